@@ -1,0 +1,3 @@
+#include "bindings.h"
+
+void bind_data(nb::module_& m) { (void)m; }

@@ -1,0 +1,8 @@
+#include "bindings.h"
+
+NB_MODULE(_native, m) {
+  m.doc() = "The native engine of hedgerow. Private: use the classes of the package.";
+  bind_engine(m);
+  bind_data(m);
+  bind_text(m);
+}

@@ -1,0 +1,1 @@
+int hedgerow_placeholder;

@@ -1,0 +1,1 @@
+"""Extreme multi-label classification that knows when it does not know."""
