@@ -1,1 +1,4 @@
-int hedgerow_placeholder;
+namespace hedgerow::KERNEL_LEVEL {
+extern const int level;
+const int level = 0;
+}
