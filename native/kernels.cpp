@@ -1,4 +1,679 @@
+// Compiled once per SIMD level; KERNEL_LEVEL names the namespace. See kernels.h and CMakeLists.txt for the rules.
+#include "kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace hedgerow::KERNEL_LEVEL {
-extern const int level;
-const int level = 0;
+
+namespace {
+
+// ---------------------------------------------------------------------------------------------- vectors of lanes
+
+template <int N>
+struct VectorTypes {
+  typedef float floats __attribute__((vector_size(N * 4)));
+  typedef std::int32_t ints __attribute__((vector_size(N * 4)));
+  typedef std::uint32_t bits __attribute__((vector_size(N * 4)));
+};
+template <int N>
+using Floats = typename VectorTypes<N>::floats;
+template <int N>
+using Ints = typename VectorTypes<N>::ints;
+
+using F16 = Floats<16>;
+using I16 = Ints<16>;
+using U16 = VectorTypes<16>::bits;
+
+template <class V>
+inline V load(const void* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof(V));
+  return v;
 }
+
+template <class V>
+inline void store(void* p, V v) {
+  __builtin_memcpy(p, &v, sizeof(V));
+}
+
+template <int N>
+inline Floats<N> all(float value) {
+  return Floats<N>{} + value;
+}
+
+template <int N>
+inline Ints<N> lane_numbers() {
+  Ints<N> v;
+  for (int i = 0; i < N; ++i) v[i] = i;
+  return v;
+}
+
+template <int N>
+inline Ints<N> expand_bits(unsigned bits) {
+  return ((Ints<N>{} + static_cast<std::int32_t>(bits)) >> lane_numbers<N>() & 1) != 0;
+}
+
+template <int N>
+inline unsigned collect_bits(Ints<N> mask) {
+#if defined(__AVX512DQ__)
+  if constexpr (N == 16) return _mm512_movepi32_mask((__m512i)mask);
+#endif
+#if defined(__AVX2__)
+  if constexpr (N == 8) return static_cast<unsigned>(_mm256_movemask_ps((__m256)mask));
+  if constexpr (N == 16) {
+    __m256 half[2];
+    __builtin_memcpy(half, &mask, sizeof(half));
+    return static_cast<unsigned>(_mm256_movemask_ps(half[0])) |
+           static_cast<unsigned>(_mm256_movemask_ps(half[1])) << 8;
+  }
+#endif
+  unsigned bits = 0;
+  for (int i = 0; i < N; ++i) bits |= (mask[i] & 1u) << i;
+  return bits;
+}
+
+template <int N>
+inline Floats<N> larger(Floats<N> a, Floats<N> b) {
+  return a > b ? a : b;
+}
+
+template <int N>
+inline Floats<N> smaller(Floats<N> a, Floats<N> b) {
+  return a < b ? a : b;
+}
+
+constexpr float kInfinity = __builtin_inff();
+
+// exp by 2^n · exp(r), |r| <= ln(2)/2, polynomial of degree 6; below the smallest normal number it is 0.
+inline F16 exponential(F16 x) {
+  const I16 alive = x > -87.3f;
+  x = smaller<16>(larger<16>(x, all<16>(-87.3f)), all<16>(88.0f));
+  const F16 rounder = all<16>(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer
+  const F16 n = (x * 1.44269504088896341f + rounder) - rounder;
+  const F16 r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  F16 p = all<16>(1.3888889e-3f);
+  p = p * r + 8.3333333e-3f;
+  p = p * r + 4.1666667e-2f;
+  p = p * r + 1.6666667e-1f;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const I16 exponent = (__builtin_convertvector(n, I16) + 127) << 23;
+  const F16 y = p * (F16)exponent;
+  return alive ? y : all<16>(0.0f);
+}
+
+// Natural logarithm of a positive normal number (Cephes' polynomial).
+template <int N>
+inline Floats<N> logarithm(Floats<N> x) {
+  const Ints<N> bits = (Ints<N>)x;
+  Ints<N> exponent = (bits >> 23) - 126;
+  Floats<N> m = (Floats<N>)((bits & 0x007fffff) | 0x3f000000);  // in [0.5, 1)
+  const Ints<N> low = m < 0.707106781186547524f;
+  exponent = exponent + low;  // low is -1 where true
+  m = low ? m + m - 1.0f : m - 1.0f;
+  const Floats<N> z = m * m;
+  Floats<N> p = all<N>(7.0376836292e-2f);
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  const Floats<N> e = __builtin_convertvector(exponent, Floats<N>);
+  Floats<N> y = m * z * p;
+  y = y + e * -2.12194440e-4f;
+  y = y - z * 0.5f;
+  return m + y + e * 0.693359375f;
+}
+
+// ---------------------------------------------------------------------------------------------- dot products
+
+// Four sums hide the latency of the multiply-add.
+template <int N>
+inline Floats<N> dot(const std::int32_t* indices, const float* values, std::int64_t size, const float* table) {
+  Floats<N> a{}, b{}, c{}, d{};
+  std::int64_t i = 0;
+  for (; i + 4 <= size; i += 4) {
+    a += load<Floats<N>>(table + std::int64_t{indices[i]} * N) * values[i];
+    b += load<Floats<N>>(table + std::int64_t{indices[i + 1]} * N) * values[i + 1];
+    c += load<Floats<N>>(table + std::int64_t{indices[i + 2]} * N) * values[i + 2];
+    d += load<Floats<N>>(table + std::int64_t{indices[i + 3]} * N) * values[i + 3];
+  }
+  for (; i < size; ++i) a += load<Floats<N>>(table + std::int64_t{indices[i]} * N) * values[i];
+  return (a + b) + (c + d);
+}
+
+template <int N>
+inline void add_scaled(const std::int32_t* indices, const float* values, std::int64_t size, Floats<N> step,
+                       float* table) {
+  for (std::int64_t i = 0; i < size; ++i) {
+    float* row = table + std::int64_t{indices[i]} * N;
+    store(row, load<Floats<N>>(row) + step * values[i]);
+  }
+}
+
+void dot_panel(const std::int32_t* indices, const float* values, std::int64_t size, const float* table, int width,
+               float* dots) {
+  if (width == 8)
+    store(dots, dot<8>(indices, values, size, table));
+  else
+    store(dots, dot<16>(indices, values, size, table));
+}
+
+// ---------------------------------------------------------------------------------------------- panel solver
+
+constexpr std::int32_t kRowsBetweenStops = 4096;
+
+class Shuffler {
+ public:
+  explicit Shuffler(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u) {}
+
+  void shuffle(std::int32_t* items, std::int32_t count) {
+    for (std::int32_t i = count - 1; i > 0; --i) {
+      const std::int32_t j = static_cast<std::int32_t>(((next() >> 32) * static_cast<std::uint64_t>(i + 1)) >> 32);
+      const std::int32_t kept = items[i];
+      items[i] = items[j];
+      items[j] = kept;
+    }
+  }
+
+ private:
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+  std::uint64_t state_;
+};
+
+inline void prefetch_row(const PanelProblem& p, std::int32_t row) {
+  __builtin_prefetch(p.indices + p.indptr[row]);
+  __builtin_prefetch(p.values + p.indptr[row]);
+}
+
+// A start near the optimum: all positive rows of a lane get one dual, all negative ones another, the best such pair. It
+// puts the bias and the direction between the two means in place, for which coordinate descent from zero needs several
+// passes. With P and A the sums of the lane's positive rows and of all rows, the weights are p·P - n·(A - P), and the
+// dual objective is a quadratic of p and n.
+template <int N>
+void start_from_means(PanelProblem& p, std::int32_t usable) {
+  const std::int64_t dimensions = std::int64_t{p.features} + 1;
+  for (std::int64_t f = 0; f < dimensions; ++f) p.totals[f] = 0;
+  Floats<N> positive_cost{};
+  float total_cost = 0;
+  for (std::int32_t a = 0; a < usable; ++a) {
+    const std::int32_t row = p.order[a];
+    const float cost = p.costs[row];
+    const std::int64_t begin = p.indptr[row], size = p.indptr[row + 1] - begin;
+    total_cost += cost;
+    for (std::int64_t i = 0; i < size; ++i) p.totals[p.indices[begin + i]] += cost * p.values[begin + i];
+    if (p.positives[row] == 0) continue;
+    const Floats<N> weight = expand_bits<N>(p.positives[row]) ? all<N>(cost) : all<N>(0.0f);
+    positive_cost += weight;
+    add_scaled<N>(p.indices + begin, p.values + begin, size, weight, p.weights);
+  }
+  p.totals[p.features] = total_cost * p.bias;
+  store(p.weights + std::int64_t{p.features} * N, positive_cost * p.bias);
+
+  Floats<N> pp{}, ap{};
+  float aa = 0;
+  for (std::int64_t f = 0; f < dimensions; ++f) {
+    const Floats<N> sum = load<Floats<N>>(p.weights + f * N);
+    pp += sum * sum;
+    ap += sum * p.totals[f];
+    aa += p.totals[f] * p.totals[f];
+  }
+  const Floats<N> negative_cost = total_cost - positive_cost;
+  const Floats<N> q_positive = pp + positive_cost * (0.5f / p.positive_cost);
+  const Floats<N> q_negative = (aa - 2.0f * ap + pp) + negative_cost * (0.5f / p.negative_cost);
+  const Floats<N> q_both = pp - ap;  // minus the product of the two sums
+  const Floats<N> zero{};
+  const Floats<N> determinant = q_positive * q_negative - q_both * q_both;
+  const Ints<N> sound = determinant > 1e-6f * q_positive * q_negative;
+  Floats<N> positive = sound ? (positive_cost * q_negative - negative_cost * q_both) / determinant : zero;
+  Floats<N> negative = sound ? (negative_cost * q_positive - positive_cost * q_both) / determinant : zero;
+  const Ints<N> no_positive = ~(positive > 0.0f), no_negative = ~(negative > 0.0f);
+  negative = no_positive ? (negative_cost > 0.0f ? negative_cost / q_negative : zero) : negative;
+  positive = no_positive ? zero : positive;
+  positive = no_negative & ~no_positive ? (positive_cost > 0.0f ? positive_cost / q_positive : zero) : positive;
+  negative = no_negative & ~no_positive ? zero : negative;
+
+  for (std::int64_t f = 0; f < dimensions; ++f) {
+    const Floats<N> sum = load<Floats<N>>(p.weights + f * N);
+    store(p.weights + f * N, (positive + negative) * sum - negative * p.totals[f]);
+  }
+  for (std::int32_t a = 0; a < usable; ++a) {
+    const std::int32_t row = p.order[a];
+    store(p.duals + std::int64_t{row} * N, (expand_bits<N>(p.positives[row]) ? positive : negative) * p.costs[row]);
+  }
+}
+
+// Dual coordinate descent for the squared hinge (Hsieh et al., 2008), all lanes of a row at once. Each lane keeps its
+// own duals, its own set of rows that still matter (`awake`) and its own end: a lane that has converged on the rows it
+// kept awake waits for the others, then all of them together see every row once more.
+template <int N>
+void solve_squared_hinge(PanelProblem& p) {
+  const unsigned every = (1u << p.lanes) - 1;
+  float* bias_row = p.weights + std::int64_t{p.features} * N;
+  Shuffler shuffler(p.seed);
+
+  std::int32_t usable = 0;
+  for (std::int32_t row = 0; row < p.rows; ++row) {
+    p.awake[row] = static_cast<std::uint16_t>(every);
+    if (p.costs[row] > 0) p.order[usable++] = row;
+  }
+  start_from_means<N>(p, usable);
+
+  Floats<N> shrink_above = all<N>(kInfinity);
+  unsigned live = every, waiting = 0, whole = every;  // whole: lanes whose current pass sees every row
+  std::int32_t active = usable;
+  p.passes = 0;
+  while (live != 0 && p.passes < p.max_passes) {
+    ++p.passes;
+    shuffler.shuffle(p.order, active);
+    Floats<N> highest = all<N>(-kInfinity), lowest = all<N>(kInfinity);
+    for (std::int32_t a = 0; a < active; ++a) {
+      if (a % kRowsBetweenStops == 0 && p.should_stop(p.stop_context)) return;
+      const std::int32_t row = p.order[a];
+      const unsigned wanted = p.awake[row] & live;
+      if (wanted == 0) {
+        --active;
+        p.order[a] = p.order[active];
+        p.order[active] = row;
+        --a;
+        continue;
+      }
+      ++p.visits;
+      if (a + 1 < active) prefetch_row(p, p.order[a + 1]);
+      const std::int64_t begin = p.indptr[row], size = p.indptr[row + 1] - begin;
+      const std::int32_t* indices = p.indices + begin;
+      const float* values = p.values + begin;
+      const Floats<N> score = dot<N>(indices, values, size, p.weights) + load<Floats<N>>(bias_row) * p.bias;
+
+      const float cost = p.costs[row];
+      const float slack_positive = 0.5f / (p.positive_cost * cost), slack_negative = 0.5f / (p.negative_cost * cost);
+      const Ints<N> positive = expand_bits<N>(p.positives[row]);
+      const Floats<N> sign = positive ? all<N>(1.0f) : all<N>(-1.0f);
+      const Floats<N> slack = positive ? all<N>(slack_positive) : all<N>(slack_negative);
+      const Floats<N> step = positive ? all<N>(1.0f / (p.squared_norms[row] + slack_positive))
+                                      : all<N>(1.0f / (p.squared_norms[row] + slack_negative));
+
+      float* duals = p.duals + std::int64_t{row} * N;
+      const Floats<N> dual = load<Floats<N>>(duals);
+      const Floats<N> gradient = sign * score - 1.0f + dual * slack;
+      const Ints<N> at_bound = dual <= 0.0f;
+      const Ints<N> here = expand_bits<N>(wanted);
+      const Ints<N> asleep = here & at_bound & (gradient > shrink_above);
+      p.awake[row] = static_cast<std::uint16_t>(p.awake[row] & ~collect_bits<N>(asleep));
+      const Ints<N> acting = here & ~asleep;
+      const Floats<N> projected = at_bound ? smaller<N>(gradient, all<N>(0.0f)) : gradient;
+      highest = acting ? larger<N>(highest, projected) : highest;
+      lowest = acting ? smaller<N>(lowest, projected) : lowest;
+
+      const Floats<N> moved = larger<N>(dual - gradient * step, all<N>(0.0f));
+      const Ints<N> moving = acting & ((projected > 1e-12f) | (projected < -1e-12f));
+      if (collect_bits<N>(moving) == 0) continue;
+      store(duals, moving ? moved : dual);
+      const Floats<N> change = moving ? (moved - dual) * sign : all<N>(0.0f);
+      add_scaled<N>(indices, values, size, change, p.weights);
+      store(bias_row, load<Floats<N>>(bias_row) + change * p.bias);
+    }
+
+    const unsigned converged = live & collect_bits<N>((highest - lowest <= p.tolerance) | (highest < lowest));
+    waiting |= converged & ~whole;
+    live &= ~converged;
+    whole = 0;
+    shrink_above = highest > 0.0f ? highest : all<N>(kInfinity);
+    if (live == 0 && waiting != 0) {
+      live = whole = waiting;
+      waiting = 0;
+      shrink_above = all<N>(kInfinity);
+      active = usable;
+      for (std::int32_t row = 0; row < p.rows; ++row) p.awake[row] = static_cast<std::uint16_t>(live);
+    }
+  }
+}
+
+// Dual coordinate descent for logistic loss (Yu, Huang and Lin, 2011): each dual solves its one-variable problem by a
+// few Newton steps. `duals` holds the share of the cost C that the row has used, in (0, C).
+template <int N>
+void solve_logistic(PanelProblem& p) {
+  const unsigned every = (1u << p.lanes) - 1;
+  float* bias_row = p.weights + std::int64_t{p.features} * N;
+  Shuffler shuffler(p.seed);
+
+  std::int32_t usable = 0;
+  for (std::int32_t row = 0; row < p.rows; ++row) {
+    if (!(p.costs[row] > 0)) continue;
+    p.order[usable++] = row;
+    const Ints<N> positive = expand_bits<N>(p.positives[row]);
+    const Floats<N> cost =
+        positive ? all<N>(p.positive_cost * p.costs[row]) : all<N>(p.negative_cost * p.costs[row]);
+    const Floats<N> dual = smaller<N>(cost * 1e-3f, all<N>(1e-6f));
+    store(p.duals + std::int64_t{row} * N, dual);
+    const Floats<N> change = positive ? dual : -dual;
+    const std::int64_t begin = p.indptr[row], size = p.indptr[row + 1] - begin;
+    add_scaled<N>(p.indices + begin, p.values + begin, size, change, p.weights);
+    store(bias_row, load<Floats<N>>(bias_row) + change * p.bias);
+  }
+
+  unsigned live = every;
+  p.passes = 0;
+  while (live != 0 && p.passes < p.max_passes) {
+    ++p.passes;
+    shuffler.shuffle(p.order, usable);
+    const Ints<N> acting = expand_bits<N>(live);
+    Floats<N> worst = all<N>(0.0f);
+    for (std::int32_t a = 0; a < usable; ++a) {
+      if (a % kRowsBetweenStops == 0 && p.should_stop(p.stop_context)) return;
+      const std::int32_t row = p.order[a];
+      if (a + 1 < usable) prefetch_row(p, p.order[a + 1]);
+      const std::int64_t begin = p.indptr[row], size = p.indptr[row + 1] - begin;
+      const std::int32_t* indices = p.indices + begin;
+      const float* values = p.values + begin;
+      const Floats<N> score = dot<N>(indices, values, size, p.weights) + load<Floats<N>>(bias_row) * p.bias;
+
+      const Ints<N> positive = expand_bits<N>(p.positives[row]);
+      const Floats<N> sign = positive ? all<N>(1.0f) : all<N>(-1.0f);
+      const Floats<N> cost =
+          positive ? all<N>(p.positive_cost * p.costs[row]) : all<N>(p.negative_cost * p.costs[row]);
+      float* duals = p.duals + std::int64_t{row} * N;
+      const Floats<N> dual = load<Floats<N>>(duals);
+      const Floats<N> margin = sign * score;
+      const float curvature = p.squared_norms[row];
+
+      // Work on whichever of dual and C - dual is the smaller: the logarithm is steep there.
+      const Ints<N> flipped = (cost - dual - dual) * (0.5f * curvature) + margin < 0.0f;
+      const Floats<N> slope = flipped ? -margin : margin;
+      const Floats<N> start = flipped ? cost - dual : dual;
+      Floats<N> z = cost - start < 0.5f * cost ? 0.1f * start : start;
+      Floats<N> gradient = {};
+      for (int newton = 0; newton < 12; ++newton) {
+        gradient = (z - start) * curvature + slope + logarithm<N>(z) - logarithm<N>(cost - z);
+        if (newton == 0) {
+          // The optimality gap is measured before the row is touched.
+          const Floats<N> size_of = gradient < 0.0f ? -gradient : gradient;
+          worst = acting ? larger<N>(worst, size_of) : worst;
+        }
+        const Ints<N> off = ((gradient > 1e-3f) | (gradient < -1e-3f)) & acting;
+        if (collect_bits<N>(off) == 0) break;
+        const Floats<N> second = cost / ((cost - z) * z) + curvature;
+        Floats<N> next = z - gradient / second;
+        next = next <= 0.0f ? z * 0.1f : next;
+        next = next >= cost ? z + (cost - z) * 0.9f : next;
+        next = larger<N>(next, all<N>(1e-12f));
+        next = smaller<N>(next, cost * (1.0f - 1e-6f));
+        z = off ? next : z;
+      }
+      const Floats<N> moved = flipped ? cost - z : z;
+      const Floats<N> change = acting ? (moved - dual) * sign : all<N>(0.0f);
+      store(duals, acting ? moved : dual);
+      add_scaled<N>(indices, values, size, change, p.weights);
+      store(bias_row, load<Floats<N>>(bias_row) + change * p.bias);
+    }
+    live &= ~collect_bits<N>(worst <= p.tolerance);
+  }
+}
+
+void solve_panel(PanelProblem& p) {
+  if (p.loss == Loss::squared_hinge)
+    p.width == 8 ? solve_squared_hinge<8>(p) : solve_squared_hinge<16>(p);
+  else
+    p.width == 8 ? solve_logistic<8>(p) : solve_logistic<16>(p);
+}
+
+// ---------------------------------------------------------------------------------------------- chunk scores
+
+// Finds the rows of the chunk that the input hits, sorted by kind into hits[kind * size ...]; kind 3 are the misses.
+// No branch depends on the data but for buckets of more than eight keys.
+inline void find_hits(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
+                      Hit* hits, std::int64_t* counts) {
+  const int shift = chunk.bucket_shift;
+  const std::uint32_t remainder_mask = (1u << shift) - 1;
+  for (std::int64_t i = 0; i < size; ++i) {
+    const std::uint32_t bucket = hashes[i] >> shift;
+    const std::uint16_t key = static_cast<std::uint16_t>(hashes[i] & remainder_mask);
+    const std::uint32_t begin = chunk.directory[bucket], end = chunk.directory[bucket + 1];
+    std::uint32_t row = begin;
+    std::uint32_t found = 0;
+#if defined(__SSE2__)
+    if (__builtin_expect(end - begin <= 8, 1)) {
+      const __m128i same = _mm_cmpeq_epi16(_mm_loadu_si128((const __m128i*)(chunk.keys + begin)), _mm_set1_epi16((short)key));
+      found = static_cast<std::uint32_t>(_mm_movemask_epi8(same)) & ((1u << (2 * (end - begin))) - 1);
+      row = begin + (static_cast<std::uint32_t>(__builtin_ctz(found | 0x10000u)) >> 1);
+      row = found ? row : begin;
+    } else
+#endif
+    {
+      for (; row < end; ++row)
+        if (chunk.keys[row] == key) {
+          found = 1;
+          break;
+        }
+      row = found ? row : begin;
+    }
+    const std::uint32_t offset = chunk.offsets[row];
+    const std::uint32_t kind = found ? offset >> kRowKindShift : 3u;
+    hits[kind * size + counts[kind]] = {offset & kRowOffsetMask, values[i]};
+    ++counts[kind];
+  }
+}
+
+inline F16 bf16_low(U16 pairs) { return (F16)(pairs << 16); }
+inline F16 bf16_high(U16 pairs) { return (F16)(pairs & 0xffff0000u); }
+
+inline F16 widen(const unsigned char* p) {
+#if defined(__AVX512F__)
+  return (F16)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16);
+#else
+  typedef std::uint16_t Words __attribute__((vector_size(32)));
+  return (F16)(__builtin_convertvector(load<Words>(p), U16) << 16);
+#endif
+}
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+struct ExpandTable {
+  unsigned char source[256][8];
+  constexpr ExpandTable() : source() {
+    for (int mask = 0; mask < 256; ++mask)
+      for (int lane = 0, next = 0; lane < 8; ++lane)
+        source[mask][lane] = static_cast<unsigned char>((mask >> lane) & 1 ? next++ : 0);
+  }
+};
+constexpr ExpandTable kExpand;
+
+inline __m256 expand_half(const unsigned char* p, unsigned mask) {
+  const __m256i wide =
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16);
+  const __m256i source = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)kExpand.source[mask]));
+  const __m256i spread = _mm256_permutevar8x32_epi32(wide, source);
+  return _mm256_castsi256_ps(_mm256_and_si256(spread, (__m256i)expand_bits<8>(mask)));
+}
+#endif
+
+// The next packed weights of a group, spread to the lanes that have one.
+inline F16 expand(const unsigned char* p, unsigned mask) {
+#if defined(__AVX512F__)
+  return (F16)_mm512_maskz_expand_ps(static_cast<__mmask16>(mask), (__m512)widen(p));
+#elif defined(__AVX2__)
+  __m256 half[2];
+  half[0] = expand_half(p, mask & 255u);
+  half[1] = expand_half(p + 2 * __builtin_popcount(mask & 255u), mask >> 8);
+  return load<F16>(half);
+#else
+  F16 v = {};
+  for (; mask; mask &= mask - 1, p += 2) {
+    std::uint16_t word;
+    __builtin_memcpy(&word, p, 2);
+    v[__builtin_ctz(mask)] = __builtin_bit_cast(float, static_cast<std::uint32_t>(word) << 16);
+  }
+  return v;
+#endif
+}
+
+// Adds the dense and masked rows into G register accumulators that start from `sums`.
+template <int G>
+void add_vector_rows(const unsigned char* payload, const Hit* dense, std::int64_t dense_count, const Hit* masked,
+                     std::int64_t masked_count, float* sums) {
+  F16 acc[G];
+  for (int g = 0; g < G; ++g) acc[g] = load<F16>(sums + 16 * g);
+  for (std::int64_t i = 0; i < dense_count; ++i) {
+    const unsigned char* p = payload + dense[i].offset;
+    const float x = dense[i].value;
+#pragma GCC unroll 8
+    for (int g = 0; g + 1 < G; g += 2) {
+      const U16 pairs = load<U16>(p + 32 * g);
+      acc[g] += bf16_low(pairs) * x;
+      acc[g + 1] += bf16_high(pairs) * x;
+    }
+    if constexpr (G % 2 == 1) acc[G - 1] += widen(p + 32 * (G - 1)) * x;
+  }
+  for (std::int64_t i = 0; i < masked_count; ++i) {
+    const unsigned char* masks = payload + masked[i].offset;
+    const unsigned char* p = masks + 2 * G;
+    const float x = masked[i].value;
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) {
+      std::uint16_t mask;
+      __builtin_memcpy(&mask, masks + 2 * g, 2);
+      acc[g] += expand(p, mask) * x;
+      p += 2 * __builtin_popcount(mask);
+    }
+  }
+  for (int g = 0; g < G; ++g) store(sums + 16 * g, acc[g]);
+}
+
+// The same for any number of groups, with the sums in memory.
+void add_vector_rows_wide(const unsigned char* payload, const Hit* dense, std::int64_t dense_count, const Hit* masked,
+                          std::int64_t masked_count, int groups, float* sums) {
+  for (std::int64_t i = 0; i < dense_count; ++i) {
+    const unsigned char* p = payload + dense[i].offset;
+    const float x = dense[i].value;
+    int g = 0;
+    for (; g + 1 < groups; g += 2) {
+      const U16 pairs = load<U16>(p + 32 * g);
+      store(sums + 16 * g, load<F16>(sums + 16 * g) + bf16_low(pairs) * x);
+      store(sums + 16 * g + 16, load<F16>(sums + 16 * g + 16) + bf16_high(pairs) * x);
+    }
+    if (g < groups) store(sums + 16 * g, load<F16>(sums + 16 * g) + widen(p + 32 * g) * x);
+  }
+  for (std::int64_t i = 0; i < masked_count; ++i) {
+    const unsigned char* masks = payload + masked[i].offset;
+    const unsigned char* p = masks + 2 * groups;
+    for (int g = 0; g < groups; ++g) {
+      std::uint16_t mask;
+      __builtin_memcpy(&mask, masks + 2 * g, 2);
+      if (mask == 0) continue;
+      store(sums + 16 * g, load<F16>(sums + 16 * g) + expand(p, mask) * masked[i].value);
+      p += 2 * __builtin_popcount(mask);
+    }
+  }
+}
+
+// A list row: the number of its entries, their lanes, their weights.
+void add_list_rows(const unsigned char* payload, const Hit* hits, std::int64_t count, float* sums) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const unsigned char* lanes = payload + hits[i].offset + 1;
+    const unsigned entries = lanes[-1];
+    const unsigned char* words = lanes + entries;
+    for (unsigned j = 0; j < entries; ++j) {
+      std::uint16_t word;
+      __builtin_memcpy(&word, words + 2 * j, 2);
+      sums[lanes[j]] += __builtin_bit_cast(float, static_cast<std::uint32_t>(word) << 16) * hits[i].value;
+    }
+  }
+}
+
+void score_chunk(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
+                 Hit* hits, float* logits) {
+  std::int64_t counts[4] = {0, 0, 0, 0};
+  find_hits(chunk, hashes, values, size, hits, counts);
+  const int groups = static_cast<int>(chunk.groups);
+  for (int g = 0; g < groups; ++g) store(logits + 16 * g, load<F16>(chunk.bias + 16 * g));
+  add_list_rows(chunk.payload, hits, counts[kListRow], logits);
+  const Hit* masked = hits + kMaskedRow * size;
+  const Hit* dense = hits + kDenseRow * size;
+  const std::int64_t masked_count = counts[kMaskedRow], dense_count = counts[kDenseRow];
+  if (masked_count + dense_count == 0) return;
+  switch (groups) {
+    case 1: return add_vector_rows<1>(chunk.payload, dense, dense_count, masked, masked_count, logits);
+    case 2: return add_vector_rows<2>(chunk.payload, dense, dense_count, masked, masked_count, logits);
+    case 3: return add_vector_rows<3>(chunk.payload, dense, dense_count, masked, masked_count, logits);
+    case 4: return add_vector_rows<4>(chunk.payload, dense, dense_count, masked, masked_count, logits);
+    case 5: return add_vector_rows<5>(chunk.payload, dense, dense_count, masked, masked_count, logits);
+    case 6: return add_vector_rows<6>(chunk.payload, dense, dense_count, masked, masked_count, logits);
+    case 7: return add_vector_rows<7>(chunk.payload, dense, dense_count, masked, masked_count, logits);
+    default: return add_vector_rows_wide(chunk.payload, dense, dense_count, masked, masked_count, groups, logits);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- lanes of numbers
+
+inline F16 load_some(const float* p, std::int64_t count) {
+  F16 v = {};
+  __builtin_memcpy(&v, p, static_cast<unsigned long>(count) * 4);
+  return v;
+}
+
+template <class Function>
+inline void map_in_place(float* values, std::int64_t size, Function f) {
+  std::int64_t i = 0;
+  for (; i + 16 <= size; i += 16) store(values + i, f(load<F16>(values + i)));
+  if (i < size) {
+    const F16 v = f(load_some(values + i, size - i));
+    __builtin_memcpy(values + i, &v, static_cast<unsigned long>(size - i) * 4);
+  }
+}
+
+void log_probabilities(float* logits, std::int64_t size, float parent, Transform transform) {
+  if (transform == Transform::l3_hinge) {
+    map_in_place(logits, size, [=](F16 z) {
+      const F16 h = larger<16>(1.0f - z, all<16>(0.0f));
+      return parent - h * h * h;
+    });
+  } else {
+    map_in_place(logits, size, [=](F16 z) {
+      // log sigmoid(z) = min(z, 0) - log1p(exp(-|z|))
+      const F16 u = exponential(z < 0.0f ? z : -z);
+      const F16 w = u + 1.0f;
+      const F16 exact = w - 1.0f;
+      const F16 log1p = exact == 0.0f ? u : logarithm<16>(w) * (u / exact);
+      return parent + smaller<16>(z, all<16>(0.0f)) - log1p;
+    });
+  }
+}
+
+void exponentials(float* logs, std::int64_t size) {
+  map_in_place(logs, size, [](F16 x) { return exponential(x); });
+}
+
+std::int64_t select_at_least(const float* values, std::int64_t size, float threshold, std::uint32_t* positions) {
+  std::int64_t count = 0;
+  std::int64_t i = 0;
+  for (; i + 16 <= size; i += 16) {
+    unsigned mask = collect_bits<16>(load<F16>(values + i) >= threshold);
+    for (; mask; mask &= mask - 1)
+      positions[count++] = static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(__builtin_ctz(mask));
+  }
+  for (; i < size; ++i)
+    if (values[i] >= threshold) positions[count++] = static_cast<std::uint32_t>(i);
+  return count;
+}
+
+#define NAME_OF(level) NAME_OF_(level)
+#define NAME_OF_(level) #level
+
+}  // namespace
+
+extern const Kernels table;
+const Kernels table = {NAME_OF(KERNEL_LEVEL), solve_panel,  dot_panel, score_chunk, log_probabilities,
+                       exponentials,          select_at_least};
+
+}  // namespace hedgerow::KERNEL_LEVEL

@@ -1,0 +1,107 @@
+// Search in a trained tree, from the root down: beam, best-first, or everything.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "parallel.h"
+#include "sparse.h"
+#include "tree_model.h"
+
+namespace hedgerow {
+
+// A node or label with the logarithm of its probability, in one integer whose order is the ranking: higher probability
+// first, ties to the lower number. So the best k are one set, in whatever order they were found.
+class Ranked {
+ public:
+  Ranked() = default;
+  Ranked(float log_probability, std::int32_t node);
+  float log_probability() const;
+  std::int32_t node() const { return static_cast<std::int32_t>(~static_cast<std::uint32_t>(key_)); }
+  bool operator<(const Ranked& other) const { return key_ > other.key_; }  // better first
+
+ private:
+  std::uint64_t key_ = 0;
+};
+
+// Keeps the best `limit` of what it is offered.
+class Best {
+ public:
+  void reset(std::int32_t limit);
+  // Anything below this cannot get in.
+  float threshold() const { return threshold_; }
+  // The worst of the best so far, or minus infinity while there is room.
+  float worst();
+  void offer(const float* log_probabilities, std::int64_t count, std::int32_t first_node);
+  // The best, sorted.
+  const std::vector<Ranked>& finish();
+
+ private:
+  void prune();
+
+  std::int32_t limit_ = 0;
+  float threshold_ = 0;
+  std::vector<Ranked> items_;
+  std::vector<std::uint32_t> positions_;
+};
+
+struct SearchOptions {
+  std::int32_t beam = 50;
+  std::int32_t k = 100;
+  bool normalise = true;    // scale inputs to length 1
+  bool best_first = false;  // search on until the best k are exact; the beam does not matter then
+};
+
+// One worker's search over blocks of inputs; its scratch memory is reused from call to call.
+class Searcher {
+ public:
+  explicit Searcher(const TreeModel& model) : model_(&model) {}
+  void use(const TreeModel& model) { model_ = &model; }
+
+  // The best nodes of layer `layer` (the labels, if it is the depth of the tree) for rows [begin, end).
+  // emit(row, ranked) is called in the order of rows.
+  template <class Emit>
+  void search(const SparseRows& X, std::int64_t begin, std::int64_t end, int layer, const SearchOptions& options,
+              Emit emit) {
+    prepare(X, begin, end, options.normalise);
+    if (options.best_first && layer == model_->tree().depth()) {
+      for (std::int64_t row = begin; row < end; ++row) emit(row, best_first(row - begin, options.k));
+      return;
+    }
+    descend(end - begin, layer, options);
+    for (std::int64_t row = begin; row < end; ++row) emit(row, best_[static_cast<std::size_t>(row - begin)].finish());
+  }
+
+ private:
+  struct Input {
+    std::size_t begin;
+    std::int64_t size;
+  };
+  struct Pair {
+    std::int32_t node;
+    std::int32_t input;
+    float log_probability;
+  };
+
+  void prepare(const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise);
+  void descend(std::int64_t inputs, int layer, const SearchOptions& options);
+  const std::vector<Ranked>& best_first(std::int64_t input, std::int32_t k);
+  // Log-probabilities of the children of a node, in logits_.
+  void score(int layer, std::int32_t node, float log_probability, const Input& input);
+
+  const TreeModel* model_;
+  std::vector<Input> inputs_;
+  std::vector<std::uint32_t> hashes_;
+  std::vector<float> values_;
+  std::vector<Hit> hits_;
+  std::vector<float> logits_;
+  std::vector<Best> best_;
+  std::vector<Pair> pairs_, sorted_;
+  std::vector<std::int32_t> starts_;
+};
+
+// The labels and probabilities of the best k for every row, row-major, in rank order.
+void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions& options, int threads, Watch& watch,
+                std::int32_t* labels, float* probabilities);
+
+}  // namespace hedgerow

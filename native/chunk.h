@@ -1,0 +1,79 @@
+// A chunk: the classifiers of all children of one node, side by side, in one block of bytes.
+//
+// For each feature the chunk uses there is a row with the weights of its lanes (a lane is a child), in bfloat16, in
+// whichever of three forms is smallest or, when nearly full, fastest:
+//
+//   list    count u8 · lanes u8[count] · weights u16[count]                     few lanes
+//   masked  masks u16[groups] · weights u16[set bits]                          the middle
+//   dense   weights u16[groups · 16], pairs of groups interleaved word by word   nearly full
+//
+// A hash table leads from a feature to its row. Features are hashed by a bijection of [0, 2^bits); the top part of the
+// hash is the bucket, so only the rest, 16 bits at most, has to be kept as the key. Rows lie in hash order. Bytes:
+//
+//   bias f32[groups · 16] · directory u32[buckets + 1] · offsets u32[rows + 1] · keys u16[rows + 8] · payload · 64 zeros
+//
+// The spare keys and zeros let vector loads run past the end. Everything is little-endian.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels.h"
+
+namespace hedgerow {
+
+// Hashes of features, the same for all chunks of a model.
+class FeatureHash {
+ public:
+  explicit FeatureHash(std::int64_t features);
+  std::uint32_t operator()(std::int32_t feature) const {
+    return (static_cast<std::uint32_t>(feature) * 0x9e3779b1u) & mask_;
+  }
+  int bits() const { return bits_; }
+
+ private:
+  int bits_;
+  std::uint32_t mask_;
+};
+
+// What the table of a model file tells of a chunk.
+struct ChunkShape {
+  std::uint64_t begin = 0;  // first byte in the section
+  std::uint64_t bytes = 0;
+  std::uint32_t lanes = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t bucket_bits = 0;
+};
+
+// Weights of one panel of at most 16 lanes, as the solver leaves them: for every feature of the chunk a mask of the
+// lanes that keep a weight, and those weights in order.
+struct PanelWeights {
+  std::vector<std::uint16_t> masks;
+  std::vector<std::uint16_t> weights;
+};
+
+std::uint16_t to_bfloat16(float value);
+float from_bfloat16(std::uint16_t word);
+
+// Packs the panels of a chunk. `features` are the global numbers of the local features; `bias` has a value a lane.
+std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const std::int32_t> features,
+                                      std::span<const PanelWeights> panels, std::span<const float> bias,
+                                      ChunkShape& shape);
+
+// Where the parts of a chunk lie. Throws std::invalid_argument when they do not fit into its bytes.
+ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const FeatureHash& hash);
+
+// Checks every offset, key and row of a chunk from an untrusted file; throws std::invalid_argument.
+void validate_chunk(const ChunkView& chunk, const ChunkShape& shape, const FeatureHash& hash);
+
+// One weight of a chunk, for inspection.
+struct ChunkEntry {
+  std::int32_t feature;
+  std::uint32_t lane;
+  float weight;
+};
+std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk, const ChunkShape& shape, const FeatureHash& hash);
+
+}  // namespace hedgerow

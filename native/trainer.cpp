@@ -1,0 +1,381 @@
+#include "trainer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <span>
+
+#include "beam_search.h"
+#include "local_rows.h"
+
+namespace hedgerow {
+
+namespace {
+
+// Lists of numbers, one for each owner.
+struct Lists {
+  std::vector<std::int64_t> begins = {0};
+  std::vector<std::int32_t> items;
+
+  std::span<const std::int32_t> operator[](std::int64_t owner) const {
+    const std::int64_t begin = begins[static_cast<std::size_t>(owner)];
+    return {items.data() + begin, static_cast<std::size_t>(begins[static_cast<std::size_t>(owner) + 1] - begin)};
+  }
+  std::int64_t owners() const { return static_cast<std::int64_t>(begins.size()) - 1; }
+  void close_list() { begins.push_back(static_cast<std::int64_t>(items.size())); }
+};
+
+// From "nodes of each row" to "rows of each node"; rows come out ascending.
+Lists invert(const Lists& lists, std::int32_t owners) {
+  Lists out;
+  out.begins.assign(static_cast<std::size_t>(owners) + 1, 0);
+  for (const std::int32_t item : lists.items) ++out.begins[static_cast<std::size_t>(item) + 1];
+  std::partial_sum(out.begins.begin(), out.begins.end(), out.begins.begin());
+  out.items.resize(lists.items.size());
+  std::vector<std::int64_t> next(out.begins.begin(), out.begins.end() - 1);
+  for (std::int64_t row = 0; row < lists.owners(); ++row)
+    for (const std::int32_t item : lists[row])
+      out.items[static_cast<std::size_t>(next[static_cast<std::size_t>(item)]++)] = static_cast<std::int32_t>(row);
+  return out;
+}
+
+// For every layer below the root, the nodes each row belongs to, ascending.
+std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree) {
+  const std::int32_t highest = *std::max_element(tree.labels().begin(), tree.labels().end());
+  std::vector<std::int32_t> position(static_cast<std::size_t>(std::max<std::int64_t>(Y.columns, highest + std::int64_t{1})), -1);
+  for (std::size_t i = 0; i < tree.labels().size(); ++i)
+    position[static_cast<std::size_t>(tree.labels()[i])] = static_cast<std::int32_t>(i);
+
+  std::vector<Lists> layers(static_cast<std::size_t>(tree.depth()) + 1);
+  Lists& last = layers.back();
+  for (std::int64_t row = 0; row < Y.rows; ++row) {
+    const SparseRow labels = Y[row];
+    const std::size_t begin = last.items.size();
+    for (std::int64_t i = 0; i < labels.size; ++i)
+      if (const std::int32_t at = position[static_cast<std::size_t>(labels.indices[i])]; at >= 0) last.items.push_back(at);
+    std::sort(last.items.begin() + static_cast<std::ptrdiff_t>(begin), last.items.end());
+    last.close_list();
+  }
+  for (int layer = tree.depth() - 1; layer > 0; --layer) {
+    const auto& begins = tree.begins()[static_cast<std::size_t>(layer)];
+    std::vector<std::int32_t> parent(static_cast<std::size_t>(tree.nodes(layer + 1)));
+    for (std::int32_t node = 0; node < tree.nodes(layer); ++node)
+      std::fill(parent.begin() + begins[static_cast<std::size_t>(node)],
+                parent.begin() + begins[static_cast<std::size_t>(node) + 1], node);
+    const Lists& below = layers[static_cast<std::size_t>(layer) + 1];
+    Lists& here = layers[static_cast<std::size_t>(layer)];
+    for (std::int64_t row = 0; row < below.owners(); ++row) {
+      const std::size_t begin = here.items.size();
+      for (const std::int32_t child : below[row]) {
+        const std::int32_t node = parent[static_cast<std::size_t>(child)];
+        if (here.items.size() == begin || here.items.back() != node) here.items.push_back(node);
+      }
+      here.close_list();
+    }
+  }
+  return layers;
+}
+
+struct Task {
+  int layer;
+  std::int32_t node;
+  int first_panel, last_panel;
+  double work;
+};
+
+// What one worker keeps from task to task.
+struct Bench {
+  LocalRows rows;
+  std::int64_t gathered = -1;  // chunk whose rows are in `rows`
+  std::vector<std::int32_t> members;
+  std::vector<float> costs, squared_norms, weights, duals, totals;
+  std::vector<std::uint16_t> positives, awake;
+  std::vector<std::int32_t> order;
+};
+
+// What is known of a chunk until its last panel is done.
+struct Draft {
+  std::vector<PanelWeights> panels;
+  std::vector<float> bias;
+  std::atomic<int> missing{0};
+};
+
+class Trainer {
+ public:
+  Trainer(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const TrainOptions& options,
+          int threads, Watch& watch)
+      : X_(X),
+        costs_(costs),
+        options_(options),
+        threads_(threads),
+        watch_(watch),
+        model_(std::move(tree), X.columns, options.loss == Loss::logistic ? Transform::sigmoid : Transform::l3_hinge),
+        layers_(memberships(Y, model_.tree())),
+        drafts_(static_cast<std::size_t>(model_.tree().chunks())),
+        benches_(static_cast<std::size_t>(threads)) {
+    if (options.normalise) {
+      scales_.resize(static_cast<std::size_t>(X.rows));
+      for (std::int64_t row = 0; row < X.rows; ++row) scales_[static_cast<std::size_t>(row)] = unit_scale(X[row]);
+    }
+  }
+
+  TreeModel run(TrainReport& report) {
+    const int depth = model_.tree().depth();
+    rows_of_node_.resize(static_cast<std::size_t>(depth));
+    if (options_.matcher_beam <= 0) {
+      std::vector<Task> tasks;
+      for (int layer = 0; layer < depth; ++layer) {
+        find_rows(layer);
+        plan(layer, tasks);
+      }
+      work(tasks, 1.0);
+    } else {
+      for (int layer = 0; layer < depth; ++layer) {
+        if (layer > 0) add_matched(layer);
+        find_rows(layer);
+        std::vector<Task> tasks;
+        plan(layer, tasks);
+        work(tasks, 1.0 / depth);
+      }
+    }
+    model_.lay_out();
+    report.passes = passes_;
+    report.weights = kept_;
+    return std::move(model_);
+  }
+
+ private:
+  // Rows that train a node: those that belong to it and, with a matcher, those that the beam sends there.
+  void find_rows(int layer) {
+    if (layer == 0) {
+      Lists& everyone = rows_of_node_[0];
+      everyone.items.resize(static_cast<std::size_t>(X_.rows));
+      std::iota(everyone.items.begin(), everyone.items.end(), 0);
+      everyone.close_list();
+    } else {
+      const Lists& nodes = matched_.owners() ? matched_ : layers_[static_cast<std::size_t>(layer)];
+      rows_of_node_[static_cast<std::size_t>(layer)] = invert(nodes, model_.tree().nodes(layer));
+    }
+  }
+
+  void add_matched(int layer) {
+    constexpr std::int64_t kBlock = 512;
+    const std::int64_t blocks = (X_.rows + kBlock - 1) / kBlock;
+    std::vector<std::vector<std::vector<std::int32_t>>> found(static_cast<std::size_t>(blocks));
+    SearchOptions search;
+    search.beam = search.k = options_.matcher_beam;
+    search.normalise = options_.normalise;
+    std::vector<Searcher> searchers(static_cast<std::size_t>(threads_), Searcher(model_));
+    parallel_for(static_cast<std::size_t>(blocks), threads_, watch_, [&](std::size_t task, int worker) {
+      const std::int64_t begin = static_cast<std::int64_t>(task) * kBlock;
+      searchers[static_cast<std::size_t>(worker)].search(
+          X_, begin, std::min(X_.rows, begin + kBlock), layer, search,
+          [&](std::int64_t row, const std::vector<Ranked>& best) {
+            const auto own = layers_[static_cast<std::size_t>(layer)][row];
+            std::vector<std::int32_t> nodes(own.begin(), own.end());
+            for (const Ranked& ranked : best) nodes.push_back(ranked.node());
+            std::sort(nodes.begin(), nodes.end());
+            nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+            found[task].push_back(std::move(nodes));
+          });
+    });
+    matched_ = {};
+    for (const auto& block : found)
+      for (const auto& nodes : block) {
+        matched_.items.insert(matched_.items.end(), nodes.begin(), nodes.end());
+        matched_.close_list();
+      }
+  }
+
+  void plan(int layer, std::vector<Task>& tasks) {
+    const LabelTree& tree = model_.tree();
+    double total = 0;
+    const std::size_t first = tasks.size();
+    for (std::int32_t node = 0; node < tree.nodes(layer); ++node) {
+      const std::int32_t lanes = tree.child_begin(layer, node + 1) - tree.child_begin(layer, node);
+      const int panels = (lanes + kLanes - 1) / kLanes;
+      double entries = 0;
+      for (const std::int32_t row : rows_of_node_[static_cast<std::size_t>(layer)][node])
+        entries += static_cast<double>(X_[row].size) + 16;
+      Draft& draft = drafts_[static_cast<std::size_t>(tree.chunk(layer, node))];
+      draft.panels.resize(static_cast<std::size_t>(panels));
+      draft.bias.resize(static_cast<std::size_t>(lanes));
+      draft.missing = panels;
+      tasks.push_back({layer, node, 0, panels, entries * panels});
+      total += entries * panels;
+    }
+    // A node that would keep one thread busy while the others have nothing left is cut into its panels.
+    std::vector<Task> cut;
+    for (std::size_t i = first; i < tasks.size(); ++i) {
+      const Task task = tasks[i];
+      if (task.last_panel == 1 || task.work * 4 * threads_ < total || threads_ == 1) {
+        cut.push_back(task);
+      } else {
+        for (int panel = 0; panel < task.last_panel; ++panel)
+          cut.push_back({task.layer, task.node, panel, panel + 1, task.work / task.last_panel});
+      }
+    }
+    tasks.resize(first);
+    tasks.insert(tasks.end(), cut.begin(), cut.end());
+  }
+
+  void work(std::vector<Task>& tasks, double share) {
+    std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.work > b.work; });
+    double total = 0;
+    for (const Task& task : tasks) total += task.work;
+    watch_.plan(1.0);
+    parallel_for(tasks.size(), threads_, watch_, [&](std::size_t i, int worker) {
+      run_task(tasks[i], benches_[static_cast<std::size_t>(worker)]);
+      watch_.advance(share * tasks[i].work / std::max(total, 1.0));
+    });
+  }
+
+  void gather(const Task& task, Bench& bench) {
+    const std::int64_t chunk = model_.tree().chunk(task.layer, task.node);
+    if (bench.gathered == chunk) return;
+    bench.gathered = chunk;
+    bench.members.clear();
+    bench.costs.clear();
+    for (const std::int32_t row : rows_of_node_[static_cast<std::size_t>(task.layer)][task.node]) {
+      const float cost = costs_ ? costs_[row] : 1.0f;
+      if (cost <= 0) continue;
+      bench.members.push_back(row);
+      bench.costs.push_back(cost);
+    }
+    bench.rows.gather(X_, bench.members, scales_.empty() ? nullptr : scales_.data());
+    const SparseRows rows = bench.rows.view();
+    bench.squared_norms.resize(bench.members.size());
+    for (std::int64_t i = 0; i < rows.rows; ++i) {
+      const SparseRow x = rows[i];
+      float square = options_.bias * options_.bias;
+      for (std::int64_t j = 0; j < x.size; ++j) square += x.values[j] * x.values[j];
+      bench.squared_norms[static_cast<std::size_t>(i)] = square;
+    }
+  }
+
+  void run_task(const Task& task, Bench& bench) {
+    gather(task, bench);
+    const std::size_t chunk = static_cast<std::size_t>(model_.tree().chunk(task.layer, task.node));
+    Draft& draft = drafts_[chunk];
+    for (int panel = task.first_panel; panel < task.last_panel; ++panel) solve(task, panel, bench, draft);
+    const int done = task.last_panel - task.first_panel;
+    if (draft.missing.fetch_sub(done, std::memory_order_acq_rel) != done) return;
+    ChunkShape shape;
+    auto block = pack_chunk(model_.hash(), bench.rows.features(), draft.panels, draft.bias, shape);
+    model_.set_chunk(chunk, std::move(block), shape);
+    std::int64_t kept = 0;
+    for (const PanelWeights& weights : draft.panels) kept += static_cast<std::int64_t>(weights.weights.size());
+    kept_ += kept;
+    draft.panels = {};
+    draft.bias = {};
+  }
+
+  void solve(const Task& task, int panel, Bench& bench, Draft& draft) {
+    const LabelTree& tree = model_.tree();
+    const std::int32_t first = tree.child_begin(task.layer, task.node) + panel * kLanes;
+    const std::int32_t last = std::min(tree.child_begin(task.layer, task.node + 1), first + kLanes);
+    const SparseRows rows = bench.rows.view();
+
+    PanelProblem problem{};
+    problem.rows = static_cast<std::int32_t>(rows.rows);
+    problem.features = static_cast<std::int32_t>(rows.columns);
+    problem.lanes = last - first;
+    problem.width = problem.lanes <= 8 ? 8 : 16;
+    problem.indptr = rows.indptr;
+    problem.indices = rows.indices;
+    problem.values = rows.values;
+    problem.squared_norms = bench.squared_norms.data();
+    problem.costs = bench.costs.data();
+    problem.bias = options_.bias;
+    problem.positive_cost = options_.cost * options_.positive_cost;
+    problem.negative_cost = options_.cost * options_.negative_cost;
+    problem.tolerance = options_.tolerance;
+    problem.max_passes = options_.max_passes;
+    problem.loss = options_.loss;
+    problem.seed = options_.seed ^ (static_cast<std::uint64_t>(tree.chunk(task.layer, task.node)) << 16 | static_cast<unsigned>(panel));
+
+    const std::size_t count = static_cast<std::size_t>(rows.rows), width = static_cast<std::size_t>(problem.width);
+    bench.positives.assign(count, 0);
+    const Lists& children = layers_[static_cast<std::size_t>(task.layer) + 1];
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto nodes = children[bench.members[i]];
+      for (auto at = std::lower_bound(nodes.begin(), nodes.end(), first); at != nodes.end() && *at < last; ++at)
+        bench.positives[i] = static_cast<std::uint16_t>(bench.positives[i] | 1u << (*at - first));
+    }
+    problem.positives = bench.positives.data();
+    bench.weights.assign((static_cast<std::size_t>(rows.columns) + 1) * width, 0.0f);
+    bench.duals.assign(count * width, 0.0f);
+    bench.awake.resize(count);
+    bench.order.resize(count);
+    problem.weights = bench.weights.data();
+    problem.duals = bench.duals.data();
+    problem.awake = bench.awake.data();
+    problem.order = bench.order.data();
+    bench.totals.resize(static_cast<std::size_t>(rows.columns) + 1);
+    problem.totals = bench.totals.data();
+
+    struct Stop {
+      Watch& watch;
+      std::exception_ptr reason;
+    } stop{watch_, nullptr};
+    problem.stop_context = &stop;
+    problem.should_stop = [](void* context) {
+      auto& here = *static_cast<Stop*>(context);
+      try {
+        here.watch.check();
+        return false;
+      } catch (...) {
+        here.reason = std::current_exception();
+        return true;
+      }
+    };
+    kernels().solve_panel(problem);
+    if (stop.reason) std::rethrow_exception(stop.reason);
+    passes_ += problem.passes;
+    if (getenv("DBG")) fprintf(stderr, "%d %d rows %d lanes %d passes %d visits %ld feats %d\n", task.layer, task.node, problem.rows, problem.lanes, problem.passes, problem.visits, problem.features);
+
+    PanelWeights& out = draft.panels[static_cast<std::size_t>(panel)];
+    out.masks.assign(static_cast<std::size_t>(rows.columns), 0);
+    for (std::size_t f = 0; f < out.masks.size(); ++f) {
+      const float* weights = bench.weights.data() + f * width;
+      for (int lane = 0; lane < problem.lanes; ++lane) {
+        if (std::fabs(weights[lane]) < options_.weight_threshold || weights[lane] == 0.0f) continue;
+        out.masks[f] = static_cast<std::uint16_t>(out.masks[f] | 1u << lane);
+        out.weights.push_back(to_bfloat16(weights[lane]));
+      }
+    }
+    out.weights.shrink_to_fit();
+    for (int lane = 0; lane < problem.lanes; ++lane)
+      draft.bias[static_cast<std::size_t>(panel * kLanes + lane)] =
+          bench.weights[static_cast<std::size_t>(rows.columns) * width + static_cast<std::size_t>(lane)] * options_.bias;
+  }
+
+  const SparseRows& X_;
+  const float* costs_;
+  const TrainOptions& options_;
+  int threads_;
+  Watch& watch_;
+  TreeModel model_;
+  std::vector<Lists> layers_;
+  std::vector<Lists> rows_of_node_;
+  Lists matched_;
+  std::vector<float> scales_;
+  std::vector<Draft> drafts_;
+  std::vector<Bench> benches_;
+  std::atomic<std::int64_t> passes_{0};
+  std::atomic<std::int64_t> kept_{0};
+};
+
+}  // namespace
+
+TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const TrainOptions& options,
+                int threads, Watch& watch, TrainReport& report) {
+  return Trainer(X, Y, std::move(tree), costs, options, threads, watch).run(report);
+}
+
+}  // namespace hedgerow

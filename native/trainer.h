@@ -1,0 +1,37 @@
+// Fits the classifiers of a label tree.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels.h"
+#include "parallel.h"
+#include "sparse.h"
+#include "tree_model.h"
+
+namespace hedgerow {
+
+struct TrainOptions {
+  Loss loss = Loss::squared_hinge;
+  float cost = 1.0f;  // C
+  float positive_cost = 1.0f;  // factor on C for rows that have the label
+  float negative_cost = 1.0f;
+  float bias = 1.0f;
+  float tolerance = 0.1f;
+  int max_passes = 100;
+  float weight_threshold = 1e-3f;  // smaller weights are dropped
+  std::int32_t matcher_beam = 0;   // > 0: also train a node on the inputs whose beam of this width reaches it
+  bool normalise = true;
+  std::uint64_t seed = 0;
+};
+
+struct TrainReport {
+  std::int64_t passes = 0;   // over all panels
+  std::int64_t weights = 0;  // kept
+};
+
+// `Y` holds, for every row of X, its labels; labels outside the tree are ignored. `costs`, if not null, multiplies C for
+// each row; 0 leaves the row out.
+TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const TrainOptions& options,
+                int threads, Watch& watch, TrainReport& report);
+
+}  // namespace hedgerow

@@ -1,0 +1,54 @@
+// A trained tree: the label tree and a chunk of weights for each inner node.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "chunk.h"
+#include "kernels.h"
+#include "label_tree.h"
+
+namespace hedgerow {
+
+class TreeModel {
+ public:
+  TreeModel(LabelTree tree, std::int64_t features, Transform transform);
+
+  // A model whose chunks lie in memory that the caller keeps alive (a mapped file). Checks that every chunk lies within
+  // it and fits the tree; `deep` also checks every row of every chunk. Throws std::invalid_argument.
+  TreeModel(LabelTree tree, std::int64_t features, Transform transform, std::vector<ChunkShape> shapes,
+            const unsigned char* bytes, std::uint64_t size, bool deep, int threads, Watch& watch);
+
+  // Views point into blocks_, so a copy would dangle.
+  TreeModel(const TreeModel&) = delete;
+  TreeModel& operator=(const TreeModel&) = delete;
+  TreeModel(TreeModel&&) = default;
+  TreeModel& operator=(TreeModel&&) = default;
+
+  const LabelTree& tree() const { return tree_; }
+  std::int64_t features() const { return features_; }
+  Transform transform() const { return transform_; }
+  const FeatureHash& hash() const { return hash_; }
+  const ChunkView& chunk(int layer, std::int32_t node) const {
+    return views_[static_cast<std::size_t>(tree_.chunk(layer, node))];
+  }
+  const std::vector<ChunkShape>& shapes() const { return shapes_; }
+  const unsigned char* bytes(std::size_t chunk) const { return reinterpret_cast<const unsigned char*>(views_[chunk].bias); }
+
+  // Different chunks may be set by different threads.
+  void set_chunk(std::size_t chunk, std::vector<unsigned char>&& block, const ChunkShape& shape);
+  // Gives every chunk its place in the file, one after the other.
+  void lay_out();
+
+ private:
+  LabelTree tree_;
+  std::int64_t features_;
+  Transform transform_;
+  FeatureHash hash_;
+  std::vector<ChunkShape> shapes_;
+  std::vector<ChunkView> views_;
+  std::vector<std::vector<unsigned char>> blocks_;
+};
+
+}  // namespace hedgerow

@@ -1,0 +1,84 @@
+"""Labels as users have them (an indicator matrix, or lists of names) and as the engine wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hedgerow import _native
+from hedgerow.matrices import as_indicator
+
+__all__ = ["encode_labels"]
+
+
+def encode_labels(
+    Y: Any, rows: int, classes: Sequence[str] | None = None, threads: int = 0
+) -> tuple[sp.csr_array, _native.Rows, np.ndarray]:
+    """Bring labels into a matrix.
+
+    Parameters
+    ----------
+    Y : indicator matrix of shape (n, L), or list of lists of labels
+        Labels in lists are strings or integers.
+    rows : int
+        The number of inputs.
+    classes : sequence of str, optional
+        Names of the columns of an indicator matrix.
+    threads : int
+        0 uses all processors.
+
+    Returns
+    -------
+    csr_array, _native.Rows, ndarray
+        The indicator matrix, the engine's view of it, and what its columns are called.
+    """
+    if sp.issparse(Y) or isinstance(Y, np.ndarray) and Y.dtype != object:
+        if getattr(Y, "ndim", 2) == 1:
+            raise ValueError(
+                "Y has one dimension; give an indicator matrix of shape (n, L) or a list with the labels of each input"
+            )
+        matrix, view = as_indicator(Y, rows, threads)
+        names = np.arange(matrix.shape[1]) if classes is None else np.array(list(classes), dtype=object)
+        if len(names) != matrix.shape[1]:
+            raise ValueError(f"there are {len(names)} classes for the {matrix.shape[1]} columns of Y")
+    else:
+        if classes is not None:
+            raise ValueError("classes name the columns of an indicator matrix, but Y is a list of labels")
+        matrix, names = _from_lists(Y, rows)
+        matrix, view = as_indicator(matrix, rows, threads)
+    if matrix.nnz == 0:
+        raise ValueError("no input has any label; there is nothing to learn")
+    return matrix, view, names
+
+
+def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
+    lists: list[list[Hashable]] = []
+    for row, labels in enumerate(Y):
+        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+            raise TypeError(
+                f"Y[{row}] is {labels!r}; give each input a list of its labels, such as [{labels!r}]"
+            )
+        lists.append(list(labels))
+    if len(lists) != rows:
+        raise ValueError(f"there are {rows} inputs, but Y has {len(lists)} lists of labels")
+    known: set[Hashable] = set()
+    for row, labels in enumerate(lists):
+        for label in labels:
+            if isinstance(label, (bool, np.bool_)) or not isinstance(label, (str, int, np.integer)):
+                raise TypeError(f"Y[{row}] holds {label!r} of type {type(label).__name__}; labels are strings or integers")
+        known.update(labels)
+    kinds = {isinstance(label, str) for label in known}
+    if len(kinds) > 1:
+        raise TypeError("Y mixes strings and integers as labels; use one of them")
+    ordered = sorted(known)  # type: ignore[type-var]
+    names = np.array(ordered, dtype=object if True in kinds else np.int64)
+    number = {label: i for i, label in enumerate(ordered)}
+    # A label that a list names twice is one label.
+    encoded = [sorted({number[label] for label in labels}) for labels in lists]
+    indptr = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(np.int64)
+    indices = np.fromiter((i for e in encoded for i in e), dtype=np.int32, count=int(indptr[-1]))
+    matrix = sp.csr_array((np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(rows, max(1, len(names))))
+    return matrix, names

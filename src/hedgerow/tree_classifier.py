@@ -1,0 +1,141 @@
+"""One tree with its weights: what the engine trains, searches and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hedgerow import _native
+from hedgerow.label_tree import LabelTree
+from hedgerow.model_file import Chunked, Malformed
+
+__all__ = ["TreeClassifier"]
+
+Section = npt.NDArray[Any] | Chunked
+TRANSFORMS = {"squared_hinge": "l3-hinge", "logistic": "sigmoid"}
+
+
+class TreeClassifier:
+    """A label tree and the classifiers of its nodes.
+
+    Parameters
+    ----------
+    tree : LabelTree
+        The tree.
+    features : int
+        Number of features of an input.
+    transform : {"l3-hinge", "sigmoid"}
+        How scores become probabilities.
+    native : _native.TreeModel
+        The weights.
+    weights : int
+        How many weights there are.
+    """
+
+    def __init__(
+        self, tree: LabelTree, features: int, transform: str, native: _native.TreeModel, weights: int
+    ) -> None:
+        self.tree = tree
+        self.features = features
+        self.transform = transform
+        self.native = native
+        self.weights = weights
+
+    @classmethod
+    def train(
+        cls,
+        X: _native.Rows,
+        Y: _native.Rows,
+        features: int,
+        tree: LabelTree,
+        *,
+        loss: str,
+        costs: npt.NDArray[np.float32] | None,
+        threads: int,
+        progress: Callable[[float], None] | None,
+        **settings: Any,
+    ) -> TreeClassifier:
+        """Fit the classifiers of a tree; `settings` are those of the engine's `train`."""
+        native, _, weights = _native.train(
+            X, Y, list(tree.begins), tree.labels, costs, loss=loss, threads=threads, progress=progress, **settings
+        )
+        return cls(tree, features, TRANSFORMS[loss], native, weights)
+
+    def node_weights(self, layer: int, node: int) -> tuple[npt.NDArray[Any], ...]:
+        """Weights of a node's children as (features, child numbers, weights) and their biases."""
+        chunk = sum(self.tree.layer_sizes[:layer]) + node
+        entries: tuple[npt.NDArray[Any], ...] = self.native.chunk_entries(chunk)
+        return entries
+
+    def to_sections(self, prefix: str) -> dict[str, Section]:
+        """Arrays for a model file; the weights are streamed, not copied."""
+        table = self.native.table()
+        sections: dict[str, Section] = {f"{prefix}.begins.{t}": begins for t, begins in enumerate(self.tree.begins)}
+        sections[f"{prefix}.labels"] = self.tree.labels
+        sections[f"{prefix}.chunks"] = table
+        sections[f"{prefix}.weights"] = Chunked(
+            np.uint8, (int(table[:, 1].sum()),), (self.native.block(i) for i in range(len(table)))
+        )
+        return sections
+
+    def to_header(self) -> dict[str, Any]:
+        """What a model file's header says of the tree."""
+        return {
+            "features": self.features,
+            "transform": self.transform,
+            "weights": self.weights,
+            "depth": self.tree.depth,
+        }
+
+    @classmethod
+    def from_sections(
+        cls, prefix: str, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]], labels: int,
+        verify: bool, threads: int = 0,
+    ) -> TreeClassifier:
+        """Open a tree over the arrays of a model file, which are not copied.
+
+        Parameters
+        ----------
+        prefix : str
+            Name of the tree in the file.
+        header : mapping
+            What `to_header` gave.
+        sections : mapping of str to ndarray
+            Arrays of the file.
+        labels : int
+            Number of labels of the model; the tree may cover fewer.
+        verify : bool
+            Check every row of every node's weights, not only that they lie within the file.
+        threads : int
+            0 uses all processors.
+        """
+        try:
+            depth, features, transform = header["depth"], header["features"], header["transform"]
+            if not (type(depth) is int and 1 <= depth <= 64 and type(features) is int and type(header["weights"]) is int):
+                raise ValueError("impossible depth, number of features or of weights")
+            if transform not in TRANSFORMS.values():
+                raise ValueError(f"unknown transform {transform!r}")
+            begins = tuple(_vector(sections, f"{prefix}.begins.{t}", np.int32) for t in range(depth))
+            tree = LabelTree(begins, _vector(sections, f"{prefix}.labels", np.int32))
+            if int(tree.labels.max()) >= labels:
+                raise ValueError(f"label {tree.labels.max()} of {labels}")
+            table = sections[f"{prefix}.chunks"]
+            if table.dtype != np.uint64 or table.ndim != 2:
+                raise ValueError("the table of chunks has another type")
+            native = _native.TreeModel.open(
+                list(begins), tree.labels, features, transform, table,
+                _vector(sections, f"{prefix}.weights", np.uint8), verify, threads,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Malformed(f"{prefix} cannot be read: {error}") from error
+        return cls(tree, features, transform, native, header["weights"])
+
+
+def _vector(sections: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    array = sections[name]
+    if array.dtype != dtype or array.ndim != 1:
+        raise ValueError(f"section {name} has type {array.dtype} and {array.ndim} dimensions")
+    return array
