@@ -1,0 +1,50 @@
+"""What can go wrong on the command line, and the exit code for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """How the process ends; scripts rely on these numbers."""
+
+    OK = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    DATA = 3
+    MODEL = 4
+    WRITE = 5
+    INTERRUPTED = 130
+
+
+class Failure(Exception):  # noqa: N818
+    """A failure that is told to the user in one line."""
+
+    def __init__(self, code: ExitCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextlib.contextmanager
+def failing_as(code: ExitCode, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn exceptions of these kinds (OSError always) into a `Failure` with this exit code."""
+    try:
+        yield
+    except Failure:
+        raise
+    except BrokenPipeError:  # the reader of our output has seen enough
+        raise
+    except Exception as error:
+        if not isinstance(error, (OSError, *kinds)):
+            raise
+        raise Failure(code, reason(error)) from error
+
+
+def reason(error: Exception) -> str:
+    """Say what an exception means, without Python's decorations."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__

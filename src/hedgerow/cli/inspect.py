@@ -1,0 +1,95 @@
+"""``hedgerow inspect``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..model_file import ModelFile, ModelFileError, read_model
+from .failures import ExitCode, failing_as
+from .terminal import cell, human_bytes, print_json
+
+
+def run_inspect(model: Path, as_json: bool) -> None:
+    """Check the file, load the model and print what both say."""
+    with failing_as(ExitCode.MODEL, ModelFileError):
+        file = read_model(model)
+        description: dict[str, Any] = import_module("hedgerow").load(model).describe()
+    if as_json:
+        print_json({**_about_file(file), **description})
+    else:
+        _print(file, description)
+
+
+def _about_file(file: ModelFile) -> dict[str, Any]:
+    return {
+        "file": file.path,
+        "format_version": file.version,
+        "written_by": file.writer,
+        "bytes": file.size,
+        "sections": {
+            name: {"dtype": str(section.dtype), "shape": list(section.shape), "bytes": section.nbytes}
+            for name, section in file.sections.items()
+        },
+    }
+
+
+def _print(file: ModelFile, description: dict[str, Any]) -> None:
+    console = Console(highlight=False)
+    console.print(cell(file.path, "bold"))
+    facts = _facts(
+        {
+            "format": f"hedgerow {file.version}, written by hedgerow {file.writer}, all checksums match",
+            "size": human_bytes(file.size),
+            **{
+                key: value for key, value in description.items() if not isinstance(value, (dict, list, tuple))
+            },
+        }
+    )
+    console.print(facts)
+    for key, value in description.items():
+        if isinstance(value, dict):
+            console.print(cell(f"\N{BULLET} {key}", "bold"))
+            console.print(_facts(value))
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(item, dict) for item in value):
+            console.print(cell(f"\N{BULLET} {key}", "bold"))
+            console.print(_records(list(value)))
+        elif isinstance(value, (list, tuple)):
+            console.print(cell(f"\N{BULLET} {key}: ", "bold") + cell(", ".join(map(_shown, value))))
+    console.print(cell("\N{BULLET} sections of the file", "bold"))
+    console.print(
+        _records(
+            [
+                {"section": name, "type": section.dtype, "shape": section.shape, "bytes": section.nbytes}
+                for name, section in file.sections.items()
+            ]
+        )
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{int(value):,}"
+
+
+def _facts(facts: dict[str, Any]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for key, value in facts.items():
+        table.add_row(cell(f"  {key}", "dim"), cell(_shown(value)))
+    return table
+
+
+def _records(records: list[dict[str, Any]]) -> Table:
+    names = list(dict.fromkeys(name for record in records for name in record))
+    table = Table(box=None, padding=(0, 1), pad_edge=True)
+    for name in names:
+        numbers = all(hasattr(record.get(name, 0), "__index__") for record in records)
+        table.add_column(cell(name, "dim"), justify="right" if numbers else "left")
+    for record in records:
+        table.add_row(*(cell(_shown(record[name]) if name in record else "") for name in names))
+    return table

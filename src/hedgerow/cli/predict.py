@@ -1,0 +1,64 @@
+"""``hedgerow predict``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..model_file import ModelFileError
+from .failures import ExitCode, Failure, failing_as
+from .fit import check_new_file
+from .predictions import Predictions, check_output, print_predictions, write_predictions
+from .terminal import progress_bar
+
+
+def run_predict(
+    model: Path,
+    data: Path,
+    k: int,
+    out: str | None,
+    part_name: str | None,
+    threads: int,
+    beam: int | None,
+    overwrite: bool,
+) -> None:
+    """Load, read, predict and write."""
+    if out is not None:
+        check_new_file(out, overwrite)
+        check_output(out, overwrite)
+    library = import_module("hedgerow")
+    reader = import_module("hedgerow.data")
+    with failing_as(ExitCode.MODEL, ModelFileError):
+        classifier = library.load(model)
+    settings: dict[str, Any] = {"n_jobs": threads or -1}
+    if beam is not None:
+        settings["beam"] = beam
+    classifier.set_params(**settings)
+    with progress_bar() as report:
+        with failing_as(ExitCode.DATA, reader.DataError):
+            part = reader.read_part(
+                data,
+                part_name or ("test" if data.is_dir() else None),
+                labels_field=None,
+                threads=threads,
+                progress=lambda share: report(share, "reading"),
+            )
+        reads_text = isinstance(classifier, library.HedgerowTextClassifier)
+        inputs = part.texts if reads_text else part.X
+        if inputs is None:
+            wanted, found = ("texts", "features") if reads_text else ("features", "texts")
+            raise Failure(
+                ExitCode.DATA,
+                f"{model} was trained on {wanted}, but {data} has only {found}; give it {wanted}",
+            )
+        with failing_as(ExitCode.DATA, ValueError, TypeError):
+            top = classifier.top(inputs, k, progress=report)
+    predictions = Predictions(np.asarray(top.labels), np.asarray(top.probability), part.ids)
+    with failing_as(ExitCode.WRITE):
+        if out is None:
+            print_predictions(predictions)
+        else:
+            write_predictions(out, predictions, overwrite)

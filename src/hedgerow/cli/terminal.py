@@ -1,0 +1,118 @@
+"""What is printed: data without mark-up or control characters, progress on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+Report = Callable[[float, str], None]
+# Control characters, and those that turn the direction of text: they could make a terminal lie.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def plain(text: object) -> str:
+    r"""Make any text safe to print on one line of a terminal.
+
+    Examples
+    --------
+    >>> plain("a\x1b[2Jb\nc")
+    'a\\x1b[2Jb\\nc'
+    """
+    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode(), str(text))
+
+
+def plain_json(line: str) -> str:
+    r"""Escape what JSON leaves as it is and a terminal would act on; the meaning of the JSON stays."""
+    return _UNSAFE.sub(
+        lambda found: found.group() if found.group() == "\n" else f"\\u{ord(found.group()):04x}", line
+    )
+
+
+def cell(text: object, style: str = "") -> Text:
+    """Return text for rich that is never read as mark-up."""
+    return Text(plain(text), style=style)
+
+
+def shortened(text: str, width: int) -> str:
+    """Cut a text at a word to at most `width` columns."""
+    text = " ".join(text.split())
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text[:width])
+    width = max(1, width - wide)
+    return text if len(text) <= width else text[: width - 1].rsplit(" ", 1)[0] + "…"
+
+
+def human_bytes(count: int) -> str:
+    """Write a number of bytes for people.
+
+    Examples
+    --------
+    >>> human_bytes(999), human_bytes(12_345_678)
+    ('999 B', '12.3 MB')
+    """
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object on stdout."""
+    line = json.dumps(value, default=_to_json, ensure_ascii=False)
+    print(plain_json(line) if sys.stdout.isatty() else line)
+
+
+def _to_json(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # NumPy's scalars and arrays
+        return value.tolist()
+    return str(value)
+
+
+def print_error(message: str) -> None:
+    """Print the one line that tells of a failure."""
+    print(f"hedgerow: error: {plain(' '.join(message.split()))}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def progress_bar() -> Iterator[Report]:
+    """Show a bar with the time left on stderr; nothing where stderr is no terminal.
+
+    Yields
+    ------
+    callable
+        Takes the share of the work that is done, 0 to 1, and what is being done.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda share, what: None
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        tasks: dict[str, Any] = {}
+
+        def report(share: float, what: str) -> None:
+            # Each kind of work has a bar of its own, so that the time left is guessed from like work.
+            if what not in tasks:
+                for task in tasks.values():
+                    progress.update(task, completed=1.0, visible=False)
+                tasks[what] = progress.add_task(plain(what), total=1.0)
+            progress.update(tasks[what], completed=share)
+
+        yield report

@@ -1,0 +1,123 @@
+"""A first look: train on the embedded sample and predict texts that were held out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .sample import Sample, load_sample
+
+__all__ = ["DemoResult", "Example", "Prediction", "demonstrate"]
+
+SHOWN = ("abook", "armagetronad-dedicated", "bonnie++", "cgdb")
+RANKS = (1, 3, 5)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A label, its probability, and whether it is right."""
+
+    label: str
+    probability: float
+    right: bool
+
+
+@dataclass(frozen=True)
+class Example:
+    """A held-out text with its predictions, the best first, and the true labels that are not among them."""
+
+    id: str
+    text: str
+    predictions: list[Prediction]
+    missed: list[str]
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demonstration found.
+
+    Attributes
+    ----------
+    train_rows, test_rows, labels : int
+        Sizes.
+    fit_seconds, predict_seconds : float
+        Wall-clock times.
+    precision : dict of int to float
+        Share of right labels among the first 1, 3 and 5, mean over the held-out texts.
+    examples : list of Example
+        A few held-out texts.
+    """
+
+    train_rows: int
+    test_rows: int
+    labels: int
+    fit_seconds: float
+    predict_seconds: float
+    precision: dict[int, float]
+    examples: list[Example]
+
+
+def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None = None) -> DemoResult:
+    """Train a text classifier on the embedded sample and predict its test part.
+
+    Parameters
+    ----------
+    n_jobs : int, default -1
+        Threads; -1 means all cores.
+    progress : callable, optional
+        Is told the share of the work that is done and what it is.
+
+    Returns
+    -------
+    DemoResult
+    """
+    sample = load_sample()
+    classifier = import_module("hedgerow").HedgerowTextClassifier(n_jobs=n_jobs, random_state=0)
+    start = time.perf_counter()
+    classifier.fit(sample.train_texts, sample.train_labels, progress=progress)
+    fitted = time.perf_counter()
+    top = classifier.top(sample.test_texts, max(RANKS))
+    done = time.perf_counter()
+    labels, probability = np.asarray(top.labels), np.asarray(top.probability)
+    return DemoResult(
+        train_rows=len(sample.train_texts),
+        test_rows=len(sample.test_texts),
+        labels=len(classifier.classes_),
+        fit_seconds=fitted - start,
+        predict_seconds=done - fitted,
+        precision={k: precision_at(labels, sample.test_labels, k) for k in RANKS},
+        examples=[_example(sample, sample.test_ids.index(name), labels, probability) for name in SHOWN],
+    )
+
+
+def precision_at(labels: npt.NDArray[Any], truth: Sequence[Sequence[str]], k: int) -> float:
+    """Return the share of right labels among the first `k`, mean over rows.
+
+    Examples
+    --------
+    >>> precision_at(np.array([["a", "b"], ["b", "c"]], object), [["a"], ["c", "b"]], 2)
+    0.75
+    """
+    hits = sum(len(set(row[:k]) & set(right)) for row, right in zip(labels.tolist(), truth, strict=True))
+    return hits / (k * len(truth))
+
+
+def _example(sample: Sample, row: int, labels: npt.NDArray[Any], probability: npt.NDArray[Any]) -> Example:
+    right = sample.test_labels[row]
+    predictions = [
+        Prediction(str(label), float(share), label in right)
+        for label, share in zip(labels[row].tolist(), probability[row].tolist(), strict=True)
+    ]
+    found = {prediction.label for prediction in predictions}
+    return Example(
+        id=sample.test_ids[row],
+        text=sample.test_texts[row],
+        predictions=predictions,
+        missed=[label for label in right if label not in found],
+    )
