@@ -13,6 +13,12 @@ from ..demo import DemoResult, Example, demonstrate
 from .terminal import cell, plain, print_json, progress_bar, shortened
 
 _BAR = 20
+_RECORD = '{"text": ..., "labels": [...]}'
+_NEXT = (
+    "hedgerow fit train.jsonl my.hedgerow",
+    "hedgerow predict my.hedgerow new.jsonl --k 5",
+    "hedgerow inspect my.hedgerow",
+)
 
 
 def run_demo(threads: int, as_json: bool) -> None:
@@ -36,19 +42,15 @@ def print_demo(console: Console, result: DemoResult) -> None:
     )
     for example in result.examples:
         console.print(_panel(example, console.width))
-    console.print(Text("✓", style="green") + cell(" a tag that the package's maintainers gave it", "dim"))
+    console.print(Text.assemble(("✓", "green"), (" a tag that the package's maintainers gave it", "dim")))
+    console.print()
     scores = "   ".join(f"P@{k} {100 * value:.1f} %" for k, value in result.precision.items())
-    console.print(
-        cell("\nHow many of the first k tags are right, over all unseen texts:  ") + cell(scores, "bold")
-    )
-    console.print(
-        cell("\nTry next, with your own texts (one JSON object a line: ")
-        + cell('{"text": ..., "labels": [...]}', "bold")
-        + cell("):\n")
-        + cell("  hedgerow fit train.jsonl my.hedgerow\n", "cyan")
-        + cell("  hedgerow predict my.hedgerow new.jsonl --k 5\n", "cyan")
-        + cell("  hedgerow inspect my.hedgerow", "cyan")
-    )
+    console.print("Share of right tags among the first 1, 3 and 5, over all unseen texts:")
+    console.print(cell(f"  {scores}", "bold"))
+    console.print()
+    console.print("Try next, with your own texts, one JSON object a line:", cell(_RECORD, "bold"))
+    for command in _NEXT:
+        console.print(cell(f"  {command}", "cyan"))
 
 
 def _panel(example: Example, width: int) -> Panel:
@@ -57,12 +59,13 @@ def _panel(example: Example, width: int) -> Panel:
         filled = round(_BAR * prediction.probability)
         table.add_row(
             Text("✓" if prediction.right else " ", style="green"),
-            Text("█" * filled, style="green" if prediction.right else "yellow")
-            + Text("░" * (_BAR - filled), style="dim"),
+            Text.assemble(
+                ("█" * filled, "green" if prediction.right else "yellow"), ("░" * (_BAR - filled), "dim")
+            ),
             cell(f"{100 * prediction.probability:5.1f} %"),
             cell(prediction.label),
         )
-    excerpt = Text(plain(shortened(example.text, 2 * max(20, width - 4))), style="italic")
+    excerpt = Text(plain(shortened(example.text, 2 * max(20, width - 12))), style="italic")
     parts: list[Text | Table] = [excerpt, table]
     if example.missed:
         parts.append(cell(f"not among them: {', '.join(example.missed)}", "dim"))

@@ -59,7 +59,7 @@ def _print(file: ModelFile, description: dict[str, Any]) -> None:
             console.print(cell(f"\N{BULLET} {key}", "bold"))
             console.print(_records(list(value)))
         elif isinstance(value, (list, tuple)):
-            console.print(cell(f"\N{BULLET} {key}: ", "bold") + cell(", ".join(map(_shown, value))))
+            console.print(cell(f"\N{BULLET} {key}:", "bold"), cell(", ".join(map(_shown, value))))
     console.print(cell("\N{BULLET} sections of the file", "bold"))
     console.print(
         _records(
