@@ -42,7 +42,7 @@ def print_demo(console: Console, result: DemoResult) -> None:
     )
     for example in result.examples:
         console.print(_panel(example, console.width))
-    console.print(Text.assemble(("✓", "green"), (" a tag that the package's maintainers gave it", "dim")))
+    console.print(Text.assemble(("✓", "green"), (" a tag that the package has", "dim")))
     console.print()
     scores = "   ".join(f"P@{k} {100 * value:.1f} %" for k, value in result.precision.items())
     console.print("Share of right tags among the first 1, 3 and 5, over all unseen texts:")
