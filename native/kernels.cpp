@@ -271,6 +271,8 @@ void solve_squared_hinge(PanelProblem& p) {
   }
   start_from_means<N>(p, usable);
 
+  // A violation this far below the tolerance is not worth writing the weights for.
+  const float idle = 0.1f * p.tolerance;
   Floats<N> shrink_above = all<N>(kInfinity);
   unsigned live = every, waiting = 0, whole = every;  // whole: lanes whose current pass sees every row
   std::int32_t active = usable;
@@ -318,7 +320,7 @@ void solve_squared_hinge(PanelProblem& p) {
       lowest = acting ? smaller<N>(lowest, projected) : lowest;
 
       const Floats<N> moved = larger<N>(dual - gradient * step, all<N>(0.0f));
-      const Ints<N> moving = acting & ((projected > 1e-12f) | (projected < -1e-12f));
+      const Ints<N> moving = acting & ((projected > idle) | (projected < -idle));
       if (collect_bits<N>(moving) == 0) continue;
       store(duals, moving ? moved : dual);
       const Floats<N> change = moving ? (moved - dual) * sign : all<N>(0.0f);

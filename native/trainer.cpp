@@ -337,7 +337,6 @@ class Trainer {
     kernels().solve_panel(problem);
     if (stop.reason) std::rethrow_exception(stop.reason);
     passes_ += problem.passes;
-    if (getenv("DBG")) fprintf(stderr, "%d %d rows %d lanes %d passes %d visits %ld feats %d\n", task.layer, task.node, problem.rows, problem.lanes, problem.passes, problem.visits, problem.features);
 
     PanelWeights& out = draft.panels[static_cast<std::size_t>(panel)];
     out.masks.assign(static_cast<std::size_t>(rows.columns), 0);
