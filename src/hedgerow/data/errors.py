@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+
+class DataError(ValueError):
+    """Data that cannot be read or written as asked.
+
+    Parameters
+    ----------
+    path : path-like
+        The file or folder.
+    message : str
+        What is wrong, with the value, and the way out.
+    line : int, optional
+        The line (of a table: the row) that is wrong, counted from 1.
+
+    Examples
+    --------
+    >>> print(DataError("train.txt", "label '9' is out of range", line=3))
+    train.txt:3: label '9' is out of range
+    """
+
+    def __init__(self, path: str | PathLike[str], message: str, line: int | None = None) -> None:
+        # The arguments as given, so that the error survives pickling on its way out of a worker process.
+        super().__init__(fspath(path), message, line)
+        self.path = fspath(path)
+        self.message = message
+        self.line = line
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{where}: {self.message}"

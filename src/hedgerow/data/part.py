@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One part of a data set, such as its training part.
+
+    Attributes
+    ----------
+    X : csr_array of float32, shape (n, d), or None
+        Features; indices ascend within a row and none occurs twice.
+    texts : list of str, or None
+        Raw texts, one a row.
+    Y : csr_array of float32, shape (n, L), or None
+        Labels: ones, indices ascend. None if the data carry no labels.
+    label_names : list of str, or None
+        The names of the L labels; None if labels are known by number only.
+    ids : list of str, or None
+        The names of the rows.
+    unknown_labels : int
+        How many labels (counted once a row) were left out of `Y` because the label names that the caller gave
+        lack them.
+    skipped : int
+        How many records were left out because they carry no labels of the label set that was asked for.
+    """
+
+    X: csr_array | None = None
+    texts: list[str] | None = None
+    Y: csr_array | None = None
+    label_names: list[str] | None = None
+    ids: list[str] | None = None
+    unknown_labels: int = 0
+    skipped: int = 0
+
+    def __post_init__(self) -> None:
+        lengths = {
+            name: int(value.shape[0]) if isinstance(value, csr_array) else len(value)
+            for name in ("X", "texts", "Y", "ids")
+            if (value := getattr(self, name)) is not None
+        }
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"the columns of a part differ in their number of rows: {lengths}")
+        if self.Y is not None and self.label_names is not None and self.Y.shape[1] != len(self.label_names):
+            raise ValueError(
+                f"Y has {self.Y.shape[1]} columns, but there are {len(self.label_names)} label names"
+            )
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        for matrix in (self.X, self.Y):
+            if matrix is not None:
+                return int(matrix.shape[0])
+        return len(self.texts or self.ids or ())
+
+
+def csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int) -> csr_array:
+    """Make a matrix of arrays whose indices ascend within each row, without a copy of the large ones.
+
+    scipy wants both index arrays to have one type, and takes the wider; so the row starts become int32 where
+    they can, rather than all indices int64.
+    """
+    narrow = indptr[-1] <= np.iinfo(np.int32).max
+    return csr_array(
+        (values, indices, indptr.astype(np.int32 if narrow else np.int64, copy=False)),
+        shape=(len(indptr) - 1, columns),
+    )
+
+
+def indicator(indices: np.ndarray, indptr: np.ndarray, columns: int) -> csr_array:
+    """Label lists as a matrix of ones.
+
+    Parameters
+    ----------
+    indices : array of int, shape (nnz,)
+        The labels of all rows, ascending within each row.
+    indptr : array of int64, shape (n + 1,)
+        Where each row begins.
+    columns : int
+        The number of labels L.
+
+    Returns
+    -------
+    csr_array of float32, shape (n, L)
+    """
+    return csr(np.ones(len(indices), dtype=np.float32), indices, indptr, columns)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import DataError
+from .label_space import LabelCollector
+from .part import Part
+
+
+class RecordCollector:
+    """Collects records of a text, labels and an id into a part, checking each value where it enters.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for messages.
+    label_names : sequence of str, optional
+        The label space to map onto.
+    """
+
+    def __init__(self, path: Path, label_names: Sequence[str] | None) -> None:
+        self._path = path
+        self._labels = LabelCollector(path, label_names)
+        self._labelled = label_names is not None
+        self._texts: list[str] = []
+        self._ids: list[str] = []
+        self.skipped = 0
+
+    @property
+    def n(self) -> int:
+        """The number of records so far."""
+        return len(self._texts)
+
+    def add(self, line: int, text: object, labels: object, id: object) -> None:
+        """Add a record; None stands for labels or an id that are missing."""
+        if not isinstance(text, str):
+            found = "is missing" if text is None else f"is {text!r:.60}, not a string"
+            raise DataError(self._path, f"the text {found}; every record needs a text", line)
+        if self._texts and (id is not None) != bool(self._ids):
+            raise DataError(
+                self._path, "some records have an id and some have none; give all of them one", line
+            )
+        if id is not None:
+            if isinstance(id, bool) or not isinstance(id, str | int):
+                raise DataError(self._path, f"the id is {id!r:.60}, not a string", line)
+            self._ids.append(str(id))
+        self._texts.append(text)
+        self._labels.add(self._names(line, labels))
+
+    def _names(self, line: int, labels: object) -> list[str]:
+        if labels is None:
+            return []
+        self._labelled = True
+        if not isinstance(labels, list):
+            raise DataError(self._path, f"the labels are {labels!r:.60}, not a list of strings", line)
+        names = []
+        for label in labels:
+            if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
+                raise DataError(
+                    self._path, f"the label {label!r:.60} is not a string with something in it", line
+                )
+            names.append(label if isinstance(label, str) else str(label))
+        return names
+
+    def finish(self) -> Part:
+        """Return the part. It has labels if any record had, or if label names were given."""
+        Y, names = self._labels.finish() if self._labelled else (None, None)
+        return Part(
+            texts=self._texts,
+            Y=Y,
+            label_names=names,
+            ids=self._ids or None,
+            unknown_labels=self._labels.unknown,
+            skipped=self.skipped,
+        )

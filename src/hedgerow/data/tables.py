@@ -1,0 +1,139 @@
+"""Tables with a column of texts: CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .errors import DataError
+from .lines import MAX_LINE_BYTES, Progress, read_lines
+from .part import Part
+from .records import RecordCollector
+
+
+def read_csv(
+    path: Path,
+    *,
+    label_names: Sequence[str] | None = None,
+    labels_field: str | None = "labels",
+    label_separator: str | None = None,
+    progress: Progress | None = None,
+) -> Part:
+    """Read a CSV file with a column `text` and, if there are any, columns of labels and `id`.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its first line names the columns.
+    label_names : sequence of str, optional
+        The label space to map onto; None makes it of what occurs.
+    labels_field : str or None, default "labels"
+        The column that holds the labels; None reads no labels.
+    label_separator : str, default ";"
+        What stands between two labels of a cell.
+    progress : callable, optional
+        Is told the share of the file that was read.
+
+    Returns
+    -------
+    Part
+        With `texts`, and with `Y`, `label_names` and `ids` where the table has them.
+    """
+    records = RecordCollector(path, label_names if labels_field is not None else None)
+    separator = label_separator or ";"
+    rows = csv.reader((text + "\n" for _, text in read_lines(path, progress=progress)), strict=True)
+    with _large_fields():
+        try:
+            columns = next(rows, [])
+            _check_columns(path, columns)
+            for row in rows:
+                if not row:
+                    continue
+                if len(row) != len(columns):
+                    raise DataError(
+                        path,
+                        f"the row has {len(row)} cells, but the header names {len(columns)} columns; "
+                        'put "quotes" around cells with a comma in them',
+                        rows.line_num,
+                    )
+                cells = dict(zip(columns, row, strict=True))
+                cell = None if labels_field is None else cells.get(labels_field)
+                labels = (
+                    None
+                    if cell is None
+                    else [name for piece in cell.split(separator) if (name := piece.strip())]
+                )
+                records.add(rows.line_num, cells["text"], labels, cells.get("id"))
+        except csv.Error as error:
+            raise DataError(path, f"is not CSV: {error}; check the quotes", rows.line_num) from error
+    return records.finish()
+
+
+@contextmanager
+def _large_fields() -> Iterator[None]:
+    """Raise the csv module's limit of 128 KiB a cell, which long documents pass, while a file is read."""
+    old = csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(old)
+
+
+def _check_columns(path: Path, columns: Sequence[str]) -> None:
+    if "text" not in columns:
+        found = ", ".join(columns) or "none"
+        raise DataError(path, f"there is no column 'text'; the columns are: {found}", 1)
+
+
+def read_parquet(
+    path: Path,
+    *,
+    label_names: Sequence[str] | None = None,
+    labels_field: str | None = "labels",
+    progress: Progress | None = None,
+) -> Part:
+    """Read a Parquet file with a column `text` and, if there are any, columns of labels (lists) and `id`.
+
+    Needs pyarrow. Errors name the row, counted from 1, where other formats name the line.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    label_names : sequence of str, optional
+        The label space to map onto; None makes it of what occurs.
+    labels_field : str or None, default "labels"
+        The column that holds the labels; None reads no labels.
+    progress : callable, optional
+        Is told the share of the rows that was read.
+
+    Returns
+    -------
+    Part
+        With `texts`, and with `Y`, `label_names` and `ids` where the table has them.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise DataError(path, "reading Parquet needs pyarrow: pip install hedgerow[parquet]") from error
+    records = RecordCollector(path, label_names if labels_field is not None else None)
+    try:
+        with pyarrow.parquet.ParquetFile(path) as table:
+            columns: list[str] = table.schema_arrow.names
+            _check_columns(path, columns)
+            wanted = [name for name in ("text", labels_field, "id") if name in columns]
+            total = max(1, table.metadata.num_rows)
+            for batch in table.iter_batches(batch_size=8192, columns=wanted):
+                rows: list[dict[str, Any]] = batch.to_pylist()
+                for row in rows:
+                    labels = None if labels_field is None else row.get(labels_field)
+                    records.add(records.n + 1, row["text"], labels, row.get("id"))
+                if progress is not None:
+                    progress(records.n / total)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(path, f"cannot be read as Parquet: {error}") from error
+    return records.finish()
