@@ -201,6 +201,6 @@ def _only(folder: Path, part: str | None, readers: list[_Reader]) -> Callable[[]
     raise DataError(
         folder,
         f"has no {part} part in a known layout; looked for {first}.txt, X.{short}.npz and Y.{short}.npz, "
-        f"X.{short}.txt, {first}_texts.txt and {first}_labels.txt, {first}.jsonl, or one *.jsonl whose records "
-        f"have a split (spelled {' or '.join((first, *others))}; text files also as .xz, .gz or .zst)",
+        f"X.{short}.txt, {first}_texts.txt and {first}_labels.txt, {first}.jsonl, or one *.jsonl of records "
+        f"with a split ({' or '.join((first, *others))}; text files also as .xz, .gz or .zst)",
     )
