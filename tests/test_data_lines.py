@@ -13,7 +13,10 @@ from hedgerow.data.compressed import packed_file
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
 
 
-@given(content=st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"bc", b"\xc3\xa9"])).map(b"".join), block=st.integers(1, 9))
+@given(
+    content=st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"bc", b"\xc3\xa9"])).map(b"".join),
+    block=st.integers(1, 9),
+)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_when_joined_are_the_file_and_each_ends_a_line(tmp_path, content, block):
     path = tmp_path / "a.txt"

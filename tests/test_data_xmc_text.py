@@ -32,7 +32,9 @@ def data_sets(draw: st.DrawFn) -> tuple[csr_array, csr_array]:
     )
     Y_rows = [sorted(row) for row in Y_rows]
     indices = np.array([i for row in Y_rows for i in row], dtype=np.int32)
-    Y = csr_array((np.ones(len(indices), np.float32), indices, np.cumsum([0, *map(len, Y_rows)])), shape=(n, labels))
+    Y = csr_array(
+        (np.ones(len(indices), np.float32), indices, np.cumsum([0, *map(len, Y_rows)])), shape=(n, labels)
+    )
     return X, Y
 
 
@@ -128,7 +130,9 @@ def test_several_faults_when_read_in_parallel_report_the_first(tmp_path, threads
 
 def test_rows_without_labels_or_features_are_kept(tmp_path):
     part = read_xmc_text(written(tmp_path / "a.txt", "5 3 3\n 0:1\n\n1,2\n1:2\n0 \t2:1.5  0:-1e-3 \n"))
-    np.testing.assert_allclose(part.X.toarray(), [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 2, 0], [-1e-3, 0, 1.5]])
+    np.testing.assert_allclose(
+        part.X.toarray(), [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 2, 0], [-1e-3, 0, 1.5]]
+    )
     np.testing.assert_array_equal(part.Y.toarray(), [[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 0, 0], [1, 0, 0]])
 
 
@@ -194,12 +198,12 @@ def test_value_too_small_for_a_float_becomes_zero(tmp_path):
         ("1 " + "y" * 99, "'" + "y" * 40 + "...'"),
     ],
 )
-def test_bad_row_when_read_names_file_and_line(tmp_path, row, message):
+def test_bad_row_when_read_names_file_and_line(tmp_path, monkeypatch, row, message):
     row = row if isinstance(row, bytes) else row.encode()
     path = written(tmp_path / "bad.txt", b"3 3 5\n0 0:1\n" + row + b"\n1 1:1\n")
     for block in (1, 8, lines.BLOCK_BYTES):
-        with pytest.MonkeyPatch.context() as patch, pytest.raises(DataError) as caught:
-            patch.setattr(lines, "BLOCK_BYTES", block)
+        monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+        with pytest.raises(DataError) as caught:
             read_xmc_text(path)
         assert caught.value.line == 3
         assert str(caught.value).startswith(f"{path}:3: ")
