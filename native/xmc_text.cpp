@@ -49,7 +49,7 @@ const char* parse_id(const char* p, const char* end, std::int64_t& id) {
 }
 
 // A plain decimal such as 0.084556, if it is short enough that one division of two exact floats rounds it correctly.
-// Three times as fast as from_chars, and the same bits. Null if it is anything else.
+// Most values are; it saves from_chars's general path and gives the same bits. Null if it is anything else.
 const char* parse_short_decimal(const char* p, const char* end, float& value) {
   static constexpr float powers[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f, 1e8f, 1e9f, 1e10f};
   const bool negative = p < end && *p == '-';
@@ -167,7 +167,8 @@ struct XmcTextParser::Slice {
       const auto begin = labels.begin() + static_cast<std::ptrdiff_t>(first);
       std::sort(begin, labels.end());
       const auto twice = std::adjacent_find(begin, labels.end());
-      if (twice != labels.end()) return "label " + std::to_string(*twice) + " occurs twice in the row; keep one of them";
+      if (twice != labels.end())
+        return "label " + std::to_string(*twice) + " occurs twice in the row; keep one of them";
     }
     return {};
   }
@@ -233,13 +234,6 @@ struct XmcTextParser::Slice {
   }
 };
 
-// What all tasks of one block parsed, without the slack of growing vectors.
-struct XmcTextParser::Chunk {
-  std::size_t feature_count = 0, label_count = 0;
-  std::unique_ptr<std::int32_t[]> features, labels;
-  std::unique_ptr<float[]> values;
-};
-
 XmcTextParser::XmcTextParser(XmcShape shape) : shape_(shape) {}
 XmcTextParser::~XmcTextParser() = default;
 
@@ -270,7 +264,8 @@ std::optional<XmcFault> XmcTextParser::feed(std::string_view block, int threads,
     for (std::size_t row = kept[s]; row < slice.rows(); ++row)
       if (!slice.is_empty(row))
         return XmcFault{line + static_cast<std::int64_t>(row),
-                        "the header promises " + std::to_string(shape_.rows) + " rows, but here is one more; correct the header"};
+                        "the header promises " + std::to_string(shape_.rows) +
+                            " rows, but here is one more; correct the header"};
     if (slice.fault) return XmcFault{line + slice.fault->line, slice.fault->message};
     rows += static_cast<std::int64_t>(kept[s]);
     line += static_cast<std::int64_t>(slice.rows());
@@ -282,56 +277,23 @@ std::optional<XmcFault> XmcTextParser::feed(std::string_view block, int threads,
 }
 
 void XmcTextParser::keep(const std::vector<std::size_t>& rows_of_slice) {
-  Chunk chunk;
-  for (std::size_t s = 0; s < rows_of_slice.size(); ++s) {
-    chunk.feature_count += slices_[s].features.size();
-    chunk.label_count += slices_[s].labels.size();
-  }
-  chunk.features = std::make_unique_for_overwrite<std::int32_t[]>(chunk.feature_count);
-  chunk.values = std::make_unique_for_overwrite<float[]>(chunk.feature_count);
-  chunk.labels = std::make_unique_for_overwrite<std::int32_t[]>(chunk.label_count);
-  std::size_t feature = 0, label = 0;
   for (std::size_t s = 0; s < rows_of_slice.size(); ++s) {
     const Slice& slice = slices_[s];
-    const std::int64_t feature_base = feature_indptr_.back(), label_base = label_indptr_.back();
+    const std::int64_t feature_base = matrices_.feature_indptr.back(), label_base = matrices_.label_indptr.back();
     for (std::size_t row = 0; row < rows_of_slice[s]; ++row) {
-      feature_indptr_.push_back(feature_base + slice.feature_ends[row]);
-      label_indptr_.push_back(label_base + slice.label_ends[row]);
+      matrices_.feature_indptr.push_back(feature_base + slice.feature_ends[row]);
+      matrices_.label_indptr.push_back(label_base + slice.label_ends[row]);
     }
-    std::copy(slice.features.begin(), slice.features.end(), chunk.features.get() + feature);
-    std::copy(slice.values.begin(), slice.values.end(), chunk.values.get() + feature);
-    std::copy(slice.labels.begin(), slice.labels.end(), chunk.labels.get() + label);
-    feature += slice.features.size();
-    label += slice.labels.size();
+    matrices_.features.append(slice.features);
+    matrices_.values.append(slice.values);
+    matrices_.labels.append(slice.labels);
   }
-  chunks_.push_back(std::move(chunk));
 }
 
 XmcMatrices XmcTextParser::finish() {
-  XmcMatrices result;
-  // Memory that was never written takes no room yet; it fills up as the chunks empty.
-  const auto feature_count = static_cast<std::size_t>(feature_indptr_.back());
-  const auto label_count = static_cast<std::size_t>(label_indptr_.back());
-  result.features = std::make_unique_for_overwrite<std::int32_t[]>(feature_count);
-  result.values = std::make_unique_for_overwrite<float[]>(feature_count);
-  result.labels = std::make_unique_for_overwrite<std::int32_t[]>(label_count);
-  std::size_t feature = 0, label = 0;
   slices_.clear();
-  for (Chunk& chunk : chunks_) {
-    std::copy_n(chunk.features.get(), chunk.feature_count, result.features.get() + feature);
-    chunk.features.reset();
-    std::copy_n(chunk.values.get(), chunk.feature_count, result.values.get() + feature);
-    chunk.values.reset();
-    std::copy_n(chunk.labels.get(), chunk.label_count, result.labels.get() + label);
-    chunk.labels.reset();
-    feature += chunk.feature_count;
-    label += chunk.label_count;
-  }
-  chunks_.clear();
-  result.feature_indptr = std::exchange(feature_indptr_, {0});
-  result.label_indptr = std::exchange(label_indptr_, {0});
   rows_ = lines_ = 0;
-  return result;
+  return std::exchange(matrices_, XmcMatrices());
 }
 
 std::string format_xmc_rows(std::int64_t rows, XmcRows features, XmcRows labels, int threads, Watch& watch) {

@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,9 +17,10 @@ using hedgerow::XmcRows;
 using hedgerow::XmcTextParser;
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> block_to_numpy(std::unique_ptr<T[]> values, std::size_t size) {
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_array(hedgerow::GrowingArray<T>& values) {
+  const std::size_t size = values.size();
   T* data = values.release();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  nb::capsule owner(data ? static_cast<void*>(data) : std::malloc(1), [](void* p) noexcept { std::free(p); });
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
 }
 
@@ -35,16 +37,9 @@ nb::object feed(XmcTextParser& parser, nb::bytes block, int threads) {
 }
 
 nb::tuple finish(XmcTextParser& parser) {
-  XmcMatrices m;
-  {
-    nb::gil_scoped_release release;
-    m = parser.finish();
-  }
-  const auto feature_count = static_cast<std::size_t>(m.feature_indptr.back());
-  const auto label_count = static_cast<std::size_t>(m.label_indptr.back());
-  return nb::make_tuple(to_numpy(std::move(m.feature_indptr)), block_to_numpy(std::move(m.features), feature_count),
-                        block_to_numpy(std::move(m.values), feature_count), to_numpy(std::move(m.label_indptr)),
-                        block_to_numpy(std::move(m.labels), label_count));
+  XmcMatrices m = parser.finish();
+  return nb::make_tuple(to_numpy(std::move(m.feature_indptr)), to_array(m.features), to_array(m.values),
+                        to_numpy(std::move(m.label_indptr)), to_array(m.labels));
 }
 
 void check_rows(const Vector<std::int64_t>& indptr, std::size_t entries, const char* what) {
@@ -59,7 +54,8 @@ nb::bytes format_rows(Vector<std::int64_t> feature_indptr, Vector<std::int32_t> 
   check_rows(feature_indptr, features.size(), "X");
   check_rows(label_indptr, labels.size(), "Y");
   if (values.size() != features.size()) throw std::invalid_argument("X has not one value for each index");
-  if (feature_indptr.size() != label_indptr.size()) throw std::invalid_argument("X and Y differ in their number of rows");
+  if (feature_indptr.size() != label_indptr.size())
+    throw std::invalid_argument("X and Y differ in their number of rows");
   std::string text;
   {
     PythonWatch watch;
