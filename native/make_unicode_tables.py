@@ -1,0 +1,99 @@
+"""Write unicode_tables.h: what Python's `str.lower` and the `\\w` of `re` say of every character.
+
+Run it as `python native/make_unicode_tables.py` to move to the Unicode version of the Python that runs it. The
+header is committed, so that texts give the same tokens whatever Python reads them.
+"""
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+SIGMA, FINAL_SIGMA = "\u03a3", "\u03c2"
+WORD = re.compile(r"\w")
+
+
+def is_word(char: str) -> bool:
+    return WORD.match(char.lower()) is not None
+
+
+# Python does not show these two properties, but the way it lower-cases a capital sigma depends on just them: final
+# after a cased character, case-ignorable ones between them not counting.
+def is_cased(char: str) -> bool:
+    return (char + SIGMA).lower().endswith(FINAL_SIGMA)
+
+
+def is_ignorable(char: str) -> bool:
+    return ("a" + char + SIGMA).lower().endswith(FINAL_SIGMA) and not is_cased(char)
+
+
+def characters() -> Iterator[str]:
+    return (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
+
+
+def ranges(holds: Callable[[str], bool]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for char in filter(holds, characters()):
+        code = ord(char)
+        if found and found[-1][1] == code - 1:
+            found[-1] = (found[-1][0], code)
+        else:
+            found.append((code, code))
+    return found
+
+
+def lower_ranges() -> list[tuple[int, int, int, int]]:
+    """Runs of characters (first, last, step, what to add); many scripts alternate capital and small letter."""
+    found: list[tuple[int, int, int, int]] = []
+    for char in characters():
+        small = char.lower()
+        if len(small) != 1 or small == char:
+            continue
+        code, delta = ord(char), ord(small) - ord(char)
+        first, last, step, added = found[-1] if found else (0, 0, 0, 0)
+        if added == delta and code - last <= 2 and (first == last or step == code - last):
+            found[-1] = (first, code, code - last, delta)
+        else:
+            found.append((code, code, 1, delta))
+    return found
+
+
+def rows(entries: list[str]) -> str:
+    lines, line = [], "   "
+    for entry in entries:
+        if len(line) + len(entry) + 2 > 118:
+            lines.append(line)
+            line = "   "
+        line += f" {entry},"
+    return "\n".join([*lines, line])
+
+
+def main() -> None:
+    several = [char for char in characters() if len(char.lower()) != 1]
+    if several != ["\u0130"]:
+        raise SystemExit(f"tfidf.cpp only knows U+0130 as a character with a longer lower case, not {several}")
+
+    def table(comment: str, name: str, holds: Callable[[str], bool]) -> str:
+        entries = [f"{{0x{first:x}, 0x{last:x}}}" for first, last in ranges(holds)]
+        return f"// {comment}\ninline constexpr Range {name}[] = {{\n{rows(entries)}\n}};\n"
+
+    lower = [f"{{0x{first:x}, 0x{last:x}, {step}, {delta}}}" for first, last, step, delta in lower_ranges()]
+    parts = [
+        "// Written by make_unicode_tables.py. Do not edit.\n#pragma once\n\n#include <cstdint>\n\n"
+        "// clang-format off\nnamespace hedgerow::unicode {\n",
+        f'inline constexpr char version[] = "{unicodedata.unidata_version}";\n',
+        "struct Range {\n  std::uint32_t first, last;\n};\n",
+        "struct LowerRange {\n  std::uint32_t first, last, step;\n  std::int32_t delta;\n};\n",
+        table("Word characters, once in lower case.", "word", is_word),
+        table("Cased and not case-ignorable.", "cased", is_cased),
+        table("Case-ignorable.", "ignorable", is_ignorable),
+        "// Characters whose lower case is one other character.\n"
+        f"inline constexpr LowerRange lower[] = {{\n{rows(lower)}\n}};\n",
+        "}  // namespace hedgerow::unicode\n// clang-format on\n",
+    ]
+    Path(__file__).with_name("unicode_tables.h").write_text("\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+// Words of a text: runs of at least two word characters, in lower case.
+//
+// The same tokens as Python's re.findall(r"\w\w+", text.lower()), and so as scikit-learn's vectorisers, for every text:
+// also where lower-casing depends on the neighbours (final sigma) or gives two characters (U+0130).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace hedgerow {
+
+// Spreads all bits of x over the result; the finaliser of MurmurHash3.
+inline std::uint64_t mix_bits(std::uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  x *= 0xc4ceb9fe1a85ec53ULL;
+  return x ^ (x >> 33);
+}
+
+// Part of the file format (little-endian machines only): a change needs a new format version.
+inline std::uint32_t token_fingerprint(std::string_view token) {
+  std::uint64_t hash = 0x9e3779b97f4a7c15ULL ^ token.size();
+  const char* at = token.data();
+  std::size_t left = token.size();
+  for (; left >= 8; at += 8, left -= 8) {
+    std::uint64_t word;
+    std::memcpy(&word, at, 8);
+    hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
+    hash ^= hash >> 29;
+  }
+  std::uint64_t tail = 0;
+  for (std::size_t i = 0; i < left; ++i) tail |= std::uint64_t{static_cast<unsigned char>(at[i])} << (8 * i);
+  return static_cast<std::uint32_t>(mix_bits(hash ^ tail) >> 32);
+}
+
+// The tokens of one text, reused from text to text so that memory is taken only once.
+struct Tokens {
+  std::vector<char> bytes;  // at least ends.back() long
+  std::vector<std::size_t> ends;
+  std::vector<std::uint32_t> fingerprints;
+
+  std::size_t size() const { return ends.size(); }
+  std::string_view operator[](std::size_t i) const {
+    const std::size_t start = i == 0 ? 0 : ends[i - 1];
+    return {bytes.data() + start, ends[i] - start};
+  }
+};
+
+// `text` should be UTF-8; malformed bytes separate words.
+void tokenize(std::string_view text, Tokens& tokens);
+
+// True if `bytes` is well-formed UTF-8 as Python decodes it.
+bool is_utf8(std::string_view bytes);
+
+}  // namespace hedgerow
