@@ -1,7 +1,7 @@
-"""Write unicode_tables.h: what Python's `str.lower` and the `\\w` of `re` say of every character.
+"""Write unicode_tables.h: the lower case of every character, and what `re` takes for a word character.
 
-Run it as `python native/make_unicode_tables.py` to move to the Unicode version of the Python that runs it. The
-header is committed, so that texts give the same tokens whatever Python reads them.
+Run it to move to the Unicode version of the Python that runs it. The header is committed, so that texts give
+the same tokens whatever Python reads them.
 """
 
 import re
@@ -15,24 +15,29 @@ WORD = re.compile(r"\w")
 
 
 def is_word(char: str) -> bool:
+    """Whether the character is a word character once in lower case."""
     return WORD.match(char.lower()) is not None
 
 
-# Python does not show these two properties, but the way it lower-cases a capital sigma depends on just them: final
-# after a cased character, case-ignorable ones between them not counting.
+# Python does not show the next two properties, but how it lower-cases a capital sigma depends on just them:
+# final after a cased character, case-ignorable ones between them not counting.
 def is_cased(char: str) -> bool:
+    """Whether the character is cased and not case-ignorable."""
     return (char + SIGMA).lower().endswith(FINAL_SIGMA)
 
 
 def is_ignorable(char: str) -> bool:
+    """Whether the character is case-ignorable."""
     return ("a" + char + SIGMA).lower().endswith(FINAL_SIGMA) and not is_cased(char)
 
 
 def characters() -> Iterator[str]:
+    """All characters but surrogates."""
     return (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
 
 
 def ranges(holds: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """Runs of characters (first, last) for which `holds` is true."""
     found: list[tuple[int, int]] = []
     for char in filter(holds, characters()):
         code = ord(char)
@@ -44,7 +49,7 @@ def ranges(holds: Callable[[str], bool]) -> list[tuple[int, int]]:
 
 
 def lower_ranges() -> list[tuple[int, int, int, int]]:
-    """Runs of characters (first, last, step, what to add); many scripts alternate capital and small letter."""
+    """Runs of characters (first, last, step, what to add); many scripts alternate capital and small."""
     found: list[tuple[int, int, int, int]] = []
     for char in characters():
         small = char.lower()
@@ -60,6 +65,7 @@ def lower_ranges() -> list[tuple[int, int, int, int]]:
 
 
 def rows(entries: list[str]) -> str:
+    """Lay out the entries of an array."""
     lines, line = [], "   "
     for entry in entries:
         if len(line) + len(entry) + 2 > 118:
@@ -70,9 +76,10 @@ def rows(entries: list[str]) -> str:
 
 
 def main() -> None:
+    """Write the header beside this script."""
     several = [char for char in characters() if len(char.lower()) != 1]
     if several != ["\u0130"]:
-        raise SystemExit(f"tfidf.cpp only knows U+0130 as a character with a longer lower case, not {several}")
+        raise SystemExit(f"tokens.cpp knows only U+0130 to become longer in lower case, not {several}")
 
     def table(comment: str, name: str, holds: Callable[[str], bool]) -> str:
         entries = [f"{{0x{first:x}, 0x{last:x}}}" for first, last in ranges(holds)]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs  # type: ignore[import-untyped, unused-ignore]
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from hedgerow import _native
+from hedgerow import _native  # type: ignore[attr-defined, unused-ignore]
 
 __all__ = ["TfidfVectorizer", "tokenize"]
 
@@ -34,7 +33,7 @@ _PAIRS_AT_ONCE = 1 << 26
 def tokenize(text: str) -> list[str]:
     r"""The words of a text as the vectoriser sees them: ``re.findall(r"\w\w+", text.lower())``.
 
-    Characters are those of one Unicode version, whatever Python runs; newer ones separate words.
+    Characters are those of Unicode 14 whatever Python runs; newer ones separate words.
 
     Examples
     --------
@@ -45,16 +44,19 @@ def tokenize(text: str) -> list[str]:
     return words
 
 
-class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc]
+# Sparse rows cannot become data frames, so set_output is not offered.
+class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg, unused-ignore]
     r"""Texts to rows of tf-idf weights of their words and word pairs.
 
-    The features are those of scikit-learn's ``TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)``:
-    lower-cased runs of at least two word characters (``\w\w+``; an apostrophe separates, a text in a script without
-    spaces is one word) and pairs of consecutive such words, the smooth idf :math:`\ln\frac{1+n}{1+df} + 1`, weights
-    :math:`(1 + \ln tf) \cdot idf`, rows scaled to length 1.
+    The features are those of scikit-learn's vectoriser of the same name with ``ngram_range=(1, 2)``,
+    ``min_df=2`` and ``sublinear_tf=True``: lower-cased runs of at least two word characters (``\w\w+``; an
+    apostrophe separates, a text in a script without spaces is one word) and pairs of consecutive such words,
+    the smooth idf :math:`\ln\frac{1+n}{1+df} + 1`, weights :math:`(1 + \ln tf) \cdot idf`, rows scaled to
+    length 1.
 
-    Differences to scikit-learn: columns are ordered by words first, then pairs; `max_features` goes by the number of
-    texts that have a term, not by its occurrences; and a pair is only ever a feature if both its words are.
+    Differences to scikit-learn: columns are ordered by words first, then pairs; `max_features` goes by the
+    number of texts that have a term, not by its occurrences; a pair is only ever a feature if both its words
+    are; and characters are those of Unicode 14 whatever Python runs, newer ones separate words.
 
     Parameters
     ----------
@@ -63,8 +65,8 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     min_count : int, default=2
         Drop terms that fewer texts have.
     max_features : int or None, default=None
-        Keep so many terms, those of the most texts. Among equals words go before pairs, then terms in the order of
-        their bytes; so a pair never stays without its words.
+        Keep so many terms, those of the most texts. Among equals words go before pairs, then terms in the
+        order of their bytes; so a pair never stays without its words.
     sublinear : bool, default=True
         Weigh a term that occurs `tf` times by ``1 + ln(tf)`` instead of `tf`.
     n_jobs : int or None, default=None
@@ -114,7 +116,9 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         Parameters
         ----------
         texts : iterable of str
-        y : ignored
+            What to learn the vocabulary from.
+        y : object, default=None
+            Ignored.
 
         Returns
         -------
@@ -135,6 +139,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         Parameters
         ----------
         texts : iterable of str
+            One for each row.
 
         Returns
         -------
@@ -150,6 +155,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         Parameters
         ----------
         text : str
+            Any text.
 
         Returns
         -------
@@ -166,6 +172,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         Parameters
         ----------
         texts : iterable of str
+            One for each row.
 
         Returns
         -------
@@ -192,7 +199,8 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     def idf_(self) -> npt.NDArray[np.float32]:
         """Inverse document frequencies."""
         self._fitted()
-        return self.arrays_["idf"]
+        idf: npt.NDArray[np.float32] = self.arrays_["idf"]
+        return idf
 
     @property
     def vocabulary_(self) -> dict[str, int]:
@@ -205,15 +213,17 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         Returns
         -------
         dict of str to ndarray
-            Read-only and not copied. ``word_bytes`` (UTF-8 of the words, ascending) and ``word_starts``; ``pairs``
-            (first word << 32 | second word, ascending); ``word_table`` and ``pair_table`` (the hash tables);
-            ``idf``; ``format`` (version of this layout).
+            Read-only and not copied. ``word_bytes`` (UTF-8 of the words, ascending) and ``word_starts``;
+            ``pairs`` (first word << 32 | second word, ascending); ``word_table`` and ``pair_table`` (the hash
+            tables); ``idf``; ``format`` (version of this layout).
         """
         self._fitted()
         return dict(self.arrays_)
 
     @classmethod
-    def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> TfidfVectorizer:
+    def from_arrays(
+        cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> TfidfVectorizer:
         """A fitted vectoriser from its parameters and arrays.
 
         Parameters
@@ -221,8 +231,8 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         params : mapping of str to object
             As `get_params` gives them.
         arrays : mapping of str to ndarray
-            As `to_arrays` gives them. They may be read-only or mapped from a file; they are checked, used where they
-            lie, and must not change afterwards. An array that is not aligned is copied.
+            As `to_arrays` gives them. They may be read-only or mapped from a file; they are checked, used
+            where they lie, and must not change afterwards. An array that is not aligned is copied.
 
         Returns
         -------
@@ -245,15 +255,15 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             raise ValueError(f"ngrams={self.ngrams!r}; use (1, 1) for words or (1, 2) for words and pairs")
         min_count = _positive("min_count", self.min_count)
         max_features = 0 if self.max_features is None else _positive("max_features", self.max_features)
-        found = _native.fit_vocabulary(
-            texts, tuple(self.ngrams) == (1, 2), min_count, max_features, _PAIRS_AT_ONCE, _threads(self.n_jobs)
-        )
+        pairs = tuple(self.ngrams) == (1, 2)
+        threads = _threads(self.n_jobs)
+        found = _native.fit_vocabulary(texts, pairs, min_count, max_features, _PAIRS_AT_ONCE, threads)
         arrays = dict(zip(_ARRAYS, found, strict=True))
         if len(arrays["idf"]) == 0:
             if not texts:
                 raise ValueError("there are no texts to fit to")
             way_out = "lower min_count or add texts" if min_count > 1 else "the texts are empty"
-            raise ValueError(f"no word is in at least min_count={min_count} of the {len(texts)} texts; {way_out}")
+            raise ValueError(f"no word is in min_count={min_count} of the {len(texts)} texts; {way_out}")
         self._use({**arrays, "format": np.array([_FORMAT], dtype=np.uint32)})
 
     def _use(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -268,7 +278,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
                 f"the vocabulary has format {layout[0]}, this version of Hedgerow reads {_FORMAT}; "
                 "use the version that wrote it, or fit again"
             )
-        kept = {"format": layout.astype(np.uint32)}
+        kept: dict[str, npt.NDArray[Any]] = {"format": layout.astype(np.uint32)}
         for name, dtype in _ARRAYS.items():
             array = np.asarray(arrays[name])
             if array.dtype != dtype or array.ndim != 1:
@@ -328,16 +338,16 @@ def _as_tuple(texts: Iterable[str]) -> tuple[object, ...]:
         raise TypeError(f"texts must be a list of strings, not {type(texts).__name__}") from None
 
 
-def _positive(name: str, value: object) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+def _positive(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
     return int(value)
 
 
-def _threads(n_jobs: object) -> int:
+def _threads(n_jobs: Any) -> int:
     """What the engine takes for the number of threads; 0 is all processors."""
     if n_jobs is None or n_jobs == -1:
         return 0
-    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+    if not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} must be None, a positive number of threads, or negative")
     return int(n_jobs) if n_jobs > 0 else int(effective_n_jobs(int(n_jobs)))
