@@ -24,7 +24,7 @@ struct TfidfScratch {
   Tokens tokens;
   std::vector<std::uint32_t> words;
   std::vector<std::uint64_t> pairs;
-  std::vector<std::uint32_t> terms;
+  std::vector<std::uint32_t> terms, spare;
 };
 
 // Adds the row of one text: (1 + ln tf, or tf) · idf, scaled to length 1.

@@ -26,9 +26,11 @@ std::vector<std::uint64_t> make_table(std::size_t ids, const Fingerprint& finger
   return table;
 }
 
-template <class Fingerprint>
+// `key(id)` is the address of what the fingerprint is made from.
+template <class Fingerprint, class Key>
 void validate_table(std::span<const std::uint64_t> table, std::size_t ids, const std::string& name,
-                    const Fingerprint& fingerprint) {
+                    const Fingerprint& fingerprint, const Key& key) {
+  constexpr std::size_t kAhead = 16;  // slots; their keys lie anywhere in memory
   const std::size_t slots = table.size();
   if (!std::has_single_bit(slots) || slots > std::uint64_t{1} << 32)
     reject(name + " has " + std::to_string(slots) + " slots, not a power of two");
@@ -43,6 +45,8 @@ void validate_table(std::span<const std::uint64_t> table, std::size_t ids, const
   for (std::size_t step = 1; step < slots; ++step) {
     const std::size_t at = (empty + step) & (slots - 1);
     const std::uint64_t slot = table[at];
+    if (const std::uint64_t later = (table[(at + kAhead) & (slots - 1)] & 0xffffffffu) - 1; later < ids)
+      __builtin_prefetch(key(later));
     if (slot == 0) {
       run = 0;
       continue;
@@ -73,7 +77,8 @@ class WordList {
     if (size() >= kMostTerms) throw std::length_error("the texts have more than 2^31 different words");
     if (size() >= table_.size() / 2) {
       std::vector<std::uint64_t> larger(2 * table_.size());
-      for (std::size_t id = 0; id < size(); ++id) table_insert(larger, fingerprints_[id], static_cast<std::uint32_t>(id));
+      for (std::size_t id = 0; id < size(); ++id)
+        table_insert(larger, fingerprints_[id], static_cast<std::uint32_t>(id));
       table_ = std::move(larger);
     }
     const auto id = static_cast<std::uint32_t>(size());
@@ -284,10 +289,9 @@ class VocabularyFit {
     };
     std::vector<std::uint32_t> order(terms);
     for (std::size_t i = 0; i < terms; ++i) order[i] = static_cast<std::uint32_t>(i);
-    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(options_.max_terms), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) {
-                       return count(a) != count(b) ? count(a) > count(b) : a < b;
-                     });
+    std::nth_element(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(options_.max_terms), order.end(),
+        [&](std::uint32_t a, std::uint32_t b) { return count(a) != count(b) ? count(a) > count(b) : a < b; });
     std::vector<bool> stays(terms);
     for (std::size_t i = 0; i < options_.max_terms; ++i) stays[order[i]] = true;
 
@@ -371,8 +375,12 @@ void Vocabulary::validate() const {
   }
   for (const float value : idf)
     if (!(value > 0 && value < std::numeric_limits<float>::infinity())) reject("an idf value is not positive");
-  validate_table(word_table, words(), "word_table", [&](std::size_t id) { return token_fingerprint(word(id)); });
-  validate_table(pair_table, pairs.size(), "pair_table", [&](std::size_t id) { return pair_fingerprint(pairs[id]); });
+  validate_table(
+      word_table, words(), "word_table", [&](std::size_t id) { return token_fingerprint(word(id)); },
+      [&](std::size_t id) { return word_bytes.data() + word_starts[id]; });
+  validate_table(
+      pair_table, pairs.size(), "pair_table", [&](std::size_t id) { return pair_fingerprint(pairs[id]); },
+      [&](std::size_t id) { return &pairs[id]; });
 }
 
 VocabularyArrays fit_vocabulary(std::span<const std::string_view> texts, const VocabularyOptions& options, int threads,

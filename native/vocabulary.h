@@ -22,7 +22,8 @@ inline constexpr std::uint32_t kUnknownTerm = std::numeric_limits<std::uint32_t>
 inline constexpr std::uint64_t kMostTerms = std::numeric_limits<std::int32_t>::max();
 
 // Open addressing, linear probing, a power of two of slots. A slot is 0 (empty) or fingerprint << 32 | (id + 1). The
-// probing starts at the leading bits of the fingerprint, so a table can be checked, and grown, in the order of its slots.
+// probing starts at the leading bits of the fingerprint, so a table can be checked, and grown, in the order of its
+// slots.
 inline std::size_t table_home(std::size_t slots, std::uint32_t fingerprint) {
   return static_cast<std::size_t>((std::uint64_t{fingerprint} * slots) >> 32);
 }
@@ -85,8 +86,8 @@ struct VocabularyArrays {
 
 struct VocabularyOptions {
   bool with_pairs = true;
-  std::uint64_t min_count = 2;     // texts that must have the term
-  std::uint64_t max_terms = 0;     // keep the terms of most texts; 0: all
+  std::uint64_t min_count = 2;                       // texts that must have the term
+  std::uint64_t max_terms = 0;                       // keep the terms of most texts; 0: all
   std::size_t pairs_at_once = std::size_t{1} << 26;  // bounds the memory for counting pairs, 8 bytes each
 };
 

@@ -248,17 +248,17 @@ def test_threads_of_python_can_share_a_vectorizer(debian):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 def test_signals_end_the_work():
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def stop(*_):
-        raise Stop
+        raise StopError
 
     texts = TEXTS * 200_000
     before = signal.signal(signal.SIGALRM, stop)
     try:
         vectorizer = TfidfVectorizer(n_jobs=2)
-        with pytest.raises(Stop):  # noqa: PT012
+        with pytest.raises(StopError):  # noqa: PT012
             signal.setitimer(signal.ITIMER_REAL, 0.1)
             while True:
                 vectorizer.fit(texts)

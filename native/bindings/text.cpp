@@ -75,7 +75,8 @@ nb::tuple fit_vocabulary(const nb::tuple& texts, bool with_pairs, std::uint64_t 
   PythonWatch watch;
   hedgerow::VocabularyArrays found = unlocked(read, [&] {
     return hedgerow::fit_vocabulary(
-        read.views, {.with_pairs = with_pairs, .min_count = min_count, .max_terms = max_terms, .pairs_at_once = pairs_at_once},
+        read.views,
+        {.with_pairs = with_pairs, .min_count = min_count, .max_terms = max_terms, .pairs_at_once = pairs_at_once},
         read.threads(threads), watch);
   });
   return nb::make_tuple(to_numpy(std::move(found.word_bytes)), to_numpy(std::move(found.word_starts)),
@@ -94,7 +95,8 @@ class Tfidf {
         pairs_(std::move(pairs)),
         pair_table_(std::move(pair_table)),
         idf_(std::move(idf)),
-        vocabulary_{span(word_bytes_), span(word_starts_), span(word_table_), span(pairs_), span(pair_table_), span(idf_)} {
+        vocabulary_{span(word_bytes_), span(word_starts_), span(word_table_),
+                    span(pairs_),      span(pair_table_),  span(idf_)} {
     nb::gil_scoped_release release;
     vocabulary_.validate();
   }
@@ -166,8 +168,8 @@ void bind_text(nb::module_& m) {
   using namespace nb::literals;
   m.attr("unicode_version") = hedgerow::unicode::version;
   m.def("tokenize", &tokenize, "text"_a);
-  m.def("fit_vocabulary", &fit_vocabulary, "texts"_a, "with_pairs"_a, "min_count"_a, "max_terms"_a,
-        "pairs_at_once"_a, "threads"_a,
+  m.def("fit_vocabulary", &fit_vocabulary, "texts"_a, "with_pairs"_a, "min_count"_a, "max_terms"_a, "pairs_at_once"_a,
+        "threads"_a,
         "word_bytes, word_starts, word_table, pairs, pair_table, idf of the terms in at least min_count texts.");
   nb::class_<Tfidf>(m, "Tfidf", "Text to tf-idf rows by a vocabulary, whose arrays are checked here.")
       .def(nb::init<Vector<std::uint8_t>, Vector<std::uint64_t>, Vector<std::uint64_t>, Vector<std::uint64_t>,
