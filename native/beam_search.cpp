@@ -14,7 +14,7 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // Inputs of a block see the same chunk one after the other, while it is in cache.
-constexpr std::int64_t kBlock = 512;
+constexpr std::int64_t kBlock = 4096;
 
 // Floats as unsigned integers in the same order.
 std::uint32_t to_ordered(float value) {
@@ -87,10 +87,11 @@ void Searcher::prepare(const SparseRows& X, std::int64_t begin, std::int64_t end
 
 void Searcher::score(int layer, std::int32_t node, float log_probability, const Input& input) {
   const ChunkView& chunk = model_->chunk(layer, node);
-  if (logits_.size() < 16 * std::size_t{chunk.groups}) logits_.resize(16 * std::size_t{chunk.groups});
+  const std::size_t room = 32 * ((std::size_t{chunk.groups} + 1) / 2);
+  if (logits_.size() < room) logits_.resize(room);
   const Kernels& simd = kernels();
-  simd.score_chunk(chunk, hashes_.data() + input.begin, values_.data() + input.begin, input.size, hits_.data(),
-                   logits_.data());
+  simd.score_chunk(chunk, hashes_.data() + input.begin, values_.data() + input.begin, input.size, inputs_.size() == 1,
+                   hits_.data(), logits_.data());
   simd.log_probabilities(logits_.data(), chunk.lanes, log_probability, model_->transform());
 }
 
@@ -187,7 +188,7 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
   // All labels of all inputs of a block would be too much memory for a full beam.
   const std::int64_t widest = std::max<std::int64_t>(1, std::min<std::int64_t>(options.beam, tree.nodes(tree.depth() - 1)));
   const std::int64_t block =
-      std::clamp<std::int64_t>(std::min((std::int64_t{1} << 24) / (widest + 4 * k), X.rows / (2 * threads) + 1), 1, kBlock);
+      std::clamp<std::int64_t>(std::min((std::int64_t{1} << 24) / (widest + 4 * k), (X.rows + threads - 1) / threads), 1, kBlock);
   std::vector<Searcher> searchers(static_cast<std::size_t>(threads), Searcher(model));
   const std::int64_t blocks = (X.rows + block - 1) / block;
   watch.plan(static_cast<double>(blocks));

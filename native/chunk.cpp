@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
@@ -13,11 +14,12 @@ static_assert(std::endian::native == std::endian::little, "model files are littl
 
 namespace {
 
-constexpr std::size_t kSpareKeys = 8;
 constexpr std::size_t kSpareBytes = 64;
 constexpr std::uint32_t kMultiplier = 0x9e3779b1u;
-// A masked row is half as fast as a dense one for the same lanes and smaller by up to this share of empty lanes.
-constexpr double kDenseShare = 0.7;
+// A masked row is smaller than a dense one by its empty lanes, but takes nearly twice as long.
+constexpr double kDenseShare = 0.75;
+constexpr double kRowsPerBucket = 9.5;
+constexpr std::uint32_t kMaxSpot = (1u << 14) - 1;
 
 std::uint32_t inverse_multiplier() {
   std::uint32_t inverse = kMultiplier;  // Newton's iteration doubles the correct low bits
@@ -25,34 +27,25 @@ std::uint32_t inverse_multiplier() {
   return inverse;
 }
 
-std::size_t list_bytes(unsigned count) { return 1 + 3 * std::size_t{count}; }
-std::size_t masked_bytes(unsigned count, unsigned groups) { return 2 * std::size_t{groups} + 2 * std::size_t{count}; }
+constexpr std::size_t kPairBytes = 6;
+std::size_t masks_bytes(unsigned groups) { return 4 * ((std::size_t{groups} + 1) / 2); }
 std::size_t dense_bytes(unsigned groups) { return 32 * std::size_t{groups}; }
 
-RowKind kind_of(unsigned count, unsigned lanes, unsigned groups) {
+RowKind kind_of(unsigned count, unsigned lanes) {
   if (count >= kDenseShare * lanes) return kDenseRow;
-  const bool lists_reach = lanes <= 256 && count <= 255;
-  return lists_reach && list_bytes(count) <= masked_bytes(count, groups) ? kListRow : kMaskedRow;
+  return count <= 2 && lanes <= 256 ? kPairRow : kMaskedRow;
 }
 
-// Where lane `lane` of a dense row lies, in words: full pairs of groups are interleaved, a last odd group is not.
+// Where a lane stands among the words of its interleaved pair of groups.
+unsigned word_in_block(unsigned lane) { return 2 * (lane % 16) + lane / 16 % 2; }
+
+// The lane that stands at a word of a block of two groups.
+unsigned lane_in_block(unsigned word) { return word / 2 + 16 * (word % 2); }
+
+// Where a lane of a dense row lies, in words: a last odd group stands alone.
 std::size_t dense_word(unsigned lane, unsigned groups) {
-  const unsigned group = lane / 16, within = lane % 16;
-  if (group == groups - 1 && groups % 2 == 1) return std::size_t{16} * group + within;
-  return std::size_t{32} * (group / 2) + 2 * within + group % 2;
-}
-
-struct Parts {
-  std::size_t directory, offsets, keys, payload;
-};
-
-Parts parts_of(std::uint64_t groups, std::uint64_t buckets, std::uint64_t rows) {
-  Parts p;
-  p.directory = groups * 64;
-  p.offsets = p.directory + 4 * (buckets + 1);
-  p.keys = p.offsets + 4 * (rows + 1);
-  p.payload = p.keys + 2 * (rows + kSpareKeys);
-  return p;
+  if (groups % 2 == 1 && lane / 16 == groups - 1) return lane;
+  return std::size_t{lane} / 32 * 32 + word_in_block(lane);
 }
 
 template <class T>
@@ -65,6 +58,81 @@ T get(const unsigned char* at) {
   T value;
   std::memcpy(&value, at, sizeof(T));
   return value;
+}
+
+std::uint32_t home_bucket(std::uint32_t hash, std::uint32_t homes, int bits) {
+  return static_cast<std::uint32_t>((std::uint64_t{hash} * homes) >> bits);
+}
+
+// Gives every row, in the order of hashes, the first bucket from its home on that has room. A row found that far from
+// home must still be told apart by 16 bits of its hash; if not, more buckets.
+template <class HashOf>
+void place_rows(std::size_t count, int bits, HashOf hash_of, std::vector<std::uint32_t>& bucket_of, std::uint32_t& homes,
+                std::uint32_t& buckets) {
+  const std::uint64_t universe = std::uint64_t{1} << bits;
+  homes = static_cast<std::uint32_t>(std::max<std::uint64_t>(static_cast<std::uint64_t>(static_cast<double>(count) / kRowsPerBucket) + 1, universe >> 14));
+  for (;; homes += homes / 4 + 1) {
+    std::uint32_t bucket = 0, furthest = 0;
+    int used = 0;
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::uint32_t home = home_bucket(hash_of(r), homes, bits);
+      if (home > bucket) {
+        bucket = home;
+        used = 0;
+      }
+      if (used == Bucket::kSlots) {
+        ++bucket;
+        used = 0;
+      }
+      ++used;
+      bucket_of[r] = bucket;
+      furthest = std::max(furthest, bucket - home);
+    }
+    buckets = std::max(homes, bucket + 1);
+    // Hashes that meet in a bucket differ by less than this.
+    if ((std::uint64_t{furthest} + 1) * (universe / homes + 1) <= 65536) return;
+  }
+}
+
+// Marks all buckets from `home` up to the one where the row came to rest.
+void put_overflow(std::vector<unsigned char>& block, unsigned groups, std::uint32_t home, std::uint32_t rest) {
+  for (std::uint32_t b = home; b < rest; ++b)
+    put(&block[64 * (std::size_t{groups} + b) + offsetof(Bucket, overflows)], std::uint32_t{1});
+}
+
+void write_row(std::uint32_t local, RowKind kind, std::span<const PanelWeights> panels,
+               const std::vector<std::uint32_t>& starts, unsigned char* out) {
+  const unsigned groups = static_cast<unsigned>(panels.size());
+  // Calls use(lane, weight) for the lanes of a group.
+  const auto each = [&](unsigned g, auto use) {
+    const std::uint16_t* weights = panels[g].weights.data() + starts[std::size_t{local} * groups + g];
+    for (unsigned bits = panels[g].masks[local]; bits; bits &= bits - 1)
+      use(16 * g + static_cast<unsigned>(std::countr_zero(bits)), *weights++);
+  };
+  if (kind == kPairRow) {
+    unsigned n = 0;
+    for (unsigned g = 0; g < groups; ++g)
+      each(g, [&](unsigned lane, std::uint16_t weight) {
+        out[n] = static_cast<unsigned char>(lane);
+        put(out + 2 + 2 * n++, weight);
+      });
+  } else if (kind == kDenseRow) {
+    for (unsigned g = 0; g < groups; ++g)
+      each(g, [&](unsigned lane, std::uint16_t weight) { put(out + 2 * dense_word(lane, groups), weight); });
+  } else {
+    unsigned char* next = out + masks_bytes(groups);
+    for (unsigned g = 0; g < groups; g += 2) {
+      std::uint16_t words[32];
+      std::uint32_t mask = 0;
+      for (unsigned side = g; side < std::min(g + 2, groups); ++side)
+        each(side, [&](unsigned lane, std::uint16_t weight) {
+          mask |= 1u << word_in_block(lane);
+          words[word_in_block(lane)] = weight;
+        });
+      put(out + 2 * g, mask);
+      for (std::uint32_t bits = mask; bits; bits &= bits - 1, next += 2) put(next, words[std::countr_zero(bits)]);
+    }
+  }
 }
 
 }  // namespace
@@ -107,168 +175,146 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.hash < b.hash; });
 
-  // One or two rows a bucket, and few enough bits left for a 16-bit key.
-  const int wanted = static_cast<int>(std::bit_width(rows.size() / 2));
-  const int bucket_bits = std::clamp(wanted, std::max(0, hash.bits() - 16), hash.bits());
-  const int shift = hash.bits() - bucket_bits;
-  const std::size_t buckets = std::size_t{1} << bucket_bits;
+  const auto row_bytes = [&](const Row& row) {
+    switch (kind_of(row.count, lanes)) {
+      case kPairRow: return kPairBytes;
+      case kMaskedRow: return masks_bytes(groups) + 2 * std::size_t{row.count};
+      default: return dense_bytes(groups);
+    }
+  };
+  std::size_t longest = 0;
+  for (const Row& row : rows) longest = std::max(longest, row_bytes(row));
+  std::uint32_t unit_shift = 1;
+  while (Bucket::kSlots * (longest >> unit_shift) + Bucket::kSlots > kMaxSpot) ++unit_shift;
+
+  std::vector<std::uint32_t> bucket_of(rows.size());
+  std::uint32_t homes = 0, buckets = 0;
+  place_rows(rows.size(), hash.bits(), [&](std::size_t r) { return rows[r].hash; }, bucket_of, homes, buckets);
 
   std::size_t payload_bytes = 0;
-  for (const Row& row : rows) {
-    switch (kind_of(row.count, lanes, groups)) {
-      case kListRow: payload_bytes += list_bytes(row.count); break;
-      case kMaskedRow: payload_bytes += masked_bytes(row.count, groups); break;
-      case kDenseRow: payload_bytes += dense_bytes(groups); break;
-    }
-  }
-  if (payload_bytes > kRowOffsetMask)
-    throw std::length_error("a node of the label tree has too many weights (over 1 GB); use a smaller leaf_size or branching");
+  const auto padded = [&](const Row& row) { return ((row_bytes(row) - 1) >> unit_shift << unit_shift) + (std::size_t{1} << unit_shift); };
+  for (const Row& row : rows) payload_bytes += padded(row);
+  if (payload_bytes > 0xffffffffu)
+    throw std::length_error("a node of the label tree has over 4 GB of weights; use a smaller leaf_size or branching");
 
-  const Parts parts = parts_of(groups, buckets, rows.size());
-  const std::size_t bytes = (parts.payload + payload_bytes + kSpareBytes + 63) / 64 * 64;
+  const std::size_t payload_at = 64 * (std::size_t{groups} + buckets);
+  const std::size_t bytes = (payload_at + payload_bytes + kSpareBytes + 63) / 64 * 64;
   std::vector<unsigned char> block(bytes, 0);
   for (unsigned lane = 0; lane < lanes; ++lane) put(&block[4 * std::size_t{lane}], bias[lane]);
 
-  std::size_t at = 0, bucket = 0;
-  unsigned char* payload = block.data() + parts.payload;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const Row& row = rows[r];
-    for (const std::size_t own = row.hash >> shift; bucket <= own; ++bucket)
-      put(&block[parts.directory + 4 * bucket], static_cast<std::uint32_t>(r));
-    put(&block[parts.keys + 2 * r], static_cast<std::uint16_t>(row.hash & ((1u << shift) - 1)));
-    const RowKind kind = kind_of(row.count, lanes, groups);
-    put(&block[parts.offsets + 4 * r], static_cast<std::uint32_t>(at) | kind << kRowKindShift);
-
-    unsigned char* out = payload + at;
-    std::size_t n = 0;
-    if (kind == kListRow) out[0] = static_cast<unsigned char>(row.count);
-    for (unsigned g = 0; g < groups; ++g) {
-      const std::uint16_t mask = panels[g].masks[row.local];
-      const std::uint16_t* weights = panels[g].weights.data() + starts[std::size_t{row.local} * groups + g];
-      if (kind == kMaskedRow) put(out + 2 * g, mask);
-      unsigned i = 0;
-      for (unsigned bits = mask; bits; bits &= bits - 1, ++i, ++n) {
-        const unsigned lane = 16 * g + static_cast<unsigned>(std::countr_zero(bits));
-        if (kind == kListRow) {
-          out[1 + n] = static_cast<unsigned char>(lane);
-          put(out + 1 + row.count + 2 * n, weights[i]);
-        } else if (kind == kMaskedRow) {
-          put(out + 2 * groups + 2 * n, weights[i]);
-        } else {
-          put(out + 2 * dense_word(lane, groups), weights[i]);
-        }
-      }
+  std::size_t at = 0, r = 0;
+  for (std::uint32_t b = 0; b < buckets; ++b) {
+    Bucket bucket{};
+    std::fill(std::begin(bucket.spots), std::end(bucket.spots), static_cast<std::uint16_t>(kNoRow));
+    bucket.base = static_cast<std::uint32_t>(at);
+    for (int slot = 0; r < rows.size() && bucket_of[r] == b; ++slot, ++r) {
+      const Row& row = rows[r];
+      const RowKind kind = kind_of(row.count, lanes);
+      bucket.keys[slot] = static_cast<std::uint16_t>(row.hash);
+      bucket.spots[slot] = static_cast<std::uint16_t>((at - bucket.base) >> unit_shift << 2 | kind);
+      if (home_bucket(row.hash, homes, hash.bits()) < b) put_overflow(block, groups, home_bucket(row.hash, homes, hash.bits()), b);
+      write_row(row.local, kind, panels, starts, &block[payload_at + at]);
+      at += padded(row);
     }
-    at += kind == kListRow ? list_bytes(row.count)
-                           : kind == kMaskedRow ? masked_bytes(row.count, groups) : dense_bytes(groups);
+    const std::uint32_t overflows = get<Bucket>(&block[64 * (std::size_t{groups} + b)]).overflows;
+    bucket.overflows = overflows;
+    put(&block[64 * (std::size_t{groups} + b)], bucket);
   }
-  for (; bucket <= buckets; ++bucket)
-    put(&block[parts.directory + 4 * bucket], static_cast<std::uint32_t>(rows.size()));
-  put(&block[parts.offsets + 4 * rows.size()], static_cast<std::uint32_t>(at));
-
-  shape = {0, bytes, lanes, static_cast<std::uint32_t>(rows.size()), static_cast<std::uint32_t>(bucket_bits)};
+  shape = {0, bytes, lanes, homes, buckets, unit_shift};
   return block;
 }
 
 ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const FeatureHash& hash) {
-  const int bucket_bits = static_cast<int>(shape.bucket_bits);
-  if (shape.lanes == 0 || bucket_bits > hash.bits() || bucket_bits < hash.bits() - 16)
-    throw std::invalid_argument("chunk with an impossible shape");
   const std::uint64_t groups = (std::uint64_t{shape.lanes} + 15) / 16;
-  const Parts parts = parts_of(groups, std::uint64_t{1} << bucket_bits, shape.rows);
-  if (parts.payload + kSpareBytes > shape.bytes) throw std::invalid_argument("chunk shorter than its parts");
+  if (shape.lanes == 0 || shape.homes == 0 || shape.homes > shape.buckets || shape.unit_shift > 16)
+    throw std::invalid_argument("chunk with an impossible shape");
+  if (64 * (groups + shape.buckets) + kSpareBytes > shape.bytes)
+    throw std::invalid_argument("chunk shorter than its parts");
   ChunkView view;
   view.bias = reinterpret_cast<const float*>(data);
-  view.directory = reinterpret_cast<const std::uint32_t*>(data + parts.directory);
-  view.offsets = reinterpret_cast<const std::uint32_t*>(data + parts.offsets);
-  view.keys = reinterpret_cast<const std::uint16_t*>(data + parts.keys);
-  view.payload = data + parts.payload;
+  view.buckets = reinterpret_cast<const Bucket*>(data + 64 * groups);
+  view.payload = data + 64 * (groups + shape.buckets);
   view.lanes = shape.lanes;
   view.groups = static_cast<std::uint32_t>(groups);
-  view.bucket_shift = hash.bits() - bucket_bits;
+  view.homes = shape.homes;
+  view.hash_bits = hash.bits();
+  view.unit_shift = static_cast<int>(shape.unit_shift);
   return view;
 }
 
-void validate_chunk(const ChunkView& chunk, const ChunkShape& shape, const FeatureHash& hash) {
-  const std::size_t buckets = std::size_t{1} << shape.bucket_bits;
-  const std::size_t room = shape.bytes - kSpareBytes - parts_of(chunk.groups, buckets, shape.rows).payload;
+void validate_chunk(const ChunkView& chunk, const ChunkShape& shape) {
+  const std::size_t room = shape.bytes - kSpareBytes - 64 * (std::size_t{chunk.groups} + shape.buckets);
   const auto require = [](bool fine, const char* what) {
     if (!fine) throw std::invalid_argument(what);
   };
   for (std::uint32_t lane = 0; lane < 16 * chunk.groups; ++lane)
     require(std::isfinite(chunk.bias[lane]), "chunk with a bias that is not finite");
-  require(chunk.directory[0] == 0 && chunk.directory[buckets] == shape.rows, "chunk with a broken directory");
-  for (std::size_t b = 0; b < buckets; ++b)
-    require(chunk.directory[b] <= chunk.directory[b + 1], "chunk with a broken directory");
-  const std::uint32_t key_limit = 1u << chunk.bucket_shift;
-  require((chunk.offsets[shape.rows] & kRowOffsetMask) <= room, "chunk with rows past its end");
+  require(chunk.buckets[shape.buckets - 1].overflows == 0, "chunk whose last bucket overflows");
   const auto finite = [](const unsigned char* word) { return (get<std::uint16_t>(word) & 0x7f80) != 0x7f80; };
-  for (std::uint32_t r = 0; r < shape.rows; ++r) {
-    require(chunk.keys[r] < key_limit, "chunk with a key out of range");
-    const std::size_t begin = chunk.offsets[r] & kRowOffsetMask;
-    const std::size_t end = chunk.offsets[r + 1] & kRowOffsetMask;
-    require(begin <= end && end <= room, "chunk with rows out of order");
-    const unsigned char* row = chunk.payload + begin;
-    const std::size_t length = end - begin;
-    std::size_t first_weight = 0, weights = 0;
-    switch (chunk.offsets[r] >> kRowKindShift) {
-      case kListRow:
-        require(length >= 1 && length == list_bytes(row[0]), "chunk with a broken list row");
-        for (unsigned i = 0; i < row[0]; ++i) require(row[1 + i] < shape.lanes, "chunk with a lane out of range");
-        weights = row[0];
-        first_weight = 1 + weights;
-        break;
-      case kMaskedRow: {
-        require(length >= 2 * std::size_t{chunk.groups}, "chunk with a broken masked row");
-        for (std::uint32_t g = 0; g < chunk.groups; ++g) {
-          const std::uint16_t mask = get<std::uint16_t>(row + 2 * g);
-          if (16 * (g + 1) > shape.lanes)
-            require(mask >> (shape.lanes - 16 * g) == 0, "chunk with a lane out of range");
+  for (std::uint32_t b = 0; b < shape.buckets; ++b) {
+    const Bucket& bucket = chunk.buckets[b];
+    require(bucket.overflows <= 1, "chunk with a broken bucket");
+    for (const std::uint16_t spot : bucket.spots) {
+      const std::uint32_t kind = spot & 3u;
+      if (kind == kNoRow) continue;
+      const std::size_t begin = bucket.base + (std::size_t{spot} >> 2 << chunk.unit_shift);
+      require(begin < room, "chunk with a row past its end");
+      const unsigned char* row = chunk.payload + begin;
+      const std::size_t length = room - begin;
+      std::size_t first_weight = 0, weights = 0;
+      if (kind == kPairRow) {
+        first_weight = weights = 2;
+        require(length >= kPairBytes, "chunk with a row past its end");
+        require(row[0] < shape.lanes && row[1] < shape.lanes, "chunk with a lane out of range");
+      } else if (kind == kMaskedRow) {
+        first_weight = masks_bytes(chunk.groups);
+        require(first_weight <= length, "chunk with a row past its end");
+        for (std::uint32_t block = 0; 32 * block < shape.lanes; ++block) {
+          const std::uint32_t mask = get<std::uint32_t>(row + 4 * block);
+          for (std::uint32_t bits = mask; bits; bits &= bits - 1)
+            require(32 * block + lane_in_block(static_cast<unsigned>(std::countr_zero(bits))) < shape.lanes,
+                    "chunk with a lane out of range");
           weights += static_cast<std::size_t>(std::popcount(mask));
         }
-        first_weight = 2 * std::size_t{chunk.groups};
-        require(length == first_weight + 2 * weights, "chunk with a broken masked row");
-        break;
+      } else {
+        weights = 16 * std::size_t{chunk.groups};
       }
-      case kDenseRow:
-        require(length == dense_bytes(chunk.groups), "chunk with a broken dense row");
-        weights = length / 2;
-        break;
-      default: require(false, "chunk with a row of unknown kind");
+      require(first_weight + 2 * weights <= length, "chunk with a row past its end");
+      for (std::size_t i = 0; i < weights; ++i)
+        require(finite(row + first_weight + 2 * i), "chunk with a weight that is not finite");
     }
-    for (std::size_t i = 0; i < weights; ++i)
-      require(finite(row + first_weight + 2 * i), "chunk with a weight that is not finite");
   }
-  (void)hash;
 }
 
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk, const ChunkShape& shape, const FeatureHash& hash) {
-  const std::uint32_t mask = hash.bits() == 32 ? 0xffffffffu : (1u << hash.bits()) - 1;
+  const std::uint64_t universe = std::uint64_t{1} << hash.bits();
   const std::uint32_t inverse = inverse_multiplier();
   std::vector<ChunkEntry> entries;
-  const std::size_t buckets = std::size_t{1} << shape.bucket_bits;
-  for (std::size_t b = 0; b < buckets; ++b) {
-    for (std::uint32_t r = chunk.directory[b]; r < chunk.directory[b + 1]; ++r) {
-      const std::uint32_t hashed = static_cast<std::uint32_t>(b << chunk.bucket_shift) | chunk.keys[r];
-      const auto feature = static_cast<std::int32_t>((hashed * inverse) & mask);
-      const unsigned char* row = chunk.payload + (chunk.offsets[r] & kRowOffsetMask);
+  for (std::uint32_t b = 0; b < shape.buckets; ++b) {
+    const Bucket& bucket = chunk.buckets[b];
+    // A row's hash is the last one with its key whose home is not past this bucket.
+    const std::uint64_t end = std::min(universe, ((std::uint64_t{b} + 1) * universe + shape.homes - 1) / shape.homes);
+    for (int slot = 0; slot < Bucket::kSlots; ++slot) {
+      const std::uint32_t kind = bucket.spots[slot] & 3u;
+      if (kind == kNoRow) continue;
+      std::uint64_t hashed = ((end - 1) & ~std::uint64_t{0xffff}) | bucket.keys[slot];
+      if (hashed >= end) hashed -= 0x10000;
+      const auto feature = static_cast<std::int32_t>((static_cast<std::uint32_t>(hashed) * inverse) & static_cast<std::uint32_t>(universe - 1));
+      const unsigned char* row = chunk.payload + bucket.base + (std::size_t{bucket.spots[slot]} >> 2 << chunk.unit_shift);
       const auto add = [&](std::uint32_t lane, const unsigned char* word) {
         const float weight = from_bfloat16(get<std::uint16_t>(word));
         if (weight != 0) entries.push_back({feature, lane, weight});
       };
-      switch (chunk.offsets[r] >> kRowKindShift) {
-        case kListRow:
-          for (unsigned i = 0; i < row[0]; ++i) add(row[1 + i], row + 1 + row[0] + 2 * i);
-          break;
-        case kMaskedRow: {
-          const unsigned char* word = row + 2 * chunk.groups;
-          for (std::uint32_t g = 0; g < chunk.groups; ++g)
-            for (unsigned bits = get<std::uint16_t>(row + 2 * g); bits; bits &= bits - 1, word += 2)
-              add(16 * g + static_cast<unsigned>(std::countr_zero(bits)), word);
-          break;
-        }
-        default:
-          for (std::uint32_t lane = 0; lane < chunk.lanes; ++lane) add(lane, row + 2 * dense_word(lane, chunk.groups));
+      if (kind == kPairRow) {
+        add(row[0], row + 2);
+        add(row[1], row + 4);
+      } else if (kind == kMaskedRow) {
+        const unsigned char* word = row + masks_bytes(chunk.groups);
+        for (std::uint32_t block = 0; 32 * block < chunk.lanes; ++block)
+          for (std::uint32_t bits = get<std::uint32_t>(row + 4 * block); bits; bits &= bits - 1, word += 2)
+            add(32 * block + lane_in_block(static_cast<unsigned>(std::countr_zero(bits))), word);
+      } else {
+        for (std::uint32_t lane = 0; lane < chunk.lanes; ++lane) add(lane, row + 2 * dense_word(lane, chunk.groups));
       }
     }
   }

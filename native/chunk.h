@@ -1,18 +1,23 @@
 // A chunk: the classifiers of all children of one node, side by side, in one block of bytes.
 //
 // For each feature the chunk uses there is a row with the weights of its lanes (a lane is a child), in bfloat16, in
-// whichever of three forms is smallest or, when nearly full, fastest:
+// one of three forms, the smallest or, when nearly full, the fastest:
 //
-//   list    count u8 · lanes u8[count] · weights u16[count]                     few lanes
-//   masked  masks u16[groups] · weights u16[set bits]                          the middle
-//   dense   weights u16[groups · 16], pairs of groups interleaved word by word   nearly full
+//   pair    lanes u8[2] · weights u16[2]                 one or two lanes (the second may be empty: weight 0)
+//   masked  masks u32[groups / 2] · weights u16[set bits]  the middle
+//   dense   weights u16[groups · 16]                       nearly full
 //
-// A hash table leads from a feature to its row. Features are hashed by a bijection of [0, 2^bits); the top part of the
-// hash is the bucket, so only the rest, 16 bits at most, has to be kept as the key. Rows lie in hash order. Bytes:
+// In masked and dense rows two groups are interleaved word by word, so that a 32-bit word holds a weight of each and
+// needs but a shift or a mask to become two floats; only the last group of a dense row may stand alone.
 //
-//   bias f32[groups · 16] · directory u32[buckets + 1] · offsets u32[rows + 1] · keys u16[rows + 8] · payload · 64 zeros
+// Rows are padded to whole units of 2 bytes (more in very wide chunks). A hash table leads from a feature to its row:
+// features are hashed by a bijection of [0, 2^bits), the hash chooses one of `homes` buckets by its size, and since few
+// hashes share a bucket the low 16 bits tell them apart. A bucket is one cache line; what does not fit moves on to the
+// next. Rows lie in the order of their buckets. Bytes:
 //
-// The spare keys and zeros let vector loads run past the end. Everything is little-endian.
+//   bias f32[groups · 16] · buckets 64 bytes each · payload · at least 64 zeros, so that vector loads may run past the end
+//
+// Everything is little-endian.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +48,9 @@ struct ChunkShape {
   std::uint64_t begin = 0;  // first byte in the section
   std::uint64_t bytes = 0;
   std::uint32_t lanes = 0;
-  std::uint32_t rows = 0;
-  std::uint32_t bucket_bits = 0;
+  std::uint32_t homes = 0;    // buckets that features hash to
+  std::uint32_t buckets = 0;  // all of them
+  std::uint32_t unit_shift = 0;
 };
 
 // Weights of one panel of at most 16 lanes, as the solver leaves them: for every feature of the chunk a mask of the
@@ -65,8 +71,8 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
 // Where the parts of a chunk lie. Throws std::invalid_argument when they do not fit into its bytes.
 ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const FeatureHash& hash);
 
-// Checks every offset, key and row of a chunk from an untrusted file; throws std::invalid_argument.
-void validate_chunk(const ChunkView& chunk, const ChunkShape& shape, const FeatureHash& hash);
+// Checks every bucket and row of a chunk from an untrusted file; throws std::invalid_argument.
+void validate_chunk(const ChunkView& chunk, const ChunkShape& shape);
 
 // One weight of a chunk, for inspection.
 struct ChunkEntry {

@@ -433,37 +433,50 @@ void solve_panel(PanelProblem& p) {
 
 // ---------------------------------------------------------------------------------------------- chunk scores
 
-// Finds the rows of the chunk that the input hits, sorted by kind into hits[kind * size ...]; kind 3 are the misses.
-// No branch depends on the data but for buckets of more than eight keys.
+inline std::uint64_t home_of(const ChunkView& chunk, std::uint32_t hash) {
+  return (std::uint64_t{hash} * chunk.homes) >> chunk.hash_bits;
+}
+
+// The slots of a bucket with this key, two bits each.
+inline unsigned matching_slots(const Bucket& bucket, std::uint16_t key) {
+  constexpr unsigned kKeyBits = (1u << 2 * Bucket::kSlots) - 1;
+#if defined(__AVX2__)
+  const __m256i same = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)bucket.keys), _mm256_set1_epi16((short)key));
+  return static_cast<unsigned>(_mm256_movemask_epi8(same)) & kKeyBits;
+#elif defined(__SSE2__)
+  const __m128i wanted = _mm_set1_epi16((short)key);
+  const __m128i low = _mm_cmpeq_epi16(_mm_loadu_si128((const __m128i*)bucket.keys), wanted);
+  const __m128i high = _mm_cmpeq_epi16(_mm_loadu_si128((const __m128i*)bucket.keys + 1), wanted);
+  return (static_cast<unsigned>(_mm_movemask_epi8(low)) | static_cast<unsigned>(_mm_movemask_epi8(high)) << 16) & kKeyBits;
+#else
+  unsigned slots = 0;
+  for (int slot = 0; slot < Bucket::kSlots; ++slot) slots |= (bucket.keys[slot] == key ? 3u : 0u) << 2 * slot;
+  return slots;
+#endif
+}
+
+// Finds the rows of the chunk that the input hits, sorted by kind into hits[kind * size ...]; kNoRow are the misses.
+// No branch depends on the data but for the rare bucket that overflows. An unused slot is marked kNoRow. A chunk that is
+// not in cache (Cold) is fetched ahead; for one that is, that would be wasted work.
+template <bool Cold>
 inline void find_hits(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
                       Hit* hits, std::int64_t* counts) {
-  const int shift = chunk.bucket_shift;
-  const std::uint32_t remainder_mask = (1u << shift) - 1;
+  if constexpr (Cold)
+    for (std::int64_t i = 0; i < size; ++i) __builtin_prefetch(chunk.buckets + home_of(chunk, hashes[i]));
   for (std::int64_t i = 0; i < size; ++i) {
-    const std::uint32_t bucket = hashes[i] >> shift;
-    const std::uint16_t key = static_cast<std::uint16_t>(hashes[i] & remainder_mask);
-    const std::uint32_t begin = chunk.directory[bucket], end = chunk.directory[bucket + 1];
-    std::uint32_t row = begin;
-    std::uint32_t found = 0;
-#if defined(__SSE2__)
-    if (__builtin_expect(end - begin <= 8, 1)) {
-      const __m128i same = _mm_cmpeq_epi16(_mm_loadu_si128((const __m128i*)(chunk.keys + begin)), _mm_set1_epi16((short)key));
-      found = static_cast<std::uint32_t>(_mm_movemask_epi8(same)) & ((1u << (2 * (end - begin))) - 1);
-      row = begin + (static_cast<std::uint32_t>(__builtin_ctz(found | 0x10000u)) >> 1);
-      row = found ? row : begin;
-    } else
-#endif
-    {
-      for (; row < end; ++row)
-        if (chunk.keys[row] == key) {
-          found = 1;
-          break;
-        }
-      row = found ? row : begin;
+    const Bucket* bucket = chunk.buckets + home_of(chunk, hashes[i]);
+    const std::uint16_t key = static_cast<std::uint16_t>(hashes[i]);
+    unsigned slots = matching_slots(*bucket, key);
+    while (__builtin_expect(slots == 0 && bucket->overflows, 0)) slots = matching_slots(*++bucket, key);
+    const unsigned slot = slots ? static_cast<unsigned>(__builtin_ctz(slots)) >> 1 : 0;
+    const std::uint32_t spot = bucket->spots[slot];
+    const std::uint32_t kind = slots ? spot & 3u : std::uint32_t{kNoRow};
+    const std::uint32_t offset = bucket->base + ((spot >> 2) << chunk.unit_shift);
+    if constexpr (Cold) {
+      __builtin_prefetch(chunk.payload + offset);
+      __builtin_prefetch(chunk.payload + offset + 64);
     }
-    const std::uint32_t offset = chunk.offsets[row];
-    const std::uint32_t kind = found ? offset >> kRowKindShift : 3u;
-    hits[kind * size + counts[kind]] = {offset & kRowOffsetMask, values[i]};
+    hits[kind * size + counts[kind]] = {offset, values[i]};
     ++counts[kind];
   }
 }
@@ -480,72 +493,81 @@ inline F16 widen(const unsigned char* p) {
 #endif
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-struct ExpandTable {
-  unsigned char source[256][8];
-  constexpr ExpandTable() : source() {
+#if defined(__SSSE3__) && !defined(__AVX512VBMI2__)
+// For each mask of eight words, the shuffle that spreads packed words to the places of the set bits.
+struct SpreadTable {
+  unsigned char source[256][16];
+  constexpr SpreadTable() : source() {
     for (int mask = 0; mask < 256; ++mask)
-      for (int lane = 0, next = 0; lane < 8; ++lane)
-        source[mask][lane] = static_cast<unsigned char>((mask >> lane) & 1 ? next++ : 0);
+      for (int word = 0, next = 0; word < 8; ++word) {
+        const bool set = (mask >> word) & 1;
+        source[mask][2 * word] = static_cast<unsigned char>(set ? 2 * next : 0x80);
+        source[mask][2 * word + 1] = static_cast<unsigned char>(set ? 2 * next + 1 : 0x80);
+        next += set;
+      }
   }
 };
-constexpr ExpandTable kExpand;
-
-inline __m256 expand_half(const unsigned char* p, unsigned mask) {
-  const __m256i wide =
-      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16);
-  const __m256i source = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)kExpand.source[mask]));
-  const __m256i spread = _mm256_permutevar8x32_epi32(wide, source);
-  return _mm256_castsi256_ps(_mm256_and_si256(spread, (__m256i)expand_bits<8>(mask)));
-}
+constexpr SpreadTable kSpread;
 #endif
 
-// The next packed weights of a group, spread to the lanes that have one.
-inline F16 expand(const unsigned char* p, unsigned mask) {
-#if defined(__AVX512F__)
-  return (F16)_mm512_maskz_expand_ps(static_cast<__mmask16>(mask), (__m512)widen(p));
-#elif defined(__AVX2__)
-  __m256 half[2];
-  half[0] = expand_half(p, mask & 255u);
-  half[1] = expand_half(p + 2 * __builtin_popcount(mask & 255u), mask >> 8);
-  return load<F16>(half);
-#else
-  F16 v = {};
-  for (; mask; mask &= mask - 1, p += 2) {
-    std::uint16_t word;
-    __builtin_memcpy(&word, p, 2);
-    v[__builtin_ctz(mask)] = __builtin_bit_cast(float, static_cast<std::uint32_t>(word) << 16);
+// The next packed words, spread to the places of the set bits among 32 words; zero elsewhere.
+inline U16 spread(const unsigned char* p, std::uint32_t mask) {
+#if defined(__AVX512VBMI2__)
+  return (U16)_mm512_maskz_expand_epi16(mask, _mm512_loadu_si512(p));
+#elif defined(__SSSE3__)
+  __m128i words[4];
+  for (int i = 0; i < 4; ++i) {
+    const unsigned part = (mask >> 8 * i) & 255u;
+    words[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i*)p), _mm_loadu_si128((const __m128i*)kSpread.source[part]));
+    p += 2 * __builtin_popcount(part);
   }
-  return v;
+  return load<U16>(words);
+#else
+  std::uint16_t words[32] = {};
+  for (; mask; mask &= mask - 1, p += 2) __builtin_memcpy(words + __builtin_ctz(mask), p, 2);
+  return load<U16>(words);
 #endif
 }
 
-// Adds the dense and masked rows into G register accumulators that start from `sums`.
+// Adds the dense and masked rows into register accumulators for G groups (the last may be idle when it is odd).
 template <int G>
-void add_vector_rows(const unsigned char* payload, const Hit* dense, std::int64_t dense_count, const Hit* masked,
-                     std::int64_t masked_count, float* sums) {
+void add_vector_rows(const unsigned char* payload, int groups, const Hit* dense, std::int64_t dense_count,
+                     const Hit* masked, std::int64_t masked_count, float* sums) {
+  static_assert(G % 2 == 0);
   F16 acc[G];
   for (int g = 0; g < G; ++g) acc[g] = load<F16>(sums + 16 * g);
-  for (std::int64_t i = 0; i < dense_count; ++i) {
-    const unsigned char* p = payload + dense[i].offset;
-    const float x = dense[i].value;
+  if (groups == G) {
+    for (std::int64_t i = 0; i < dense_count; ++i) {
+      const unsigned char* p = payload + dense[i].offset;
 #pragma GCC unroll 8
-    for (int g = 0; g + 1 < G; g += 2) {
-      const U16 pairs = load<U16>(p + 32 * g);
-      acc[g] += bf16_low(pairs) * x;
-      acc[g + 1] += bf16_high(pairs) * x;
+      for (int g = 0; g < G; g += 2) {
+        const U16 pairs = load<U16>(p + 32 * g);
+        acc[g] += bf16_low(pairs) * dense[i].value;
+        acc[g + 1] += bf16_high(pairs) * dense[i].value;
+      }
     }
-    if constexpr (G % 2 == 1) acc[G - 1] += widen(p + 32 * (G - 1)) * x;
+  } else {
+    for (std::int64_t i = 0; i < dense_count; ++i) {
+      const unsigned char* p = payload + dense[i].offset;
+#pragma GCC unroll 8
+      for (int g = 0; g < G - 2; g += 2) {
+        const U16 pairs = load<U16>(p + 32 * g);
+        acc[g] += bf16_low(pairs) * dense[i].value;
+        acc[g + 1] += bf16_high(pairs) * dense[i].value;
+      }
+      acc[G - 2] += widen(p + 32 * (G - 2)) * dense[i].value;
+    }
   }
   for (std::int64_t i = 0; i < masked_count; ++i) {
     const unsigned char* masks = payload + masked[i].offset;
     const unsigned char* p = masks + 2 * G;
-    const float x = masked[i].value;
 #pragma GCC unroll 8
-    for (int g = 0; g < G; ++g) {
-      std::uint16_t mask;
-      __builtin_memcpy(&mask, masks + 2 * g, 2);
-      acc[g] += expand(p, mask) * x;
+    for (int g = 0; g < G; g += 2) {
+      std::uint32_t mask;
+      __builtin_memcpy(&mask, masks + 2 * g, 4);
+      const U16 pairs = spread(p, mask);
+      acc[g] += bf16_low(pairs) * masked[i].value;
+      acc[g + 1] += bf16_high(pairs) * masked[i].value;
       p += 2 * __builtin_popcount(mask);
     }
   }
@@ -553,67 +575,62 @@ void add_vector_rows(const unsigned char* payload, const Hit* dense, std::int64_
 }
 
 // The same for any number of groups, with the sums in memory.
-void add_vector_rows_wide(const unsigned char* payload, const Hit* dense, std::int64_t dense_count, const Hit* masked,
-                          std::int64_t masked_count, int groups, float* sums) {
+void add_vector_rows_wide(const unsigned char* payload, int groups, const Hit* dense, std::int64_t dense_count,
+                          const Hit* masked, std::int64_t masked_count, float* sums) {
+  const auto add = [&](int g, U16 pairs, float value) {
+    store(sums + 16 * g, load<F16>(sums + 16 * g) + bf16_low(pairs) * value);
+    store(sums + 16 * g + 16, load<F16>(sums + 16 * g + 16) + bf16_high(pairs) * value);
+  };
   for (std::int64_t i = 0; i < dense_count; ++i) {
     const unsigned char* p = payload + dense[i].offset;
-    const float x = dense[i].value;
     int g = 0;
-    for (; g + 1 < groups; g += 2) {
-      const U16 pairs = load<U16>(p + 32 * g);
-      store(sums + 16 * g, load<F16>(sums + 16 * g) + bf16_low(pairs) * x);
-      store(sums + 16 * g + 16, load<F16>(sums + 16 * g + 16) + bf16_high(pairs) * x);
-    }
-    if (g < groups) store(sums + 16 * g, load<F16>(sums + 16 * g) + widen(p + 32 * g) * x);
+    for (; g + 1 < groups; g += 2) add(g, load<U16>(p + 32 * g), dense[i].value);
+    if (g < groups) store(sums + 16 * g, load<F16>(sums + 16 * g) + widen(p + 32 * g) * dense[i].value);
   }
   for (std::int64_t i = 0; i < masked_count; ++i) {
     const unsigned char* masks = payload + masked[i].offset;
-    const unsigned char* p = masks + 2 * groups;
-    for (int g = 0; g < groups; ++g) {
-      std::uint16_t mask;
-      __builtin_memcpy(&mask, masks + 2 * g, 2);
+    const unsigned char* p = masks + 4 * ((groups + 1) / 2);
+    for (int g = 0; g < groups; g += 2) {
+      std::uint32_t mask;
+      __builtin_memcpy(&mask, masks + 2 * g, 4);
       if (mask == 0) continue;
-      store(sums + 16 * g, load<F16>(sums + 16 * g) + expand(p, mask) * masked[i].value);
+      add(g, spread(p, mask), masked[i].value);
       p += 2 * __builtin_popcount(mask);
     }
   }
 }
 
-// A list row: the number of its entries, their lanes, their weights.
-void add_list_rows(const unsigned char* payload, const Hit* hits, std::int64_t count, float* sums) {
+inline float bf16_at(const unsigned char* p) {
+  std::uint16_t word;
+  __builtin_memcpy(&word, p, 2);
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(word) << 16);
+}
+
+void add_pair_rows(const unsigned char* payload, const Hit* hits, std::int64_t count, float* sums) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const unsigned char* lanes = payload + hits[i].offset + 1;
-    const unsigned entries = lanes[-1];
-    const unsigned char* words = lanes + entries;
-    for (unsigned j = 0; j < entries; ++j) {
-      std::uint16_t word;
-      __builtin_memcpy(&word, words + 2 * j, 2);
-      sums[lanes[j]] += __builtin_bit_cast(float, static_cast<std::uint32_t>(word) << 16) * hits[i].value;
-    }
+    const unsigned char* row = payload + hits[i].offset;
+    sums[row[0]] += bf16_at(row + 2) * hits[i].value;
+    sums[row[1]] += bf16_at(row + 4) * hits[i].value;
   }
 }
 
 void score_chunk(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-                 Hit* hits, float* logits) {
+                 bool cold, Hit* hits, float* logits) {
   std::int64_t counts[4] = {0, 0, 0, 0};
-  find_hits(chunk, hashes, values, size, hits, counts);
+  cold ? find_hits<true>(chunk, hashes, values, size, hits, counts)
+       : find_hits<false>(chunk, hashes, values, size, hits, counts);
   const int groups = static_cast<int>(chunk.groups);
   for (int g = 0; g < groups; ++g) store(logits + 16 * g, load<F16>(chunk.bias + 16 * g));
-  add_list_rows(chunk.payload, hits, counts[kListRow], logits);
-  const Hit* masked = hits + kMaskedRow * size;
-  const Hit* dense = hits + kDenseRow * size;
-  const std::int64_t masked_count = counts[kMaskedRow], dense_count = counts[kDenseRow];
-  if (masked_count + dense_count == 0) return;
-  switch (groups) {
-    case 1: return add_vector_rows<1>(chunk.payload, dense, dense_count, masked, masked_count, logits);
-    case 2: return add_vector_rows<2>(chunk.payload, dense, dense_count, masked, masked_count, logits);
-    case 3: return add_vector_rows<3>(chunk.payload, dense, dense_count, masked, masked_count, logits);
-    case 4: return add_vector_rows<4>(chunk.payload, dense, dense_count, masked, masked_count, logits);
-    case 5: return add_vector_rows<5>(chunk.payload, dense, dense_count, masked, masked_count, logits);
-    case 6: return add_vector_rows<6>(chunk.payload, dense, dense_count, masked, masked_count, logits);
-    case 7: return add_vector_rows<7>(chunk.payload, dense, dense_count, masked, masked_count, logits);
-    default: return add_vector_rows_wide(chunk.payload, dense, dense_count, masked, masked_count, groups, logits);
-  }
+  if (groups % 2 == 1) store(logits + 16 * groups, all<16>(0.0f));
+  add_pair_rows(chunk.payload, hits, counts[kPairRow], logits);
+  const auto add = groups <= 2   ? add_vector_rows<2>
+                   : groups <= 4 ? add_vector_rows<4>
+                   : groups <= 6 ? add_vector_rows<6>
+                   : groups <= 8 ? add_vector_rows<8>
+                                 : add_vector_rows_wide;
+  if (counts[kMaskedRow] + counts[kDenseRow] > 0)
+    add(chunk.payload, groups, hits + kDenseRow * size, counts[kDenseRow], hits + kMaskedRow * size, counts[kMaskedRow],
+        logits);
 }
 
 // ---------------------------------------------------------------------------------------------- lanes of numbers

@@ -45,21 +45,29 @@ struct PanelProblem {
   std::int64_t visits;  // result: rows looked at, over all passes
 };
 
-// A chunk of weights: the classifiers of all children of one node (native/chunk.h tells the layout).
+// One cache line of the table that leads from a feature to its row (native/chunk.h tells the layout).
+struct Bucket {
+  static constexpr int kSlots = 14;
+  std::uint16_t keys[kSlots];
+  std::uint16_t spots[kSlots];  // where the row starts after `base`, in units, shifted by 2; its kind in the low bits
+  std::uint32_t base;
+  std::uint32_t overflows;  // 1: some rows of this bucket had to move on to the next
+};
+static_assert(sizeof(Bucket) == 64);
+
+enum RowKind : std::uint32_t { kPairRow = 0, kMaskedRow = 1, kDenseRow = 2, kNoRow = 3 };
+
+// A chunk of weights: the classifiers of all children of one node.
 struct ChunkView {
-  const float* bias;               // groups × 16
-  const std::uint32_t* directory;  // buckets + 1
-  const std::uint32_t* offsets;    // rows + 1, kind of the row in the top two bits
-  const std::uint16_t* keys;       // rows
+  const float* bias;  // groups × 16
+  const Bucket* buckets;
   const unsigned char* payload;
   std::uint32_t lanes;
   std::uint32_t groups;
-  int bucket_shift;
+  std::uint32_t homes;  // buckets that features hash to; a few more may follow for the overflow of the last
+  int hash_bits;
+  int unit_shift;
 };
-
-inline constexpr std::uint32_t kRowKindShift = 30;
-inline constexpr std::uint32_t kRowOffsetMask = (1u << kRowKindShift) - 1;
-enum RowKind : std::uint32_t { kListRow = 0, kMaskedRow = 1, kDenseRow = 2 };
 
 // A row of a chunk that an input hits, and the input's value there.
 struct Hit {
@@ -74,9 +82,10 @@ struct Kernels {
   void (*dot_panel)(const std::int32_t* indices, const float* values, std::int64_t size, const float* table, int width,
                     float* dots);
   // Logits of all lanes of a chunk for one input; `hashes` are the input's feature hashes, `hits` is scratch for
-  // 4 × size, `logits` has room for groups × 16.
+  // 4 × size, `logits` has room for 16 lanes a group, and an even number of groups.
+  // `cold`: the chunk is probably not in cache.
   void (*score_chunk)(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-                      Hit* hits, float* logits);
+                      bool cold, Hit* hits, float* logits);
   // logits[i] = parent + log of the transformed logit, in place
   void (*log_probabilities)(float* logits, std::int64_t size, float parent, Transform transform);
   // logs[i] = exp(logs[i]), in place
@@ -85,7 +94,7 @@ struct Kernels {
   std::int64_t (*select_at_least)(const float* values, std::int64_t size, float threshold, std::uint32_t* positions);
 };
 
-// The best kernels this machine can run, or those named by HEDGEROW_SIMD (baseline, v3, v4).
+// The best kernels this machine can run, or those named by HEDGEROW_SIMD (baseline, v3, v4, v4_vbmi2).
 const Kernels& kernels();
 
 }  // namespace hedgerow

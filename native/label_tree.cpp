@@ -116,6 +116,9 @@ OwnedRows aggregate_labels(const SparseRows& X, const SparseRows& rows_of_label,
 
 namespace {
 
+// K-means ends when the mean cosine between labels and centroids grows by less than this.
+constexpr double kLeastGain = 1e-4;
+
 // Splits one cluster of labels into `parts` of equal size (to within one) by spherical k-means.
 class Splitter {
  public:
@@ -142,13 +145,13 @@ class Splitter {
     centroids_.assign(static_cast<std::size_t>(rows.columns) * stride, 0.0f);
     for (int part = 0; part < parts; ++part) add(rows, shuffled[static_cast<std::size_t>(part)], part);
 
+    double previous = -2;
     for (int iteration = 0; iteration < max_iterations; ++iteration) {
       watch.check();
       score(rows, threads, watch);
-      std::vector<std::int32_t> previous = assigned;
-      balance(assigned, parts);
-      if (assigned == previous) break;
-      if (iteration + 1 == max_iterations) break;
+      const double similarity = balance(assigned, parts);
+      if (similarity < previous + kLeastGain || iteration + 1 == max_iterations) break;
+      previous = similarity;
       std::fill(centroids_.begin(), centroids_.end(), 0.0f);
       for (std::size_t i = 0; i < n; ++i) add(rows, static_cast<std::int32_t>(i), assigned[i]);
       normalise(rows.columns);
@@ -167,26 +170,28 @@ class Splitter {
   }
 
  private:
-  float* centroid(std::int64_t feature, int part) {
-    // Panel by panel, so that one panel's table has rows of `width_` lanes.
-    const std::size_t panel = static_cast<std::size_t>(part / width_);
-    const std::size_t features = centroids_.size() / static_cast<std::size_t>(width_ * panels_);
-    return &centroids_[(panel * features + static_cast<std::size_t>(feature)) * static_cast<std::size_t>(width_) +
-                       static_cast<std::size_t>(part % width_)];
+  // Centroids lie panel by panel; one panel's table has rows of `width_` lanes.
+  float* panel(std::int64_t features, int part) {
+    return centroids_.data() + static_cast<std::size_t>(part / width_) * static_cast<std::size_t>(features * width_);
   }
 
   void add(const SparseRows& rows, std::int32_t row, int part) {
     const SparseRow entries = rows[row];
-    for (std::int64_t i = 0; i < entries.size; ++i) *centroid(entries.indices[i], part) += entries.values[i];
+    float* table = panel(rows.columns, part) + part % width_;
+    for (std::int64_t i = 0; i < entries.size; ++i) table[std::int64_t{entries.indices[i]} * width_] += entries.values[i];
   }
 
   void normalise(std::int64_t features) {
-    for (int part = 0; part < width_ * panels_; ++part) {
-      double square = 0;
-      for (std::int64_t f = 0; f < features; ++f) square += double{*centroid(f, part)} * *centroid(f, part);
-      if (square <= 0) continue;
-      const float scale = static_cast<float>(1.0 / std::sqrt(square));
-      for (std::int64_t f = 0; f < features; ++f) *centroid(f, part) *= scale;
+    for (int first = 0; first < width_ * panels_; first += width_) {
+      float* table = panel(features, first);
+      double squares[kLanes] = {};
+      for (std::int64_t f = 0; f < features; ++f)
+        for (int lane = 0; lane < width_; ++lane) squares[lane] += double{table[f * width_ + lane]} * table[f * width_ + lane];
+      float scales[kLanes];
+      for (int lane = 0; lane < width_; ++lane)
+        scales[lane] = squares[lane] > 0 ? static_cast<float>(1.0 / std::sqrt(squares[lane])) : 0.0f;
+      for (std::int64_t f = 0; f < features; ++f)
+        for (int lane = 0; lane < width_; ++lane) table[f * width_ + lane] *= scales[lane];
     }
   }
 
@@ -207,7 +212,8 @@ class Splitter {
 
   // Labels choose in order of how much they would lose by not getting their favourite; a full part sends them on to
   // the next best.
-  void balance(std::vector<std::int32_t>& assigned, int parts) {
+  // Returns the mean similarity of labels and centroids.
+  double balance(std::vector<std::int32_t>& assigned, int parts) {
     const std::size_t n = assigned.size();
     const std::size_t stride = static_cast<std::size_t>(width_ * panels_);
     std::vector<std::pair<float, std::int32_t>> queue(n);
@@ -229,6 +235,7 @@ class Splitter {
     for (int part = 0; part < parts; ++part)
       room[static_cast<std::size_t>(part)] =
           static_cast<std::int32_t>(n / static_cast<std::size_t>(parts) + (static_cast<std::size_t>(part) < n % static_cast<std::size_t>(parts)));
+    double similarity = 0;
     for (const auto& [loss, i] : queue) {
       const float* row = &scores_[static_cast<std::size_t>(i) * stride];
       int choice = -1;
@@ -236,7 +243,9 @@ class Splitter {
         if (room[static_cast<std::size_t>(part)] > 0 && (choice < 0 || row[part] > row[choice])) choice = part;
       assigned[static_cast<std::size_t>(i)] = choice;
       --room[static_cast<std::size_t>(choice)];
+      similarity += row[choice];
     }
+    return similarity / static_cast<double>(n);
   }
 
   int width_;

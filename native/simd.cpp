@@ -17,6 +17,9 @@ extern const Kernels table;
 namespace v4 {
 extern const Kernels table;
 }
+namespace v4_vbmi2 {
+extern const Kernels table;
+}
 #endif
 
 namespace {
@@ -24,8 +27,8 @@ namespace {
 const Kernels& pick() {
   const char* wish = std::getenv("HEDGEROW_SIMD");
   const std::string level = wish ? wish : "";
-  if (!level.empty() && level != "baseline" && level != "v3" && level != "v4")
-    throw std::invalid_argument("HEDGEROW_SIMD is '" + level + "'; use baseline, v3 or v4, or leave it unset");
+  if (!level.empty() && level != "baseline" && level != "v3" && level != "v4" && level != "v4_vbmi2")
+    throw std::invalid_argument("HEDGEROW_SIMD is '" + level + "'; use baseline, v3, v4 or v4_vbmi2, or leave it unset");
 #ifdef HEDGEROW_X86
   // Levels by instruction set, never by the name of a CPU model: a model test picks the slowest code on AMD.
   __builtin_cpu_init();
@@ -35,8 +38,11 @@ const Kernels& pick() {
   const bool has_v4 = has_v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
-  if (has_v4 && (level.empty() || level == "v4")) return v4::table;
-  if (has_v3 && (level.empty() || level == "v3" || level == "v4")) return v3::table;
+  const bool has_vbmi2 = has_v4 && __builtin_cpu_supports("avx512vbmi2");
+  // A wish for more than the machine has gets the best that it has.
+  if (has_vbmi2 && (level.empty() || level == "v4_vbmi2")) return v4_vbmi2::table;
+  if (has_v4 && level != "baseline" && level != "v3") return v4::table;
+  if (has_v3 && level != "baseline") return v3::table;
 #endif
   return baseline::table;
 }

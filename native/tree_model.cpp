@@ -39,7 +39,7 @@ TreeModel::TreeModel(LabelTree tree, std::int64_t features, Transform transform,
   if (expected != size) throw std::invalid_argument("the chunks do not fill the section");
   if (deep)
     parallel_for(views_.size(), threads, watch,
-                 [&](std::size_t chunk, int) { validate_chunk(views_[chunk], shapes_[chunk], hash_); });
+                 [&](std::size_t chunk, int) { validate_chunk(views_[chunk], shapes_[chunk]); });
 }
 
 void TreeModel::set_chunk(std::size_t chunk, std::vector<unsigned char>&& block, const ChunkShape& shape) {

@@ -141,15 +141,16 @@ Model* open_model(const std::vector<Vector<std::int32_t>>& begins, const Vector<
                   std::int64_t features, const std::string& transform,
                   nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> table,
                   Vector<std::uint8_t> weights, bool deep, int threads) {
-  if (table.shape(1) != 5) throw nb::value_error("the table of chunks must have five columns");
+  if (table.shape(1) != 6) throw nb::value_error("the table of chunks must have six columns");
   if (features < 1 || features > (std::int64_t{1} << 31) - 1) throw nb::value_error("impossible number of features");
   if (reinterpret_cast<std::uintptr_t>(weights.data()) % 16 != 0) throw nb::value_error("weights are not aligned");
   std::vector<ChunkShape> shapes(table.shape(0));
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const std::uint64_t* row = table.data() + 5 * i;
-    if (row[2] > 0x7fffffffu || row[3] > 0x7fffffffu || row[4] > 32) throw nb::value_error("chunk with an impossible shape");
+    const std::uint64_t* row = table.data() + 6 * i;
+    if (row[2] > 0x7fffffffu || row[3] > 0x7fffffffu || row[4] > 0x7fffffffu || row[5] > 32)
+      throw nb::value_error("chunk with an impossible shape");
     shapes[i] = {row[0], row[1], static_cast<std::uint32_t>(row[2]), static_cast<std::uint32_t>(row[3]),
-                 static_cast<std::uint32_t>(row[4])};
+                 static_cast<std::uint32_t>(row[4]), static_cast<std::uint32_t>(row[5])};
   }
   PythonWatch watch;
   auto tree = make_tree(begins, labels);
@@ -189,13 +190,13 @@ nb::tuple top(const Model& model, const Rows& X, int k, int beam, bool normalise
 
 nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>> table_of(const Model& model) {
   const auto& shapes = model.get().shapes();
-  auto rows = std::make_unique<std::uint64_t[]>(5 * shapes.size());
+  auto rows = std::make_unique<std::uint64_t[]>(6 * shapes.size());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const ChunkShape& s = shapes[i];
-    const std::uint64_t row[5] = {s.begin, s.bytes, s.lanes, s.rows, s.bucket_bits};
-    std::copy(row, row + 5, rows.get() + 5 * i);
+    const std::uint64_t row[6] = {s.begin, s.bytes, s.lanes, s.homes, s.buckets, s.unit_shift};
+    std::copy(row, row + 6, rows.get() + 6 * i);
   }
-  return matrix(std::move(rows), shapes.size(), 5);
+  return matrix(std::move(rows), shapes.size(), 6);
 }
 
 nb::tuple chunk_entries(const Model& model, std::int64_t chunk) {
@@ -218,7 +219,7 @@ nb::tuple chunk_entries(const Model& model, std::int64_t chunk) {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-  m.def("simd_level", [] { return kernels().level; }, "The kernels in use: baseline, v3 or v4.");
+  m.def("simd_level", [] { return kernels().level; }, "The kernels in use: baseline, v3, v4 or v4_vbmi2.");
 
   nb::class_<Rows>(m, "Rows", "A CSR matrix: int64 indptr, int32 indices, float32 values (None: all ones).")
       .def(nb::init<Vector<std::int64_t>, Vector<std::int32_t>, std::optional<Vector<float>>, std::int64_t>(),
@@ -243,7 +244,7 @@ void bind_engine(nb::module_& m) {
                   "deep"_a, "threads"_a, nb::rv_policy::take_ownership)
       .def("top", &top, "X"_a, "k"_a, "beam"_a, "normalise"_a, "best_first"_a, "threads"_a, "progress"_a.none(),
            "The best k labels of each row: (labels, probabilities), both (rows, k).")
-      .def("table", &table_of, "One row a chunk: begin, bytes, lanes, rows, bits of the directory.")
+      .def("table", &table_of, "One row a chunk: begin, bytes, lanes, home buckets, buckets, unit shift.")
       .def(
           "block",
           [](nb::handle self, std::int64_t chunk) {
