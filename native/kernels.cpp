@@ -11,77 +11,181 @@ namespace {
 
 // ---------------------------------------------------------------------------------------------- vectors of lanes
 
-template <int N>
-struct VectorTypes {
-  typedef float floats __attribute__((vector_size(N * 4)));
-  typedef std::int32_t ints __attribute__((vector_size(N * 4)));
-  typedef std::uint32_t bits __attribute__((vector_size(N * 4)));
+#if defined(__AVX512F__)
+constexpr int kRegister = 16;  // floats in a register
+#elif defined(__AVX2__)
+constexpr int kRegister = 8;
+#else
+constexpr int kRegister = 4;
+#endif
+
+// N numbers in as many registers as this level needs. (GCC's own vectors wider than a register live in memory.)
+template <class T, int N>
+struct Vec {
+  static constexpr int kWidth = N < kRegister ? N : kRegister;
+  static constexpr int kParts = N / kWidth;
+  typedef T Part __attribute__((vector_size(kWidth * 4)));
+  Part parts[kParts];
 };
 template <int N>
-using Floats = typename VectorTypes<N>::floats;
+using Floats = Vec<float, N>;
 template <int N>
-using Ints = typename VectorTypes<N>::ints;
+using Ints = Vec<std::int32_t, N>;  // also masks: all bits set where true
 
 using F16 = Floats<16>;
 using I16 = Ints<16>;
-using U16 = VectorTypes<16>::bits;
+using U16 = Vec<std::uint32_t, 16>;
 
+#define UNROLL _Pragma("GCC unroll 4")
+
+template <class To, class F>
+inline To combine(F f) {
+  To out;
+  UNROLL for (int i = 0; i < To::kParts; ++i) out.parts[i] = f(i);
+  return out;
+}
+
+// Vectors with vectors and with plain numbers.
+#define BINARY(op)                                                                           \
+  template <class T, int N>                                                                  \
+  inline Vec<T, N> operator op(const Vec<T, N>& a, const Vec<T, N>& b) {                     \
+    return combine<Vec<T, N>>([&](int i) { return a.parts[i] op b.parts[i]; });              \
+  }                                                                                          \
+  template <class T, int N>                                                                  \
+  inline Vec<T, N> operator op(const Vec<T, N>& a, T b) {                                    \
+    return combine<Vec<T, N>>([&](int i) { return a.parts[i] op b; });                       \
+  }                                                                                          \
+  template <class T, int N>                                                                  \
+  inline Vec<T, N> operator op(T a, const Vec<T, N>& b) {                                    \
+    return combine<Vec<T, N>>([&](int i) { return a op b.parts[i]; });                       \
+  }
+BINARY(+)
+BINARY(-)
+BINARY(*)
+BINARY(/)
+BINARY(&)
+BINARY(|)
+#undef BINARY
+
+#define COMPARE(op)                                                                          \
+  template <int N>                                                                           \
+  inline Ints<N> operator op(const Floats<N>& a, const Floats<N>& b) {                       \
+    return combine<Ints<N>>([&](int i) { return a.parts[i] op b.parts[i]; });                \
+  }                                                                                          \
+  template <int N>                                                                           \
+  inline Ints<N> operator op(const Floats<N>& a, float b) {                                  \
+    return combine<Ints<N>>([&](int i) { return a.parts[i] op b; });                         \
+  }
+COMPARE(<)
+COMPARE(>)
+COMPARE(<=)
+COMPARE(>=)
+COMPARE(==)
+#undef COMPARE
+
+template <class T, int N>
+inline Vec<T, N> operator<<(const Vec<T, N>& a, int count) {
+  return combine<Vec<T, N>>([&](int i) { return a.parts[i] << count; });
+}
+
+template <class T, int N>
+inline Vec<T, N> operator>>(const Vec<T, N>& a, int count) {
+  return combine<Vec<T, N>>([&](int i) { return a.parts[i] >> count; });
+}
+
+template <int N>
+inline Ints<N> operator~(const Ints<N>& a) {
+  return combine<Ints<N>>([&](int i) { return ~a.parts[i]; });
+}
+
+template <int N>
+inline Floats<N> operator-(const Floats<N>& a) {
+  return combine<Floats<N>>([&](int i) { return -a.parts[i]; });
+}
+
+template <class T, int N>
+inline Vec<T, N>& operator+=(Vec<T, N>& a, const Vec<T, N>& b) {
+  return a = a + b;
+}
+
+// a where the mask is set, else b
+template <int N>
+inline Floats<N> select(const Ints<N>& mask, const Floats<N>& a, const Floats<N>& b) {
+  return combine<Floats<N>>([&](int i) { return mask.parts[i] ? a.parts[i] : b.parts[i]; });
+}
+
+template <class To, class From>
+inline To cast_bits(const From& from) {
+  return combine<To>([&](int i) { return (typename To::Part)from.parts[i]; });
+}
+
+template <class To, class From>
+inline To convert(const From& from) {
+  return combine<To>([&](int i) { return __builtin_convertvector(from.parts[i], typename To::Part); });
+}
+
+// Register by register: a copy of the whole would go through the stack.
 template <class V>
 inline V load(const void* p) {
-  V v;
-  __builtin_memcpy(&v, p, sizeof(V));
-  return v;
+  return combine<V>([&](int i) {
+    typename V::Part part;
+    __builtin_memcpy(&part, static_cast<const char*>(p) + i * sizeof(part), sizeof(part));
+    return part;
+  });
 }
 
 template <class V>
-inline void store(void* p, V v) {
-  __builtin_memcpy(p, &v, sizeof(V));
+inline void store(void* p, const V& v) {
+  UNROLL for (int i = 0; i < V::kParts; ++i)
+    __builtin_memcpy(static_cast<char*>(p) + i * sizeof(v.parts[i]), &v.parts[i], sizeof(v.parts[i]));
 }
 
 template <int N>
 inline Floats<N> all(float value) {
-  return Floats<N>{} + value;
+  return combine<Floats<N>>([&](int) { return typename Floats<N>::Part{} + value; });
 }
 
-template <int N>
-inline Ints<N> lane_numbers() {
-  Ints<N> v;
-  for (int i = 0; i < N; ++i) v[i] = i;
-  return v;
-}
-
+// A mask with the lanes of the set bits.
 template <int N>
 inline Ints<N> expand_bits(unsigned bits) {
-  return ((Ints<N>{} + static_cast<std::int32_t>(bits)) >> lane_numbers<N>() & 1) != 0;
+  using Part = typename Ints<N>::Part;
+  return combine<Ints<N>>([&](int i) {
+    Part lane;
+    for (int j = 0; j < Ints<N>::kWidth; ++j) lane[j] = static_cast<std::int32_t>(1u << (i * Ints<N>::kWidth + j));
+    return ((Part{} + static_cast<std::int32_t>(bits)) & lane) != 0;
+  });
 }
 
 template <int N>
-inline unsigned collect_bits(Ints<N> mask) {
-#if defined(__AVX512DQ__)
-  if constexpr (N == 16) return _mm512_movepi32_mask((__m512i)mask);
-#endif
-#if defined(__AVX2__)
-  if constexpr (N == 8) return static_cast<unsigned>(_mm256_movemask_ps((__m256)mask));
-  if constexpr (N == 16) {
-    __m256 half[2];
-    __builtin_memcpy(half, &mask, sizeof(half));
-    return static_cast<unsigned>(_mm256_movemask_ps(half[0])) |
-           static_cast<unsigned>(_mm256_movemask_ps(half[1])) << 8;
-  }
-#endif
+inline unsigned collect_bits(const Ints<N>& mask) {
+  using Part = typename Ints<N>::Part;
   unsigned bits = 0;
-  for (int i = 0; i < N; ++i) bits |= (mask[i] & 1u) << i;
+  UNROLL for (int i = 0; i < Ints<N>::kParts; ++i) {
+    const Part part = mask.parts[i];
+    unsigned here = 0;
+#if defined(__AVX512DQ__)
+    if constexpr (sizeof(Part) == 64) here = _mm512_movepi32_mask((__m512i)part);
+    if constexpr (sizeof(Part) == 32) here = static_cast<unsigned>(_mm256_movemask_ps((__m256)part));
+#elif defined(__AVX2__)
+    here = static_cast<unsigned>(_mm256_movemask_ps((__m256)part));
+#elif defined(__SSE2__)
+    here = static_cast<unsigned>(_mm_movemask_ps((__m128)part));
+#else
+    for (int j = 0; j < Ints<N>::kWidth; ++j) here |= (part[j] & 1u) << j;
+#endif
+    bits |= here << (i * Ints<N>::kWidth);
+  }
   return bits;
 }
 
 template <int N>
-inline Floats<N> larger(Floats<N> a, Floats<N> b) {
-  return a > b ? a : b;
+inline Floats<N> larger(const Floats<N>& a, const Floats<N>& b) {
+  return select(a > b, a, b);
 }
 
 template <int N>
-inline Floats<N> smaller(Floats<N> a, Floats<N> b) {
-  return a < b ? a : b;
+inline Floats<N> smaller(const Floats<N>& a, const Floats<N>& b) {
+  return select(a < b, a, b);
 }
 
 constexpr float kInfinity = __builtin_inff();
@@ -100,20 +204,19 @@ inline F16 exponential(F16 x) {
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  const I16 exponent = (__builtin_convertvector(n, I16) + 127) << 23;
-  const F16 y = p * (F16)exponent;
-  return alive ? y : all<16>(0.0f);
+  const I16 exponent = (convert<I16>(n) + 127) << 23;
+  return select(alive, p * cast_bits<F16>(exponent), all<16>(0.0f));
 }
 
 // Natural logarithm of a positive normal number (Cephes' polynomial).
 template <int N>
 inline Floats<N> logarithm(Floats<N> x) {
-  const Ints<N> bits = (Ints<N>)x;
+  const Ints<N> bits = cast_bits<Ints<N>>(x);
   Ints<N> exponent = (bits >> 23) - 126;
-  Floats<N> m = (Floats<N>)((bits & 0x007fffff) | 0x3f000000);  // in [0.5, 1)
+  Floats<N> m = cast_bits<Floats<N>>((bits & 0x007fffff) | 0x3f000000);  // in [0.5, 1)
   const Ints<N> low = m < 0.707106781186547524f;
   exponent = exponent + low;  // low is -1 where true
-  m = low ? m + m - 1.0f : m - 1.0f;
+  m = select(low, m + m, m) - 1.0f;
   const Floats<N> z = m * m;
   Floats<N> p = all<N>(7.0376836292e-2f);
   p = p * m - 1.1514610310e-1f;
@@ -124,7 +227,7 @@ inline Floats<N> logarithm(Floats<N> x) {
   p = p * m + 2.0000714765e-1f;
   p = p * m - 2.4999993993e-1f;
   p = p * m + 3.3333331174e-1f;
-  const Floats<N> e = __builtin_convertvector(exponent, Floats<N>);
+  const Floats<N> e = convert<Floats<N>>(exponent);
   Floats<N> y = m * z * p;
   y = y + e * -2.12194440e-4f;
   y = y - z * 0.5f;
@@ -215,7 +318,7 @@ void start_from_means(PanelProblem& p, std::int32_t usable) {
     total_cost += cost;
     for (std::int64_t i = 0; i < size; ++i) p.totals[p.indices[begin + i]] += cost * p.values[begin + i];
     if (p.positives[row] == 0) continue;
-    const Floats<N> weight = expand_bits<N>(p.positives[row]) ? all<N>(cost) : all<N>(0.0f);
+    const Floats<N> weight = select(expand_bits<N>(p.positives[row]), all<N>(cost), all<N>(0.0f));
     positive_cost += weight;
     add_scaled<N>(p.indices + begin, p.values + begin, size, weight, p.weights);
   }
@@ -237,13 +340,14 @@ void start_from_means(PanelProblem& p, std::int32_t usable) {
   const Floats<N> zero{};
   const Floats<N> determinant = q_positive * q_negative - q_both * q_both;
   const Ints<N> sound = determinant > 1e-6f * q_positive * q_negative;
-  Floats<N> positive = sound ? (positive_cost * q_negative - negative_cost * q_both) / determinant : zero;
-  Floats<N> negative = sound ? (negative_cost * q_positive - positive_cost * q_both) / determinant : zero;
+  Floats<N> positive = select(sound, (positive_cost * q_negative - negative_cost * q_both) / determinant, zero);
+  Floats<N> negative = select(sound, (negative_cost * q_positive - positive_cost * q_both) / determinant, zero);
   const Ints<N> no_positive = ~(positive > 0.0f), no_negative = ~(negative > 0.0f);
-  negative = no_positive ? (negative_cost > 0.0f ? negative_cost / q_negative : zero) : negative;
-  positive = no_positive ? zero : positive;
-  positive = no_negative & ~no_positive ? (positive_cost > 0.0f ? positive_cost / q_positive : zero) : positive;
-  negative = no_negative & ~no_positive ? zero : negative;
+  const Ints<N> only_positive = no_negative & ~no_positive;
+  negative = select(no_positive, select(negative_cost > 0.0f, negative_cost / q_negative, zero), negative);
+  positive = select(no_positive, zero, positive);
+  positive = select(only_positive, select(positive_cost > 0.0f, positive_cost / q_positive, zero), positive);
+  negative = select(only_positive, zero, negative);
 
   for (std::int64_t f = 0; f < dimensions; ++f) {
     const Floats<N> sum = load<Floats<N>>(p.weights + f * N);
@@ -251,7 +355,7 @@ void start_from_means(PanelProblem& p, std::int32_t usable) {
   }
   for (std::int32_t a = 0; a < usable; ++a) {
     const std::int32_t row = p.order[a];
-    store(p.duals + std::int64_t{row} * N, (expand_bits<N>(p.positives[row]) ? positive : negative) * p.costs[row]);
+    store(p.duals + std::int64_t{row} * N, select(expand_bits<N>(p.positives[row]), positive, negative) * p.costs[row]);
   }
 }
 
@@ -302,10 +406,10 @@ void solve_squared_hinge(PanelProblem& p) {
       const float cost = p.costs[row];
       const float slack_positive = 0.5f / (p.positive_cost * cost), slack_negative = 0.5f / (p.negative_cost * cost);
       const Ints<N> positive = expand_bits<N>(p.positives[row]);
-      const Floats<N> sign = positive ? all<N>(1.0f) : all<N>(-1.0f);
-      const Floats<N> slack = positive ? all<N>(slack_positive) : all<N>(slack_negative);
-      const Floats<N> step = positive ? all<N>(1.0f / (p.squared_norms[row] + slack_positive))
-                                      : all<N>(1.0f / (p.squared_norms[row] + slack_negative));
+      const Floats<N> sign = select(positive, all<N>(1.0f), all<N>(-1.0f));
+      const Floats<N> slack = select(positive, all<N>(slack_positive), all<N>(slack_negative));
+      const Floats<N> step = select(positive, all<N>(1.0f / (p.squared_norms[row] + slack_positive)),
+                                    all<N>(1.0f / (p.squared_norms[row] + slack_negative)));
 
       float* duals = p.duals + std::int64_t{row} * N;
       const Floats<N> dual = load<Floats<N>>(duals);
@@ -315,15 +419,15 @@ void solve_squared_hinge(PanelProblem& p) {
       const Ints<N> asleep = here & at_bound & (gradient > shrink_above);
       p.awake[row] = static_cast<std::uint16_t>(p.awake[row] & ~collect_bits<N>(asleep));
       const Ints<N> acting = here & ~asleep;
-      const Floats<N> projected = at_bound ? smaller<N>(gradient, all<N>(0.0f)) : gradient;
-      highest = acting ? larger<N>(highest, projected) : highest;
-      lowest = acting ? smaller<N>(lowest, projected) : lowest;
+      const Floats<N> projected = select(at_bound, smaller<N>(gradient, all<N>(0.0f)), gradient);
+      highest = select(acting, larger<N>(highest, projected), highest);
+      lowest = select(acting, smaller<N>(lowest, projected), lowest);
 
       const Floats<N> moved = larger<N>(dual - gradient * step, all<N>(0.0f));
       const Ints<N> moving = acting & ((projected > idle) | (projected < -idle));
       if (collect_bits<N>(moving) == 0) continue;
-      store(duals, moving ? moved : dual);
-      const Floats<N> change = moving ? (moved - dual) * sign : all<N>(0.0f);
+      store(duals, select(moving, moved, dual));
+      const Floats<N> change = select(moving, (moved - dual) * sign, all<N>(0.0f));
       add_scaled<N>(indices, values, size, change, p.weights);
       store(bias_row, load<Floats<N>>(bias_row) + change * p.bias);
     }
@@ -332,7 +436,7 @@ void solve_squared_hinge(PanelProblem& p) {
     waiting |= converged & ~whole;
     live &= ~converged;
     whole = 0;
-    shrink_above = highest > 0.0f ? highest : all<N>(kInfinity);
+    shrink_above = select(highest > 0.0f, highest, all<N>(kInfinity));
     if (live == 0 && waiting != 0) {
       live = whole = waiting;
       waiting = 0;
@@ -357,10 +461,10 @@ void solve_logistic(PanelProblem& p) {
     p.order[usable++] = row;
     const Ints<N> positive = expand_bits<N>(p.positives[row]);
     const Floats<N> cost =
-        positive ? all<N>(p.positive_cost * p.costs[row]) : all<N>(p.negative_cost * p.costs[row]);
+        select(positive, all<N>(p.positive_cost * p.costs[row]), all<N>(p.negative_cost * p.costs[row]));
     const Floats<N> dual = smaller<N>(cost * 1e-3f, all<N>(1e-6f));
     store(p.duals + std::int64_t{row} * N, dual);
-    const Floats<N> change = positive ? dual : -dual;
+    const Floats<N> change = select(positive, dual, -dual);
     const std::int64_t begin = p.indptr[row], size = p.indptr[row + 1] - begin;
     add_scaled<N>(p.indices + begin, p.values + begin, size, change, p.weights);
     store(bias_row, load<Floats<N>>(bias_row) + change * p.bias);
@@ -383,9 +487,9 @@ void solve_logistic(PanelProblem& p) {
       const Floats<N> score = dot<N>(indices, values, size, p.weights) + load<Floats<N>>(bias_row) * p.bias;
 
       const Ints<N> positive = expand_bits<N>(p.positives[row]);
-      const Floats<N> sign = positive ? all<N>(1.0f) : all<N>(-1.0f);
+      const Floats<N> sign = select(positive, all<N>(1.0f), all<N>(-1.0f));
       const Floats<N> cost =
-          positive ? all<N>(p.positive_cost * p.costs[row]) : all<N>(p.negative_cost * p.costs[row]);
+          select(positive, all<N>(p.positive_cost * p.costs[row]), all<N>(p.negative_cost * p.costs[row]));
       float* duals = p.duals + std::int64_t{row} * N;
       const Floats<N> dual = load<Floats<N>>(duals);
       const Floats<N> margin = sign * score;
@@ -393,30 +497,30 @@ void solve_logistic(PanelProblem& p) {
 
       // Work on whichever of dual and C - dual is the smaller: the logarithm is steep there.
       const Ints<N> flipped = (cost - dual - dual) * (0.5f * curvature) + margin < 0.0f;
-      const Floats<N> slope = flipped ? -margin : margin;
-      const Floats<N> start = flipped ? cost - dual : dual;
-      Floats<N> z = cost - start < 0.5f * cost ? 0.1f * start : start;
+      const Floats<N> slope = select(flipped, -margin, margin);
+      const Floats<N> start = select(flipped, cost - dual, dual);
+      Floats<N> z = select(cost - start < 0.5f * cost, 0.1f * start, start);
       Floats<N> gradient = {};
       for (int newton = 0; newton < 12; ++newton) {
         gradient = (z - start) * curvature + slope + logarithm<N>(z) - logarithm<N>(cost - z);
         if (newton == 0) {
           // The optimality gap is measured before the row is touched.
-          const Floats<N> size_of = gradient < 0.0f ? -gradient : gradient;
-          worst = acting ? larger<N>(worst, size_of) : worst;
+          const Floats<N> gap = select(gradient < 0.0f, -gradient, gradient);
+          worst = select(acting, larger<N>(worst, gap), worst);
         }
         const Ints<N> off = ((gradient > 1e-3f) | (gradient < -1e-3f)) & acting;
         if (collect_bits<N>(off) == 0) break;
         const Floats<N> second = cost / ((cost - z) * z) + curvature;
         Floats<N> next = z - gradient / second;
-        next = next <= 0.0f ? z * 0.1f : next;
-        next = next >= cost ? z + (cost - z) * 0.9f : next;
+        next = select(next <= 0.0f, z * 0.1f, next);
+        next = select(next >= cost, z + (cost - z) * 0.9f, next);
         next = larger<N>(next, all<N>(1e-12f));
         next = smaller<N>(next, cost * (1.0f - 1e-6f));
-        z = off ? next : z;
+        z = select(off, next, z);
       }
-      const Floats<N> moved = flipped ? cost - z : z;
-      const Floats<N> change = acting ? (moved - dual) * sign : all<N>(0.0f);
-      store(duals, acting ? moved : dual);
+      const Floats<N> moved = select(flipped, cost - z, z);
+      const Floats<N> change = select(acting, (moved - dual) * sign, all<N>(0.0f));
+      store(duals, select(acting, moved, dual));
       add_scaled<N>(indices, values, size, change, p.weights);
       store(bias_row, load<Floats<N>>(bias_row) + change * p.bias);
     }
@@ -481,19 +585,21 @@ inline void find_hits(const ChunkView& chunk, const std::uint32_t* hashes, const
   }
 }
 
-inline F16 bf16_low(U16 pairs) { return (F16)(pairs << 16); }
-inline F16 bf16_high(U16 pairs) { return (F16)(pairs & 0xffff0000u); }
+inline F16 bf16_low(const U16& pairs) { return cast_bits<F16>(pairs << 16); }
+inline F16 bf16_high(const U16& pairs) { return cast_bits<F16>(pairs & 0xffff0000u); }
 
+// Sixteen bfloat16 in order.
 inline F16 widen(const unsigned char* p) {
-#if defined(__AVX512F__)
-  return (F16)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16);
-#else
-  typedef std::uint16_t Words __attribute__((vector_size(32)));
-  return (F16)(__builtin_convertvector(load<Words>(p), U16) << 16);
-#endif
+  typedef std::uint16_t Words __attribute__((vector_size(U16::kWidth * 2)));
+  const U16 wide = combine<U16>([&](int i) {
+    Words words;
+    __builtin_memcpy(&words, p + i * sizeof(Words), sizeof(Words));
+    return __builtin_convertvector(words, U16::Part);
+  });
+  return cast_bits<F16>(wide << 16);
 }
 
-#if defined(__SSSE3__) && !defined(__AVX512VBMI2__)
+#if defined(__AVX2__) && !defined(__AVX512VBMI2__)
 // For each mask of eight words, the shuffle that spreads packed words to the places of the set bits.
 struct SpreadTable {
   unsigned char source[256][16];
@@ -513,15 +619,20 @@ constexpr SpreadTable kSpread;
 // The next packed words, spread to the places of the set bits among 32 words; zero elsewhere.
 inline U16 spread(const unsigned char* p, std::uint32_t mask) {
 #if defined(__AVX512VBMI2__)
-  return (U16)_mm512_maskz_expand_epi16(mask, _mm512_loadu_si512(p));
-#elif defined(__SSSE3__)
+  return {{(U16::Part)_mm512_maskz_expand_epi16(mask, _mm512_loadu_si512(p))}};
+#elif defined(__AVX2__)
   __m128i words[4];
-  for (int i = 0; i < 4; ++i) {
+  UNROLL for (int i = 0; i < 4; ++i) {
     const unsigned part = (mask >> 8 * i) & 255u;
     words[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i*)p), _mm_loadu_si128((const __m128i*)kSpread.source[part]));
     p += 2 * __builtin_popcount(part);
   }
-  return load<U16>(words);
+  const __m256i low = _mm256_set_m128i(words[1], words[0]), high = _mm256_set_m128i(words[3], words[2]);
+#if defined(__AVX512F__)
+  return {{(U16::Part)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1)}};
+#else
+  return {{(U16::Part)low, (U16::Part)high}};
+#endif
 #else
   std::uint16_t words[32] = {};
   for (; mask; mask &= mask - 1, p += 2) __builtin_memcpy(words + __builtin_ctz(mask), p, 2);
@@ -577,7 +688,7 @@ void add_vector_rows(const unsigned char* payload, int groups, const Hit* dense,
 // The same for any number of groups, with the sums in memory.
 void add_vector_rows_wide(const unsigned char* payload, int groups, const Hit* dense, std::int64_t dense_count,
                           const Hit* masked, std::int64_t masked_count, float* sums) {
-  const auto add = [&](int g, U16 pairs, float value) {
+  const auto add = [&](int g, const U16& pairs, float value) {
     store(sums + 16 * g, load<F16>(sums + 16 * g) + bf16_low(pairs) * value);
     store(sums + 16 * g + 16, load<F16>(sums + 16 * g + 16) + bf16_high(pairs) * value);
   };
@@ -660,10 +771,10 @@ void log_probabilities(float* logits, std::int64_t size, float parent, Transform
   } else {
     map_in_place(logits, size, [=](F16 z) {
       // log sigmoid(z) = min(z, 0) - log1p(exp(-|z|))
-      const F16 u = exponential(z < 0.0f ? z : -z);
+      const F16 u = exponential(select(z < 0.0f, z, -z));
       const F16 w = u + 1.0f;
       const F16 exact = w - 1.0f;
-      const F16 log1p = exact == 0.0f ? u : logarithm<16>(w) * (u / exact);
+      const F16 log1p = select(exact == 0.0f, u, logarithm<16>(w) * (u / exact));
       return parent + smaller<16>(z, all<16>(0.0f)) - log1p;
     });
   }
