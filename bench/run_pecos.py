@@ -1,0 +1,72 @@
+"""PECOS XR-Linear with the settings of the paper: `python -m bench.run_pecos FOLDER tfn`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from pecos.xmc import Indexer, LabelEmbeddingFactory
+from pecos.xmc.xlinear import XLinearModel
+
+from bench import measure
+from bench.datasets import Split, load
+
+SETTINGS = ("tfn", "tfn+man")
+
+
+class Pecos:
+    layouts = ("BINARY_SEARCH_CHUNKED", "HASH_CHUNKED")
+
+    def __init__(self, setting: str) -> None:
+        self.settings: dict[str, Any] = {
+            "nr_splits": 8,
+            "max_leaf_size": 100,
+            "negative_sampling_scheme": setting,
+            "threshold": 1e-3,
+            "solver_type": "L2R_L2LOSS_SVC_DUAL",
+            "Cp": 1.0,
+            "Cn": 1.0,
+            "bias": 1.0,
+            "beam_size": measure.BEAM,
+            "only_topk": measure.TOP,
+            "post_processor": "l3-hinge",
+        }
+
+    def read(self, folder: Path) -> Split:
+        X, Y = load(folder, "trn")
+        return Split(X, Y.tocsc())
+
+    def fit(self, data: Split, model_folder: Path) -> XLinearModel:
+        embedding = LabelEmbeddingFactory.create(data.Y, data.X, method="pifa", threads=measure.THREADS)
+        tree = Indexer.gen(
+            embedding,
+            indexer_type="hierarchicalkmeans",
+            nr_splits=self.settings["nr_splits"],
+            max_leaf_size=self.settings["max_leaf_size"],
+            threads=measure.THREADS,
+        )
+        return XLinearModel.train(data.X, data.Y, C=tree, threads=measure.THREADS, **self.settings)
+
+    def save(self, model: XLinearModel, model_folder: Path) -> None:
+        model.save(str(model_folder))
+
+    def load(self, model_folder: Path, layout: str, threads: int) -> XLinearModel:
+        self._threads = threads
+        return XLinearModel.load(str(model_folder), is_predict_only=True, weight_matrix_type=layout)
+
+    def predict(self, model: XLinearModel, X: sp.csr_matrix) -> sp.csr_matrix:
+        return model.predict(X, threads=self._threads)
+
+    def labels(self, predicted: sp.csr_matrix) -> np.ndarray:
+        """Order the labels of every row by their score."""
+        top = np.full((predicted.shape[0], measure.TOP), -1, dtype=np.int64)
+        for row, (start, end) in enumerate(zip(predicted.indptr[:-1], predicted.indptr[1:], strict=True)):
+            order = np.argsort(-predicted.data[start:end], kind="stable")
+            top[row, : end - start] = predicted.indices[start:end][order]
+        return top
+
+
+if __name__ == "__main__":
+    measure.main(Pecos, SETTINGS)
