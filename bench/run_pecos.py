@@ -17,7 +17,7 @@ SETTINGS = ("tfn", "tfn+man")
 
 
 class Pecos:
-    layouts = ("BINARY_SEARCH_CHUNKED", "HASH_CHUNKED")
+    layouts = ("BINARY_SEARCH_CHUNKED", "HASH_CHUNKED", "MMAP")
 
     def __init__(self, setting: str) -> None:
         self.settings: dict[str, Any] = {
@@ -51,9 +51,12 @@ class Pecos:
 
     def save(self, model: XLinearModel, model_folder: Path) -> None:
         model.save(str(model_folder))
+        XLinearModel.compile_mmap_model(str(model_folder), str(_mmap_folder(model_folder)))
 
     def load(self, model_folder: Path, layout: str, threads: int) -> XLinearModel:
         self._threads = threads
+        if layout == "MMAP":
+            return XLinearModel.load(str(_mmap_folder(model_folder)), is_predict_only=True)
         return XLinearModel.load(str(model_folder), is_predict_only=True, weight_matrix_type=layout)
 
     def predict(self, model: XLinearModel, X: sp.csr_matrix) -> sp.csr_matrix:
@@ -66,6 +69,10 @@ class Pecos:
             order = np.argsort(-predicted.data[start:end], kind="stable")
             top[row, : end - start] = predicted.indices[start:end][order]
         return top
+
+
+def _mmap_folder(model_folder: Path) -> Path:
+    return model_folder.with_name("mmap")
 
 
 if __name__ == "__main__":
