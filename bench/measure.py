@@ -59,8 +59,15 @@ def fit(system: System, folder: Path, model_folder: Path) -> dict[str, Any]:
         "fit_peak_bytes": memory.peak_bytes() - base,
     }
     system.save(model, model_folder)
-    result["model_disk_bytes"] = sum(file.stat().st_size for file in model_folder.rglob("*") if file.is_file())
+    result["model_disk_bytes"] = _disk_bytes(model_folder)
     return result
+
+
+def _disk_bytes(path: Path) -> int:
+    """Size of a model that is one file or a folder of files."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 def predict_batch(system: System, folder: Path, model_folder: Path, layout: str) -> dict[str, Any]:

@@ -64,7 +64,8 @@ class NapkinXC:
     def labels(self, predicted: list[list[int]]) -> np.ndarray:
         top = np.full((len(predicted), measure.TOP), -1, dtype=np.int64)
         for row, labels in enumerate(predicted):
-            top[row, : len(labels)] = labels
+            kept = labels[: measure.TOP]  # a beam search hands back every label it scored
+            top[row, : len(kept)] = kept
         return top
 
     def _model(self, model_folder: Path, threads: int) -> PLT:
