@@ -11,19 +11,26 @@ import argparse
 import json
 from pathlib import Path
 
-from bench import datasets, machine, report
+from bench import datasets, machine, measure, report
 from bench.plan import PYTHONS, RESULTS, SETTINGS, runs
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--systems", nargs="+", choices=tuple(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--datasets", nargs="+", choices=datasets.NAMES, default=list(datasets.NAMES))
-    parser.add_argument("--data", type=Path, default=datasets.SOURCE, help="source data (default: %(default)s)")
-    parser.add_argument("--cache", type=Path, default=datasets.CACHE, help="prepared data (default: %(default)s)")
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each step (default: %(default)s)")
-    parser.add_argument("--memory", type=float, default=20.0, help="gigabytes for a process (default: %(default)s)")
-    parser.add_argument("--fresh", action="store_true", help="forget the stored measurements of the chosen runs")
+    parser.add_argument(
+        "--data", type=Path, default=datasets.SOURCE, help="source data (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=datasets.CACHE, help="prepared data (default: %(default)s)"
+    )
+    measure.add_limits(parser)
+    parser.add_argument(
+        "--fresh", action="store_true", help="forget the stored measurements of the chosen runs"
+    )
     arguments = parser.parse_args()
 
     for run in runs(arguments.datasets, arguments.systems):

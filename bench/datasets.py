@@ -1,7 +1,7 @@
 """Prepare the data sets of the benchmark: one folder each, as PECOS npz files and as XMC-repository text.
 
-    python -m bench.datasets eurlex-4k tibkat-en
-    python -m bench.datasets amazon-shape-200k --labels 30000 --rows 20000
+python -m bench.datasets eurlex-4k tibkat-en
+python -m bench.datasets amazon-shape-200k --labels 30000 --rows 20000
 """
 
 from __future__ import annotations
@@ -113,10 +113,16 @@ def _canonical(matrix: sp.spmatrix) -> sp.csr_matrix:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"data sets (default: {' '.join(NAMES)})")
-    parser.add_argument("--data", type=Path, default=SOURCE, help="folder of the source data (default: %(default)s)")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where to put the result (default: %(default)s)")
+    parser.add_argument(
+        "--data", type=Path, default=SOURCE, help="folder of the source data (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=CACHE, help="where to put the result (default: %(default)s)"
+    )
     parser.add_argument("--labels", type=int, help=f"labels of a {GENERATED} of another size")
     parser.add_argument("--rows", type=int, help=f"training rows of a {GENERATED} of another size")
     arguments = parser.parse_args()

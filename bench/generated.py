@@ -1,4 +1,4 @@
-"""A generated data set with the shape of Amazon-670K: sparse rows, a long tail of labels, learnable clusters."""
+"""A generated data set with the shape of Amazon-670K: sparse rows, clustered labels, a long tail."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ class Shape:
     labels_per_cluster: int = 40
     words_per_cluster: int = 150
     words_per_label: int = 12
-    label_draws: float = 6.3  # a row's draws before duplicates merge: about 5.45 distinct labels
+    label_draws: float = 6.45  # a row's draws before duplicates merge: about 5.45 distinct labels
     label_words: int = 42
     cluster_words: int = 14
-    noise_words: int = 34
-    label_tail: float = 0.6  # a label of rank r is drawn with a weight of (r + 10)^-label_tail
+    noise_words: int = 40
+    label_tail: float = 0.7  # a label of rank r is drawn with a weight of (r + 10)^-label_tail
     stray_labels: float = 0.15  # the share of labels that come from anywhere
 
 
-def generate(shape: Shape, seed: int = 0) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix, sp.csr_matrix]:
+def generate(
+    shape: Shape, seed: int = 0
+) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix, sp.csr_matrix]:
     """Return X and Y of the training rows, then X and Y of the test rows."""
     rng = np.random.default_rng(seed)
     rows = shape.train_rows + shape.test_rows
@@ -49,7 +51,7 @@ def generate(shape: Shape, seed: int = 0) -> tuple[sp.csr_matrix, sp.csr_matrix,
 
 
 def _clusters(shape: Shape, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Cut the labels into runs of random length: first label of each cluster (and the end), cluster of each label."""
+    """Cut the labels into runs of random length: where each starts, and the cluster of each label."""
     clusters = max(1, shape.labels // shape.labels_per_cluster)
     cuts = np.sort(rng.choice(np.arange(1, shape.labels), size=clusters - 1, replace=False))
     start = np.concatenate([[0], cuts, [shape.labels]])
@@ -103,7 +105,9 @@ def _draw_words(
 
     words = np.concatenate([from_labels, from_cluster, noise], axis=1)
     indptr = np.arange(rows + 1) * words.shape[1]
-    counts = sp.csr_matrix((np.ones(words.size, np.float32), words.ravel(), indptr), shape=(rows, shape.features))
+    counts = sp.csr_matrix(
+        (np.ones(words.size, np.float32), words.ravel(), indptr), shape=(rows, shape.features)
+    )
     counts.sum_duplicates()
     return counts
 

@@ -26,9 +26,12 @@ def describe(pythons: dict[str, Path]) -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "os": f"{platform.freedesktop_os_release()['PRETTY_NAME']}, Linux {platform.release()}",
         "compiler": _output(["c++", "--version"]).partition("\n")[0],
-        "simd": _output([str(pythons["hedgerow"]), "-c", "import hedgerow._native as n; print(n.simd_level())"]),
+        "simd": _output(
+            [str(pythons["hedgerow"]), "-c", "import hedgerow._native as n; print(n.simd_level())"]
+        ),
         "environments": {
-            name: json.loads(_output([str(python), "-c", LIST_VERSIONS]) or "{}") for name, python in pythons.items()
+            name: json.loads(_output([str(python), "-c", LIST_VERSIONS]) or "{}")
+            for name, python in pythons.items()
         },
         "date": datetime.date.today().isoformat(),
     }

@@ -1,8 +1,9 @@
-"""Measure one system under one setting on one data set; the `run_*` programs print the result as one JSON line.
+"""Measure one system under one setting on one data set.
 
-Fitting, batch prediction and prediction of one input at a time each run in a fresh process, so that what
-one leaves in memory or in a thread pool does not help or hurt the next. A process that dies, runs out of
-memory or out of time is a result too: it is reported under `died`.
+The `run_*` programs print the result as one JSON line. Fitting, batch prediction and prediction of one input
+at a time each run in a fresh process, so that what one leaves in memory or in a thread pool does not help or
+hurt the next. A process that dies, runs out of memory or out of time is a result too: it is reported under
+`died`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BEAM = 50
 TOP = 100
 THREADS = 2
 REPEATS = 3
-REPEAT_SECONDS = 120.0  # no further repeat of a batch after this long
+REPEAT_SECONDS = 60.0  # no further repeat of a batch after this long
 SINGLE_ROWS = 1000
 WORK = Path(__file__).parent / "work"
 
@@ -123,8 +124,7 @@ def main(make: Callable[[str], System], settings: tuple[str, ...]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path, help="a folder made by bench.datasets")
     parser.add_argument("setting", choices=settings)
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each step (default: %(default)s)")
-    parser.add_argument("--memory", type=float, default=20.0, help="gigabytes at most (default: %(default)s)")
+    add_limits(parser)
     parser.add_argument("--step", choices=("fit", "batch", "single"), help=argparse.SUPPRESS)
     parser.add_argument("--layout", help=argparse.SUPPRESS)
     parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
@@ -134,6 +134,12 @@ def main(make: Callable[[str], System], settings: tuple[str, ...]) -> None:
         _step(system, arguments)
     else:
         print(json.dumps(_all_steps(system, arguments)))
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the options for what a step may use."""
+    parser.add_argument("--timeout", type=float, default=900.0, help="seconds a step (default: %(default)s)")
+    parser.add_argument("--memory", type=float, default=20.0, help="gigabytes a step (default: %(default)s)")
 
 
 def _step(system: System, arguments: argparse.Namespace) -> None:
@@ -172,7 +178,9 @@ def _best_layout(layouts: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Take the fastest layout for batches and for single inputs, and the smallest for memory."""
     batch = min(layouts, key=lambda name: layouts[name]["batch_seconds_per_row"])
     single = min(layouts, key=lambda name: layouts[name]["single_p50_seconds"])
-    best = layouts[batch] | {name: layouts[single][name] for name in ("single_p50_seconds", "single_p99_seconds")}
+    best = layouts[batch] | {
+        name: layouts[single][name] for name in ("single_p50_seconds", "single_p99_seconds")
+    }
     for name in ("model_memory_bytes", "predict_peak_bytes"):
         best[name] = min(layout[name] for layout in layouts.values())
     return best | {"batch_layout": batch, "single_layout": single, "layouts": layouts}
@@ -190,7 +198,9 @@ def _run_step(arguments: argparse.Namespace, model_folder: Path, step: str, layo
         # Libraries print to stdout; ours is for the one JSON line.
         ended = subprocess.run(command, stdout=sys.stderr, timeout=arguments.timeout)
     except subprocess.TimeoutExpired:
-        raise StepDiedError(f"{step} {layout}".strip() + f": no end after {arguments.timeout:.0f} s") from None
+        raise StepDiedError(
+            f"{step} {layout}".strip() + f": no end after {arguments.timeout:.0f} s"
+        ) from None
     if ended.returncode:
         raise StepDiedError(f"{step} {layout}".strip() + f": exit status {ended.returncode}")
     return json.loads(_result_file(model_folder).read_text())

@@ -44,7 +44,11 @@ class Run:
         command = [str(python), "-m", f"bench.run_{self.system}", str(folder), self.setting]
         command += ["--timeout", str(timeout), "--memory", str(memory)]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        result = json.loads(ended.stdout) if ended.returncode == 0 else {"died": "start: " + _last_line(ended.stderr)}
+        result = (
+            json.loads(ended.stdout)
+            if ended.returncode == 0
+            else {"died": "start: " + _last_line(ended.stderr)}
+        )
         RAW.mkdir(parents=True, exist_ok=True)
         self.stored.write_text(json.dumps(result, indent=1) + "\n")
         return result
@@ -58,5 +62,8 @@ def _last_line(text: str) -> str:
 def runs(datasets: list[str], systems: list[str]) -> list[Run]:
     """All runs, one data set after the other."""
     return [
-        Run(dataset, system, setting) for dataset in datasets for system in systems for setting in SETTINGS[system]
+        Run(dataset, system, setting)
+        for dataset in datasets
+        for system in systems
+        for setting in SETTINGS[system]
     ]

@@ -75,14 +75,23 @@ def markdown(machine: dict[str, Any]) -> str:
     """Write the page `results/engine.md`."""
     lines = ["# The engine against its peers", ""]
     lines += [
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB, {machine['os']}, "
-        f"{machine['compiler']}, SIMD {machine['simd'] or 'not known'}, {machine['date']}. "
-        f"{measure.THREADS} threads for fits and batches, 1 for single inputs; beam {measure.BEAM}, top {measure.TOP}.",
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB, "
+        f"{machine['os']}, {machine['compiler']}, SIMD {machine['simd'] or 'not known'}, {machine['date']}. "
+        f"{measure.THREADS} threads for fits and batches, 1 for single inputs; "
+        f"beam {measure.BEAM}, top {measure.TOP}.",
         "",
     ]
     for environment, versions in machine["environments"].items():
-        lines.append(f"- {environment}: " + ", ".join(f"{name} {version}" for name, version in versions.items()))
-    lines += ["", "## Ratios: peer / Hedgerow", "", "Bold: the goal is reached. Higher is better for Hedgerow.", ""]
+        lines.append(
+            f"- {environment}: " + ", ".join(f"{name} {version}" for name, version in versions.items())
+        )
+    lines += [
+        "",
+        "## Ratios: peer / Hedgerow",
+        "",
+        "Bold: the goal is reached. Higher is better for Hedgerow.",
+        "",
+    ]
     lines += list(_ratio_table())
     for dataset in datasets.NAMES:
         lines += ["", f"## {dataset}", "", *_measurement_table(dataset)]
@@ -93,7 +102,9 @@ def _ratio_table() -> Iterator[str]:
     yield from _head(["what", "peer", "hedgerow", "goal", *datasets.NAMES])
     for ratio in RATIOS:
         cells = [_ratio_cell(ratio, _ratio(ratio, name)) for name in datasets.NAMES]
-        yield _row([ratio.title, f"{ratio.system} {ratio.setting}", ratio.hedgerow, f"≥ {ratio.goal:g}", *cells])
+        yield _row(
+            [ratio.title, f"{ratio.system} {ratio.setting}", ratio.hedgerow, f"≥ {ratio.goal:g}", *cells]
+        )
 
 
 def _ratio(ratio: Ratio, dataset: str) -> float | None:
@@ -107,7 +118,7 @@ def _ratio(ratio: Ratio, dataset: str) -> float | None:
 
 def _ratio_cell(ratio: Ratio, value: float | None) -> str:
     if value is None:
-        return "–"
+        return "n/a"
     return f"**{value:.1f}**" if value >= ratio.goal else f"{value:.1f}"
 
 
@@ -117,7 +128,7 @@ def _measurement_table(dataset: str) -> Iterator[str]:
         result = run.result()
         if result is not None:
             cells = [
-                format(result[figure] * scale, style) if figure in result else "–"
+                format(result[figure] * scale, style) if figure in result else "n/a"
                 for _, figure, scale, style in COLUMNS
             ]
             yield _row([f"{run.system} {run.setting}", *cells, result.get("died", "")])

@@ -1,4 +1,4 @@
-"""Hedgerow with the weight threshold of the paper or its own: `python -m bench.run_hedgerow FOLDER paper-tfn`."""
+"""Hedgerow with the paper's weight threshold or its own: `python -m bench.run_hedgerow FOLDER paper-tfn`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench import datasets, machine
+from bench import datasets, machine, measure
 from bench.plan import PYTHONS, RESULTS, Run
 
 LABELS = (1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
@@ -19,12 +19,15 @@ CURVES = (("hedgerow", "default-tfn"), ("hedgerow", "paper-tfn"), ("pecos", "tfn
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--labels", type=int, nargs="+", default=list(LABELS))
     parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--cache", type=Path, default=datasets.CACHE, help="prepared data (default: %(default)s)")
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each step (default: %(default)s)")
-    parser.add_argument("--memory", type=float, default=20.0, help="gigabytes for a process (default: %(default)s)")
+    parser.add_argument(
+        "--cache", type=Path, default=datasets.CACHE, help="prepared data (default: %(default)s)"
+    )
+    measure.add_limits(parser)
     parser.add_argument("--fresh", action="store_true", help="forget the stored measurements")
     arguments = parser.parse_args()
 
@@ -36,7 +39,9 @@ def main() -> None:
             if arguments.fresh:
                 run.stored.unlink(missing_ok=True)
             result = run.result() or run.measure(folder.resolve(), arguments.timeout, arguments.memory)
-            points.append({"labels": labels, "rows": arguments.rows, "system": system, "setting": setting} | result)
+            points.append(
+                {"labels": labels, "rows": arguments.rows, "system": system, "setting": setting} | result
+            )
             print(f"{labels} labels, {system} {setting}: {result.get('died', 'done')}", flush=True)
 
     scaling = {"machine": machine.describe(PYTHONS), "points": points}

@@ -34,7 +34,9 @@ def indicator(columns: list[np.ndarray], labels: int) -> sp.csr_matrix:
     """Turn one array of label columns a row into a 0/1 matrix of shape (rows, labels)."""
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in columns])]).astype(np.int32)
     indices = np.concatenate([*columns, np.empty(0, dtype=np.int32)]).astype(np.int32)
-    Y = sp.csr_matrix((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=(len(columns), labels))
+    Y = sp.csr_matrix(
+        (np.ones(len(indices), dtype=np.float32), indices, indptr), shape=(len(columns), labels)
+    )
     Y.sum_duplicates()
     Y.data[:] = 1
     return Y
