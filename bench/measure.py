@@ -159,18 +159,24 @@ def _all_steps(system: System, arguments: argparse.Namespace) -> dict[str, Any]:
     WORK.mkdir(exist_ok=True)
     model_folder = Path(tempfile.mkdtemp(dir=WORK)) / "model"
     result: dict[str, Any] = {"settings": system.settings, "threads": THREADS, "beam": BEAM, "top": TOP}
+    layouts: dict[str, dict[str, Any]] = {}
+    deaths: list[str] = []
     try:
         result |= _run_step(arguments, model_folder, "fit", "")
-        layouts = {
-            layout: _run_step(arguments, model_folder, "batch", layout)
-            | _run_step(arguments, model_folder, "single", layout)
-            for layout in system.layouts
-        }
-        result |= _best_layout(layouts)
+        for layout in system.layouts:
+            try:
+                batch = _run_step(arguments, model_folder, "batch", layout)
+                layouts[layout] = batch | _run_step(arguments, model_folder, "single", layout)
+            except StepDiedError as death:
+                deaths.append(str(death))
     except StepDiedError as death:
-        result["died"] = str(death)
+        deaths.append(str(death))
     finally:
         shutil.rmtree(model_folder.parent)
+    if layouts:
+        result |= _best_layout(layouts)
+    if deaths:
+        result["died"] = "; ".join(deaths)
     return result | {"total_seconds": time.perf_counter() - start}
 
 

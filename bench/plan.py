@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,19 +43,13 @@ class Run:
         command = [str(python), "-m", f"bench.run_{self.system}", str(folder), self.setting]
         command += ["--timeout", str(timeout), "--memory", str(memory)]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        result = (
-            json.loads(ended.stdout)
-            if ended.returncode == 0
-            else {"died": "start: " + _last_line(ended.stderr)}
-        )
+        if ended.returncode:
+            # The program itself outlives a step that dies, so this is a broken set-up and no measurement.
+            raise RuntimeError(f"{' '.join(command)} did not run:\n{ended.stderr[-2000:]}")
+        result = json.loads(ended.stdout)
         RAW.mkdir(parents=True, exist_ok=True)
         self.stored.write_text(json.dumps(result, indent=1) + "\n")
         return result
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
-    return lines[-1] if lines else "no message"
 
 
 def runs(datasets: list[str], systems: list[str]) -> list[Run]:

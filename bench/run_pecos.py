@@ -17,8 +17,8 @@ SETTINGS = ("tfn", "tfn+man")
 
 
 class Pecos:
-    # Which of these is fastest depends on the data, so all are measured. CSC is left out: PECOS documents it as
-    # typically the slowest.
+    # Which of these is fastest depends on the data, so all are measured. CSC is left out: PECOS documents it
+    # as typically the slowest.
     layouts = ("BINARY_SEARCH_CHUNKED", "HASH_CHUNKED", "MMAP")
 
     def __init__(self, setting: str) -> None:
