@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -156,6 +157,7 @@ def _step(system: System, arguments: argparse.Namespace) -> None:
 def _all_steps(system: System, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run every step in its own process and merge what they found."""
     start = time.perf_counter()
+    busy = os.getloadavg()[0]  # above 0, others were at work and the wall times are too high
     WORK.mkdir(exist_ok=True)
     model_folder = Path(tempfile.mkdtemp(dir=WORK)) / "model"
     result: dict[str, Any] = {"settings": system.settings, "threads": THREADS, "beam": BEAM, "top": TOP}
@@ -177,7 +179,7 @@ def _all_steps(system: System, arguments: argparse.Namespace) -> dict[str, Any]:
         result |= _best_layout(layouts)
     if deaths:
         result["died"] = "; ".join(deaths)
-    return result | {"total_seconds": time.perf_counter() - start}
+    return result | {"total_seconds": time.perf_counter() - start, "load_before": busy}
 
 
 def _best_layout(layouts: dict[str, dict[str, Any]]) -> dict[str, Any]:
