@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "parallel.h"
@@ -29,7 +30,9 @@ SparseFault fault_in_row(const SparseRows& matrix, std::int64_t row) {
 float unit_scale(const SparseRow& row) {
   double square = 0;
   for (std::int64_t i = 0; i < row.size; ++i) square += double{row.values[i]} * row.values[i];
-  return square > 0 ? static_cast<float>(1.0 / std::sqrt(square)) : 1.0f;
+  // Rows so short that their scale would be infinite count as nearly empty.
+  constexpr double largest = std::numeric_limits<float>::max();
+  return square > 0 ? static_cast<float>(std::min(1.0 / std::sqrt(square), largest)) : 1.0f;
 }
 
 SparseFault find_fault(const SparseRows& matrix, std::int64_t entries, int threads) {
