@@ -125,11 +125,11 @@ class Splitter {
   explicit Splitter(int branching) : width_(branching <= 8 ? 8 : 16), panels_((branching + 15) / 16) {}
 
   // Reorders `members` so that the parts are consecutive; returns where each part begins.
-  std::vector<std::int32_t> split(const SparseRows& label_features, std::span<std::int32_t> members, int parts,
-                                  int max_iterations, std::uint64_t seed, std::uint64_t place, int threads,
-                                  Watch& watch) {
+  std::vector<std::int32_t> split(const SparseRows& label_features, const float* scales,
+                                  std::span<std::int32_t> members, int parts, int max_iterations, std::uint64_t seed,
+                                  std::uint64_t place, int threads, Watch& watch) {
     const std::size_t n = members.size();
-    rows_.gather(label_features, members, nullptr);
+    rows_.gather(label_features, members, scales);
     const SparseRows rows = rows_.view();
     const std::size_t stride = static_cast<std::size_t>(width_ * panels_);
     scores_.resize(n * stride);
@@ -263,6 +263,9 @@ LabelTree grow_tree(const SparseRows& label_features, const std::vector<std::int
   int layers = 0;
   for (double size = static_cast<double>(count); size > options.leaf_size; size /= options.branching) ++layers;
 
+  // Only the direction of a label's vector counts.
+  std::vector<float> scales(count);
+  for (std::size_t i = 0; i < count; ++i) scales[i] = unit_scale(label_features[static_cast<std::int64_t>(i)]);
   std::vector<std::int32_t> order(count);
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::vector<std::int32_t>> begins;
@@ -280,8 +283,8 @@ LabelTree grow_tree(const SparseRows& label_features, const std::vector<std::int
       const std::span members(order.data() + bounds[node], static_cast<std::size_t>(bounds[node + 1] - bounds[node]));
       const int parts = std::min(options.branching, static_cast<int>(members.size()));
       const std::uint64_t place = static_cast<std::uint64_t>(layer) << 40 | node;
-      inner[node] = splitter->split(label_features, members, parts, options.max_iterations, options.seed, place,
-                                    together ? threads : 1, watch);
+      inner[node] = splitter->split(label_features, scales.data(), members, parts, options.max_iterations, options.seed,
+                                    place, together ? threads : 1, watch);
       watch.advance(1.0 / static_cast<double>(nodes));
     };
     if (together)
