@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 
 #include "beam_search.h"
 #include "local_rows.h"
@@ -344,6 +345,7 @@ class Trainer {
       const float* weights = bench.weights.data() + f * width;
       for (int lane = 0; lane < problem.lanes; ++lane) {
         if (std::fabs(weights[lane]) < options_.weight_threshold || weights[lane] == 0.0f) continue;
+        if (!std::isfinite(weights[lane])) throw std::domain_error("features or costs are too large for float32; scale them down, or use normalize=True");
         out.masks[f] = static_cast<std::uint16_t>(out.masks[f] | 1u << lane);
         out.weights.push_back(to_bfloat16(weights[lane]));
       }
