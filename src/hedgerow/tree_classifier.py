@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hedgerow import _native
 from hedgerow.label_tree import LabelTree
-from hedgerow.model_file import Chunked, Malformed
+from hedgerow.model_file import ALIGNMENT, Chunked, Malformed
 
 __all__ = ["TreeClassifier"]
 
@@ -81,6 +81,25 @@ class TreeClassifier:
         )
         return sections
 
+    # Copies, pickles and worker processes carry the arrays of a model file. Unpickling runs code whatever is pickled, so
+    # models from others belong into model files; but a broken array is refused here, too.
+    def __getstate__(self) -> dict[str, Any]:
+        table = self.native.table()
+        weights = _aligned(int(table[:, 1].sum()))
+        for number, (begin, size) in enumerate(table[:, :2].tolist()):
+            weights[begin : begin + size] = self.native.block(number)
+        return {"tree": self.tree, "header": self.to_header(), "table": table, "weights": weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        tree, header, weights = state["tree"], state["header"], state["weights"]
+        if weights.ctypes.data % ALIGNMENT:
+            weights = _aligned(len(weights))
+            weights[:] = state["weights"]
+        native = _native.TreeModel.open(
+            list(tree.begins), tree.labels, header["features"], header["transform"], state["table"], weights, True, 0
+        )
+        self.__init__(tree, header["features"], header["transform"], native, header["weights"])  # type: ignore[misc]
+
     def to_header(self) -> dict[str, Any]:
         """What a model file's header says of the tree."""
         return {
@@ -132,6 +151,12 @@ class TreeClassifier:
         except (KeyError, TypeError, ValueError) as error:
             raise Malformed(f"{prefix} cannot be read: {error}") from error
         return cls(tree, features, transform, native, header["weights"])
+
+
+def _aligned(size: int) -> npt.NDArray[np.uint8]:
+    room = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    skipped = -room.ctypes.data % ALIGNMENT
+    return room[skipped : skipped + size]
 
 
 def _vector(sections: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
