@@ -236,9 +236,9 @@ class HedgerowClassifier(BaseEstimator):
             negative_cost=self.negative_cost,
             bias=self.bias,
             tolerance=self.tolerance,
-            max_passes=self.max_passes,
+            max_passes=_within_int32(self.max_passes),
             weight_threshold=self.weight_threshold,
-            matcher_beam=self.matcher_beam if self.negatives == "tfn+man" else 0,
+            matcher_beam=_within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
             normalise=self.normalize,
             seed=seed,
         )
@@ -447,7 +447,7 @@ class HedgerowClassifier(BaseEstimator):
             vectors,
             used,
             branching=self.branching,
-            leaf_size=self.leaf_size,
+            leaf_size=_within_int32(self.leaf_size),
             seed=seed,
             threads=threads,
             progress=_stage(progress, "clustering"),
@@ -458,7 +458,7 @@ class HedgerowClassifier(BaseEstimator):
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         self._check_parameters()
         labels, probability = self._trained.native.top(
-            rows, k, int(self.beam), self.normalize, exact, self._threads(), _stage(progress, "predicting")
+            rows, k, _within_int32(self.beam), self.normalize, exact, self._threads(), _stage(progress, "predicting")
         )
         return labels, probability
 
@@ -690,6 +690,11 @@ def _read_classes(file: ModelFile) -> npt.NDArray[Any]:
     for i, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
         names[i] = whole[begin:end].decode()
     return names
+
+
+def _within_int32(size: int) -> int:
+    """The engine counts in 32 bits; whatever is larger means "no limit"."""
+    return min(int(size), np.iinfo(np.int32).max)
 
 
 def _as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float32] | None:
