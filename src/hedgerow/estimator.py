@@ -220,6 +220,8 @@ class HedgerowClassifier(BaseEstimator):
             tree = self._grow(rows, matrix, width, label_features, seed, threads, progress)
         elif label_features is not None:
             raise ValueError("give either tree or label_features, not both")
+        elif not isinstance(tree, LabelTree):
+            raise TypeError(f"tree is a {type(tree).__name__}; build a LabelTree, with LabelTree.from_clusters for example")
         elif int(tree.labels.max()) >= matrix.shape[1]:
             raise ValueError(f"the tree has label {tree.labels.max()}, but Y has only {matrix.shape[1]} columns")
         self._trained = TreeClassifier.train(
@@ -439,6 +441,7 @@ class HedgerowClassifier(BaseEstimator):
         if label_features is None:
             vectors = aggregate_features(rows, Y, used, width, self.normalize, threads, _stage(progress, "aggregating"))
         else:
+            as_rows(label_features, "label_features", threads=threads)
             vectors = sp.csr_array(label_features)
             if vectors.shape[0] != Y.shape[1]:
                 raise ValueError(f"label_features has {vectors.shape[0]} rows, but Y has {Y.shape[1]} columns")
@@ -612,7 +615,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
 
     def _new_vectorizer(self) -> TfidfVectorizer:
         return TfidfVectorizer(
-            ngrams=(int(self.ngrams[0]), int(self.ngrams[-1])),
+            ngrams=tuple(self.ngrams),  # JSON has no tuples
             min_count=self.min_count,
             max_features=self.max_features,
             sublinear=self.sublinear,
@@ -700,7 +703,11 @@ def _within_int32(size: int) -> int:
 def _as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float32] | None:
     if sample_weight is None:
         return None
-    costs = np.ascontiguousarray(sample_weight, dtype=np.float32)
+    try:
+        with np.errstate(over="ignore"):
+            costs = np.ascontiguousarray(sample_weight, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight is no vector of numbers: {error}") from error
     if costs.shape != (rows,):
         raise ValueError(f"sample_weight has shape {costs.shape}, but there are {rows} inputs")
     bad = np.flatnonzero(~(np.isfinite(costs) & (costs >= 0)))

@@ -41,9 +41,7 @@ def encode_labels(
                 "Y has one dimension; give an indicator matrix of shape (n, L) or a list with the labels of each input"
             )
         matrix, view = as_indicator(Y, rows, threads)
-        names = np.arange(matrix.shape[1]) if classes is None else np.array(list(classes), dtype=object)
-        if len(names) != matrix.shape[1]:
-            raise ValueError(f"there are {len(names)} classes for the {matrix.shape[1]} columns of Y")
+        names = np.arange(matrix.shape[1]) if classes is None else _as_names(classes, matrix.shape[1])
     else:
         if classes is not None:
             raise ValueError("classes name the columns of an indicator matrix, but Y is a list of labels")
@@ -54,7 +52,33 @@ def encode_labels(
     return matrix, view, names
 
 
+def _as_names(classes: Sequence[str], columns: int) -> np.ndarray:
+    if isinstance(classes, (str, bytes)):
+        raise TypeError(f"classes is {classes!r}; give a list with the name of each column of Y")
+    names = list(classes)
+    if len(names) != columns:
+        raise ValueError(f"there are {len(names)} classes for the {columns} columns of Y")
+    seen: set[str] = set()
+    for column, name in enumerate(names):
+        if not isinstance(name, str):
+            raise TypeError(f"classes[{column}] is {name!r} of type {type(name).__name__}; names are strings")
+        if name in seen:
+            raise ValueError(f"classes holds {name!r} twice; each column of Y needs a name of its own")
+        _check_text(name, f"classes[{column}]")
+        seen.add(name)
+    return np.array(names, dtype=object)
+
+
+def _check_text(name: str, where: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{where} holds {name!r}, which is no valid Unicode ({error.reason}); mend the name") from error
+
+
 def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
+    if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):
+        raise TypeError(f"Y is {Y!r}; give an indicator matrix of shape (n, L) or a list with the labels of each input")
     lists: list[list[Hashable]] = []
     for row, labels in enumerate(Y):
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
@@ -69,6 +93,11 @@ def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
         for label in labels:
             if isinstance(label, (bool, np.bool_)) or not isinstance(label, (str, int, np.integer)):
                 raise TypeError(f"Y[{row}] holds {label!r} of type {type(label).__name__}; labels are strings or integers")
+            if label not in known:
+                if isinstance(label, str):
+                    _check_text(label, f"Y[{row}]")
+                elif not -(2**63) <= label < 2**63:
+                    raise ValueError(f"Y[{row}] holds {label}; integers as labels have 64 bits at most: use strings")
         known.update(labels)
     kinds = {isinstance(label, str) for label in known}
     if len(kinds) > 1:

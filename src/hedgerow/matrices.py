@@ -74,6 +74,7 @@ def as_indicator(Y: Any, rows: int, threads: int = 0) -> tuple[sp.csr_array, _na
             " nothing elsewhere"
         )
     if data.size and not data.all():
+        _checked(csr, None, "Y", threads)  # scipy trusts what it is given
         csr = csr.copy()
         csr.eliminate_zeros()
     kept, view = _checked(csr, None, "Y", threads)
@@ -84,7 +85,10 @@ def _as_csr(matrix: Any, name: str) -> sp.csr_array:
     if sp.issparse(matrix):
         if matrix.ndim != 2:
             raise ValueError(f"{name} has {matrix.ndim} dimension(s); reshape it to (rows, columns)")
-        return sp.csr_array(matrix)
+        try:
+            return sp.csr_array(matrix)
+        except ValueError as error:
+            raise ValueError(f"{name} is no sound sparse matrix: {error}; build it anew") from error
     dense = np.asarray(matrix)
     if dense.dtype == object or dense.dtype.kind not in "biuf":
         if dense.dtype.kind == "c":
@@ -105,7 +109,8 @@ def _as_csr(matrix: Any, name: str) -> sp.csr_array:
     if dense.dtype.kind == "f" and not np.isfinite(dense).all():
         row, column = (int(v) for v in np.argwhere(~np.isfinite(dense))[0])
         raise _not_finite(name, row, column, dense[row, column])
-    return sp.csr_array(dense)
+    # scipy has no half precision.
+    return sp.csr_array(dense.astype(np.float32) if dense.dtype == np.float16 else dense)
 
 
 def _as_float32(csr: sp.csr_array, name: str) -> np.ndarray:
@@ -143,7 +148,7 @@ def _checked(
     fault = rows.fault(threads)
     if fault is None:
         return csr, rows
-    kind, row, column, value = fault
+    kind, row, column, _ = fault
     if kind == "order":
         # scipy leaves many matrices unsorted; that is no mistake of the user's.
         ordered = sp.csr_array(
@@ -159,7 +164,7 @@ def _checked(
         )
     if kind == "finite":
         shown = csr.data[csr.indptr[row] + int(np.flatnonzero(csr.indices[csr.indptr[row] :] == column)[0])]
-        raise _not_finite(name, row, column, shown if not np.isfinite(shown) else value)
+        raise _not_finite(name, row, column, shown)
     if kind == "range":
         raise _out_of_range(name, row, column, d)
     raise ValueError(f"{name}.indptr is broken at row {row}: {column}; build the matrix anew")
