@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -76,13 +77,21 @@ void parallel_for(std::size_t tasks, int threads, Watch& watch,
 
   std::vector<std::thread> pool;
   pool.reserve(static_cast<std::size_t>(workers - 1));
-  for (int worker = 1; worker < workers; ++worker)
-    pool.emplace_back([&, worker] {
-      work(worker);
+  for (int worker = 1; worker < workers; ++worker) {
+    try {
+      pool.emplace_back([&, worker] {
+        work(worker);
+        const std::lock_guard lock(mutex);
+        --running;
+        finished.notify_one();
+      });
+    } catch (const std::system_error&) {
+      // The system has no more threads to give; those that run share the work.
       const std::lock_guard lock(mutex);
-      --running;
-      finished.notify_one();
-    });
+      running -= workers - worker;
+      break;
+    }
+  }
   work(0);
   {
     std::unique_lock lock(mutex);

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, TopLabels, _native
+from hedgerow.tree_classifier import TreeClassifier
 
 TEXTS = [
     f"{shrub} {colour} berries {shrub}"
@@ -523,6 +525,53 @@ def test_same_seed_at_any_number_of_threads_gives_the_same_text_model(tmp_path: 
         for threads in (1, 2, 4)
     ]
     assert files[0] == files[1] == files[2]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory as on Linux")
+def test_threads_that_the_system_refuses_are_done_without() -> None:
+    # Memory for the small model, but not for the stack of one more thread (8 MB).
+    done = run(f"""
+        import resource, sys
+        import numpy as np
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from dense_oracle import random_problem
+        from hedgerow import HedgerowClassifier
+        X, Y = random_problem(1, 80, 20, 24)
+        model = HedgerowClassifier(random_state=0, leaf_size=3, n_jobs=1).fit(X, Y)
+        expected = model.top(X, k=5).probability
+        size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + (6 << 20),) * 2)
+        found = model.set_params(n_jobs=16).fit(X, Y).top(X, k=5).probability
+        print((found == expected).all())
+    """)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n"
+
+
+def test_calls_from_several_python_threads_give_the_same_bits(
+    data: tuple[sp.csr_array, sp.csr_array], model: HedgerowClassifier
+) -> None:
+    X, _ = data
+    expected = model.top(X, k=9)
+
+    def one_by_one(_: int) -> TopLabels:
+        rows = [model.top(X[[row]], k=9) for row in range(X.shape[0])]
+        return TopLabels(np.vstack([r.labels for r in rows]), np.vstack([r.probability for r in rows]))
+
+    with ThreadPoolExecutor(4) as pool:
+        for found in [*pool.map(one_by_one, range(4)), *pool.map(lambda _: model.top(X, k=9), range(8))]:
+            assert_same(expected, found)
+
+
+def test_broken_state_of_a_pickled_model_is_refused(model: HedgerowClassifier) -> None:
+    state = model._trained.__getstate__()
+    for broken in (
+        {"weights": state["weights"][:-64]},
+        {"table": state["table"][:-1]},
+        {"header": {**state["header"], "features": 10**12}},
+    ):
+        with pytest.raises(ValueError, match=r"chunk|features|table"):
+            TreeClassifier.__new__(TreeClassifier).__setstate__({**state, **broken})
 
 
 def test_random_state_as_generator_gives_the_same_model_for_the_same_state(
