@@ -601,8 +601,8 @@ INTERRUPTED = """
     from hedgerow import HedgerowClassifier
 
     random = np.random.default_rng(0)
-    X = sp.csr_array(sp.random(3000, 2000, 0.05, format="csr", rng=random, dtype=np.float32))
-    Y = sp.csr_array((sp.random(3000, 800, 0.01, format="csr", rng=random) > 0).astype(np.int8))
+    X = sp.csr_array(sp.random(3000, 2000, 0.05, format="csr", random_state=random, dtype=np.float32))
+    Y = sp.csr_array((sp.random(3000, 800, 0.01, format="csr", random_state=random) > 0).astype(np.int8))
     small = HedgerowClassifier(random_state=0, leaf_size=800, n_jobs={threads}, max_passes=1)
     small.fit(X[:300], Y[:300])
     before = small.top(X[:5], k=3).probability
