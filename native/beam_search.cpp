@@ -6,6 +6,8 @@
 #include <limits>
 #include <memory>
 #include <queue>
+#include <stdexcept>
+#include <string>
 
 namespace hedgerow {
 
@@ -24,6 +26,14 @@ std::uint32_t to_ordered(float value) {
 
 float from_ordered(std::uint32_t ordered) {
   return std::bit_cast<float>(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
+}
+
+// Scores of such inputs overflow, and infinity minus infinity is no answer.
+void refuse_overflow(const SparseRow& x, std::int64_t row) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < x.size; ++i) sum += std::fabs(double{x.values[i]});
+  if (sum > 1e30)
+    throw std::invalid_argument("row " + std::to_string(row) + " of X has values up to 1e30 and beyond, too large to score; scale X, or use normalize=True");
 }
 
 }  // namespace
@@ -77,6 +87,7 @@ void Searcher::prepare(const SparseRows& X, std::int64_t begin, std::int64_t end
     inputs_.push_back({hashes_.size(), x.size});
     longest = std::max(longest, x.size);
     const float scale = normalise ? unit_scale(x) : 1.0f;
+    if (!normalise) refuse_overflow(x, row);
     for (std::int64_t i = 0; i < x.size; ++i) {
       hashes_.push_back(model_->hash()(x.indices[i]));
       values_.push_back(x.values[i] * scale);
@@ -168,6 +179,8 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
   const std::int64_t k = options.k;
   const auto search = [&](Searcher& searcher, std::int64_t begin, std::int64_t end) {
     searcher.search(X, begin, end, tree.depth(), options, [&](std::int64_t row, const std::vector<Ranked>& best) {
+      if (best.size() < static_cast<std::size_t>(k))
+        throw std::invalid_argument("scores of row " + std::to_string(row) + " of X are not finite; scale X and train anew");
       for (std::int64_t i = 0; i < k; ++i) {
         const Ranked& ranked = best[static_cast<std::size_t>(i)];
         labels[row * k + i] = tree.labels()[static_cast<std::size_t>(ranked.node())];

@@ -765,7 +765,8 @@ inline void map_in_place(float* values, std::int64_t size, Function f) {
 void log_probabilities(float* logits, std::int64_t size, float parent, Transform transform) {
   if (transform == Transform::l3_hinge) {
     map_in_place(logits, size, [=](F16 z) {
-      const F16 h = larger<16>(1.0f - z, all<16>(0.0f));
+      // Not the other way round: a score that is no number must not become a certainty.
+      const F16 h = select(z >= 1.0f, all<16>(0.0f), 1.0f - z);
       return parent - h * h * h;
     });
   } else {
