@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import signal
-import stat
 import subprocess
 import sys
 import textwrap
@@ -22,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from xxhash import xxh3_128
 
-from hedgerow import model_file
+from hedgerow import atomic_file, model_file
 from hedgerow.model_file import (
     Altered,
     Chunked,
@@ -31,8 +30,6 @@ from hedgerow.model_file import (
     NotAModel,
     TooNew,
     Truncated,
-    atomic_file,
-    check_target,
     read_model,
     write_model,
 )
@@ -441,44 +438,6 @@ def test_existing_file_is_refused_unless_overwrite(small: Path) -> None:
     assert read_model(small).header == {"new": True}
 
 
-def test_missing_folder_and_folder_as_target_are_refused(small: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist"):
-        write_model(tmp_path / "nowhere" / "m", {}, {})
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        write_model(tmp_path, {}, {}, overwrite=True)
-    with pytest.raises(NotADirectoryError, match="is a file, not a folder"):
-        write_model(small / "m", {}, {})
-    with pytest.raises(FileExistsError, match="not a regular file"):
-        check_target("/dev/null", overwrite=True)
-
-
-def test_relative_path_is_written_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_model("m", {}, {})
-    assert read_model("m").header == {}
-
-
-def test_symbolic_link_stays_and_its_target_is_replaced(small: Path, tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(small)
-    write_model(link, {}, {"new": True}, overwrite=True)
-    assert link.is_symlink()
-    assert read_model(small).header == {"new": True}
-
-
-def test_mode_follows_the_umask_and_then_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "m"
-    old = os.umask(0o027)
-    try:
-        write_model(path, {}, {})
-        assert stat.S_IMODE(path.stat().st_mode) == 0o640
-        path.chmod(0o604)
-        write_model(path, {}, {}, overwrite=True)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o604
-    finally:
-        os.umask(old)
-
-
 WRITES = 8  # the front, three sections that hold something, their paddings, the checksums
 
 
@@ -507,7 +466,7 @@ def test_failing_write_leaves_the_old_model_and_nothing_else(
     target = small if overwrite else small.parent / "new"
     for when in range(WRITES + 1):
         monkeypatch.setattr(
-            model_file,
+            atomic_file,
             "open",
             lambda *args, when=when: FailingFile(open(*args), when),  # noqa: SIM115
             raising=False,
@@ -560,15 +519,6 @@ def test_failing_sync_of_the_folder_is_reported_and_the_new_model_complete(
     assert read_model(small).header == {"new": True}
 
 
-def test_without_hard_links_the_file_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unsupported(*_: Any) -> None:
-        raise OSError(errno.EPERM, "no hard links here")
-
-    monkeypatch.setattr(os, "link", unsupported)
-    write_model(tmp_path / "m", {}, {})
-    assert os.listdir(tmp_path) == ["m"]
-
-
 def test_interrupted_chunks_leave_the_old_model_and_nothing_else(small: Path) -> None:
     def chunks() -> Any:
         yield np.zeros(10, np.float32)
@@ -579,20 +529,6 @@ def test_interrupted_chunks_leave_the_old_model_and_nothing_else(small: Path) ->
         write_model(small, {"a": Chunked(np.float32, (20,), chunks())}, {}, overwrite=True)
     assert os.listdir(small.parent) == [small.name]
     assert small.read_bytes() == before
-
-
-def test_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "m"
-
-    def save() -> None:
-        with atomic_file(path) as file:
-            file.write(b"ours")
-            path.write_bytes(b"theirs")
-
-    with pytest.raises(FileExistsError, match="appeared"):
-        save()
-    assert path.read_bytes() == b"theirs"
-    assert os.listdir(tmp_path) == ["m"]
 
 
 SAVE = """

@@ -19,13 +19,11 @@ Sections come back as read-only views of one memory map. Processes that load the
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import math
 import mmap
 import os
 import re
-import secrets
 import stat
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,6 +36,8 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128
 
+from hedgerow.atomic_file import atomic_file, check_target
+
 __all__ = [
     "FORMAT_VERSION",
     "Altered",
@@ -48,8 +48,6 @@ __all__ = [
     "NotAModel",
     "TooNew",
     "Truncated",
-    "atomic_file",
-    "check_target",
     "read_model",
     "write_model",
 ]
@@ -168,131 +166,6 @@ class ModelFile:
 
 
 # --- writing ------------------------------------------------------------------------------------------
-
-
-def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> None:
-    """Raise now what saving to `path` would raise later, so that no long computation is lost.
-
-    Parameters
-    ----------
-    path : path-like
-        The file that will be written.
-    overwrite : bool, default False
-        Whether an existing file may be replaced.
-
-    Raises
-    ------
-    OSError
-        `FileExistsError`, `FileNotFoundError`, `NotADirectoryError`, `IsADirectoryError` or
-        `PermissionError`, with the path and the way out in the message.
-    """
-    name = os.fspath(path)
-    target = os.path.realpath(name)
-    folder = os.path.dirname(target)
-    if not os.path.exists(folder):
-        raise FileNotFoundError(
-            f"the folder {folder} does not exist; create it, or save elsewhere than {name}"
-        )
-    if not os.path.isdir(folder):
-        raise NotADirectoryError(f"{folder} is a file, not a folder; save elsewhere than {name}")
-    if os.path.isdir(target):
-        raise IsADirectoryError(f"{name} is a folder; name a file in it")
-    if os.path.lexists(target):
-        if not os.path.isfile(target):
-            raise FileExistsError(f"{name} is not a regular file and cannot be replaced; choose another name")
-        if not overwrite:
-            raise FileExistsError(
-                f"{name} exists already; choose another name, or replace it with overwrite=True"
-                " (--overwrite on the command line)"
-            )
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"no permission to write into the folder {folder}; save elsewhere than {name}")
-
-
-@contextlib.contextmanager
-def atomic_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Write a file that appears under its name complete and on disk, or not at all.
-
-    The bytes go to a temporary file in the same folder. When the block ends well, it is synchronised and
-    takes the name; when the block raises (a full disk, Ctrl-C), it is removed and an older file stays as is.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to write. Of a symbolic link the target is written.
-    overwrite : bool, default False
-        Whether an existing file is replaced. If not, one that appears while the block runs is safe too.
-
-    Yields
-    ------
-    BinaryIO
-        The temporary file, open for writing.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "hello"
-    >>> with atomic_file(path) as file:
-    ...     _ = file.write(b"hello")
-    >>> path.read_bytes()
-    b'hello'
-    """
-    check_target(path, overwrite)
-    target = os.path.realpath(path)
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
-    file: BinaryIO | None = None
-    try:
-        # Not tempfile: its mode 0600 would hide the finished file from others; here the umask decides.
-        file = open(temporary, "xb")  # noqa: SIM115
-        yield file
-        file.flush()
-        if overwrite and os.path.exists(target):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        os.fsync(file.fileno())
-        file.close()
-        _take_name(temporary, target, overwrite)
-    except BaseException:
-        if file is not None:
-            with contextlib.suppress(OSError):
-                file.close()
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def _take_name(temporary: str, target: str, overwrite: bool) -> None:
-    """Rename, and without `overwrite` do it by a hard link, which fails where the name is taken."""
-    if not overwrite:
-        try:
-            os.link(temporary, target)
-        except FileExistsError:
-            raise FileExistsError(
-                f"{target} appeared while it was being written; choose another name"
-            ) from None
-        except OSError as error:
-            # File systems without hard links (FAT, some network shares) leave a tiny race.
-            if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES}:
-                raise
-            check_target(target)
-        else:
-            os.unlink(temporary)
-            return
-    os.replace(temporary, target)
-
-
-def _sync_folder(folder: str) -> None:
-    if os.name == "nt":  # Windows cannot open folders
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def write_model(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ..model_file import check_target
+from ..atomic_file import check_target
 from .failures import ExitCode, Failure, failing_as, reason
 from .terminal import cell, human_bytes, print_json, progress_bar
 

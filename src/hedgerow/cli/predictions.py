@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import gzip
 import io
-import lzma
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
-from ..model_file import atomic_file, check_target
+from ..atomic_file import check_target
+from ..data.compressed import SUFFIXES, packed_file
 from .failures import ExitCode, Failure
 from .terminal import plain_json
 
 _JSON_LINES = (".jsonl", ".ndjson")
-_PACKINGS = (".gz", ".xz", ".zst")
 _ROWS_A_WRITE = 4096
 
 
@@ -86,11 +83,10 @@ def write_predictions(path: str, predictions: Predictions, overwrite: bool) -> N
         Whether an existing file is replaced.
     """
     kind = _kind(path)
-    with atomic_file(path, overwrite) as file:
+    with packed_file(path, overwrite) as file:
         if kind == "jsonl":
-            with _packed(file, path) as stream:
-                for block in json_lines(predictions):
-                    stream.write(block)
+            for block in json_lines(predictions):
+                file.write(block)
         elif kind == "csv":
             _write_csv(file, predictions)
         else:
@@ -123,7 +119,7 @@ def json_lines(predictions: Predictions) -> Iterator[bytes]:
 def _kind(path: str) -> str:
     name = os.path.basename(path)
     stem, packing = os.path.splitext(name)
-    if name.endswith(_JSON_LINES) or (packing in _PACKINGS and stem.endswith(_JSON_LINES)):
+    if name.endswith(_JSON_LINES) or (packing in SUFFIXES and stem.endswith(_JSON_LINES)):
         return "jsonl"
     if name.endswith(".csv"):
         return "csv"
@@ -136,31 +132,13 @@ def _kind(path: str) -> str:
     )
 
 
-@contextlib.contextmanager
-def _packed(file: BinaryIO, path: str) -> Iterator[IO[bytes]]:
-    if path.endswith(".gz"):
-        # Without a time stamp, so that the same predictions give the same bytes.
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as stream:
-            yield cast(IO[bytes], stream)
-    elif path.endswith(".xz"):
-        with lzma.open(file, "wb") as stream_xz:
-            yield stream_xz
-    elif path.endswith(".zst"):
-        import zstandard
-
-        with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as stream_zst:
-            yield cast(IO[bytes], stream_zst)
-    else:
-        yield file
-
-
 def _table(predictions: Predictions) -> Iterator[tuple[int, int, Any, np.float32]]:
     for row in range(len(predictions)):
         for rank, (label, probability) in enumerate(predictions.ranked(row), start=1):
             yield row, rank, label, probability
 
 
-def _write_csv(file: BinaryIO, predictions: Predictions) -> None:
+def _write_csv(file: IO[bytes], predictions: Predictions) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text)
     ids = predictions.ids
@@ -182,7 +160,7 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _write_parquet(file: BinaryIO, predictions: Predictions) -> None:
+def _write_parquet(file: IO[bytes], predictions: Predictions) -> None:
     arrow = _pyarrow()
     rows, ranks, labels, probabilities = ([], [], [], []) if not len(predictions) else _columns(predictions)
     numbers = np.issubdtype(predictions.labels.dtype, np.integer)

@@ -1,6 +1,5 @@
 """Readers and writers of the formats in which multi-label data come."""
 
-from .atomic import atomic_file
 from .errors import DataError
 from .jsonl import read_jsonl, write_jsonl
 from .layout import read_part
@@ -11,7 +10,6 @@ from .xmc_text import read_xmc_text, write_xmc_text
 __all__ = [
     "DataError",
     "Part",
-    "atomic_file",
     "read_jsonl",
     "read_part",
     "read_xmc_text",

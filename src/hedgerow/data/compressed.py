@@ -11,7 +11,7 @@ from typing import IO, BinaryIO, cast
 
 import zstandard
 
-from .atomic import atomic_file
+from hedgerow.atomic_file import atomic_file
 
 SUFFIXES = ("", ".xz", ".gz", ".zst")
 """Endings of a file's name that say how it is packed; the first is plain."""
@@ -68,10 +68,23 @@ def unpacked(file: BinaryIO, path: str | PathLike[str]) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def packed_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
-    """Write a file atomically, packed as the ending of its name says (.gz, .xz, .zst, else plain)."""
+def packed_file(path: str | PathLike[str], overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """Write a file atomically, packed as the ending of its name says (.gz, .xz, .zst, else plain).
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    overwrite : bool, default False
+        Whether an existing file is replaced.
+
+    Yields
+    ------
+    binary file
+        Takes plain bytes. Reading and seeking depend on the packing.
+    """
     name = fspath(path)
-    with atomic_file(path) as file:
+    with atomic_file(path, overwrite) as file:
         if name.endswith(".gz"):
             # No time stamp and no name inside: the same data make the same bytes.
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:

@@ -113,7 +113,7 @@ def write_jsonl(path: str | PathLike[str], records: Iterable[Mapping[str, object
     records : iterable of mappings
         Such as ``{"text": "...", "labels": ["a", "b"]}``.
     """
-    with packed_file(path) as file:
+    with packed_file(path, overwrite=True) as file:
         lines: list[bytes] = []
         size = 0
         for number, record in enumerate(records, 1):

@@ -11,7 +11,8 @@ from typing import IO, Any, cast
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from .atomic import atomic_file
+from hedgerow.atomic_file import atomic_file
+
 from .errors import DataError
 from .label_space import name_columns, unique_names
 from .lines import Progress, read_lines
@@ -196,11 +197,11 @@ def _save(path: Path, matrix: csr_array) -> None:
         "shape": np.array(matrix.shape, dtype=np.int64),
         "data": matrix.data,
     }
-    with atomic_file(path) as file:
+    with atomic_file(path, overwrite=True) as file:
         np.savez(cast(IO[bytes], file), **arrays)
 
 
 def _save_lines(path: Path, lines: Sequence[str]) -> None:
-    with atomic_file(path) as file:
+    with atomic_file(path, overwrite=True) as file:
         for line in lines:
             file.write(line.encode() + b"\n")

@@ -136,7 +136,7 @@ def write_xmc_text(path: str | PathLike[str], X: Any, Y: Any, *, threads: int = 
     rows = X.shape[0]
     x_indptr = X.indptr.astype(np.int64, copy=False)
     y_indptr = Y.indptr.astype(np.int64, copy=False)
-    with packed_file(path) as file:
+    with packed_file(path, overwrite=True) as file:
         file.write(f"{rows} {X.shape[1]} {Y.shape[1]}\n".encode())
         start = 0
         while start < rows:
