@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import errno
 import gzip
-import importlib
-import importlib.util
 import json
 import lzma
 import os
@@ -17,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import stand_ins
 import zstandard
 from rich.console import Console
 
@@ -33,16 +30,6 @@ RECORDS = [
     for i in range(12)
     for kind in ("apple", "[red]pear[/red]", "plum\x1b[2J")
 ]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put stand-ins where the library is not complete."""
-    for name in ("HedgerowClassifier", "HedgerowTextClassifier", "load"):
-        if not hasattr(hedgerow, "HedgerowTextClassifier") or not hasattr(hedgerow, name):
-            monkeypatch.setattr(hedgerow, name, getattr(stand_ins, name), raising=False)
-    if importlib.util.find_spec("hedgerow.data") is None:
-        monkeypatch.setitem(sys.modules, "hedgerow.data", stand_ins)
 
 
 @pytest.fixture
@@ -331,9 +318,8 @@ def test_demo_predicts_held_out_texts() -> None:
     result = demonstrate(n_jobs=1)
     assert (result.train_rows, result.test_rows) == (4000, 500)
     assert all(len(example.predictions) == 5 for example in result.examples)
-    if hedgerow.HedgerowTextClassifier is not stand_ins.HedgerowTextClassifier:
-        assert result.precision[1] > 0.75
-        assert result.precision[5] > 0.5
+    assert result.precision[1] > 0.75
+    assert result.precision[5] > 0.5
 
 
 def test_demo_with_json_prints_one_object(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from .estimator import HedgerowTextClassifier, TopLabels
 from .sample import Sample, load_sample
 
 __all__ = ["DemoResult", "Example", "Prediction", "demonstrate"]
@@ -78,21 +77,20 @@ def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None 
     DemoResult
     """
     sample = load_sample()
-    classifier = import_module("hedgerow").HedgerowTextClassifier(n_jobs=n_jobs, random_state=0)
+    classifier = HedgerowTextClassifier(n_jobs=n_jobs, random_state=0)
     start = time.perf_counter()
     classifier.fit(sample.train_texts, sample.train_labels, progress=progress)
     fitted = time.perf_counter()
     top = classifier.top(sample.test_texts, max(RANKS))
     done = time.perf_counter()
-    labels, probability = np.asarray(top.labels), np.asarray(top.probability)
     return DemoResult(
         train_rows=len(sample.train_texts),
         test_rows=len(sample.test_texts),
         labels=len(classifier.classes_),
         fit_seconds=fitted - start,
         predict_seconds=done - fitted,
-        precision={k: precision_at(labels, sample.test_labels, k) for k in RANKS},
-        examples=[_example(sample, sample.test_ids.index(name), labels, probability) for name in SHOWN],
+        precision={k: precision_at(top.labels, sample.test_labels, k) for k in RANKS},
+        examples=[_example(sample, sample.test_ids.index(name), top) for name in SHOWN],
     )
 
 
@@ -101,6 +99,7 @@ def precision_at(labels: npt.NDArray[Any], truth: Sequence[Sequence[str]], k: in
 
     Examples
     --------
+    >>> import numpy as np
     >>> precision_at(np.array([["a", "b"], ["b", "c"]], object), [["a"], ["c", "b"]], 2)
     0.75
     """
@@ -108,11 +107,11 @@ def precision_at(labels: npt.NDArray[Any], truth: Sequence[Sequence[str]], k: in
     return hits / (k * len(truth))
 
 
-def _example(sample: Sample, row: int, labels: npt.NDArray[Any], probability: npt.NDArray[Any]) -> Example:
+def _example(sample: Sample, row: int, top: TopLabels) -> Example:
     right = sample.test_labels[row]
     predictions = [
         Prediction(str(label), float(share), label in right)
-        for label, share in zip(labels[row].tolist(), probability[row].tolist(), strict=True)
+        for label, share in zip(top.labels[row].tolist(), top.probability[row].tolist(), strict=True)
     ]
     found = {prediction.label for prediction in predictions}
     return Example(

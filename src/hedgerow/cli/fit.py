@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from ..atomic_file import check_target
+from ..data import DataError, Part, read_part
+from ..estimator import HedgerowClassifier, HedgerowTextClassifier
 from .failures import ExitCode, Failure, failing_as, reason
 from .terminal import cell, human_bytes, print_json, progress_bar
 
@@ -27,23 +26,20 @@ def run_fit(
 ) -> None:
     """Read, train, save and tell; what would fail at the end fails at the start."""
     check_new_file(model, overwrite)
-    library = import_module("hedgerow")
-    reader = import_module("hedgerow.data")
     start = time.perf_counter()
     with progress_bar() as report:
-        with failing_as(ExitCode.DATA, reader.DataError):
-            part = reader.read_part(
+        with failing_as(ExitCode.DATA, DataError):
+            part = read_part(
                 data,
                 "train",
                 labels_field=labels_field,
                 threads=threads,
                 progress=lambda share: report(share, "reading"),
             )
-        inputs, estimator = _choose(library, data, part)
+        inputs, estimator = _choose(data, part)
         classifier = estimator(**settings, n_jobs=threads or -1)
-        targets = label_lists(part)
         try:
-            classifier.fit(inputs, targets, progress=report)
+            classifier.fit(inputs, part.Y, classes=part.label_names, progress=report)
         except (ValueError, TypeError) as error:
             # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
             wrong = type(error).__name__ == "InvalidParameterError"
@@ -54,7 +50,7 @@ def run_fit(
     summary: dict[str, Any] = {
         "model": str(model),
         "bytes": model.stat().st_size,
-        "rows": len(targets) if isinstance(targets, list) else int(targets.shape[0]),
+        "rows": part.n,
         "labels": len(classifier.classes_),
         "seconds": round(time.perf_counter() - start, 3),
         "settings": settings,
@@ -86,22 +82,13 @@ def check_new_file(path: Path | str, overwrite: bool) -> None:
         raise Failure(ExitCode.WRITE, reason(error)) from error
 
 
-def label_lists(part: Any) -> Any:
-    """Return the labels as `fit` takes them: lists of names where labels have names, else the matrix."""
-    if part.label_names is None:
-        return part.Y
-    names = np.array(part.label_names, dtype=object)[part.Y.indices]
-    bounds = part.Y.indptr.tolist()
-    return [names[begin:end].tolist() for begin, end in itertools.pairwise(bounds)]
-
-
-def _choose(library: Any, data: Path, part: Any) -> tuple[Any, Any]:
+def _choose(data: Path, part: Part) -> tuple[Any, type[HedgerowClassifier]]:
     if part.Y is None:
         raise Failure(
             ExitCode.DATA, f"{data} has no labels to learn from; name their field with --labels-field"
         )
     if part.X is not None:
-        return part.X, library.HedgerowClassifier
+        return part.X, HedgerowClassifier
     if part.texts is not None:
-        return part.texts, library.HedgerowTextClassifier
+        return part.texts, HedgerowTextClassifier
     raise Failure(ExitCode.DATA, f"{data} has neither texts nor features to learn from")

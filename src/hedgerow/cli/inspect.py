@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from ..estimator import load
 from ..model_file import ModelFile, ModelFileError, read_model
 from .failures import ExitCode, failing_as
 from .terminal import cell, human_bytes, print_json
@@ -18,7 +18,7 @@ def run_inspect(model: Path, as_json: bool) -> None:
     """Check the file, load the model and print what both say."""
     with failing_as(ExitCode.MODEL, ModelFileError):
         file = read_model(model)
-        description: dict[str, Any] = import_module("hedgerow").load(model).describe()
+        description: dict[str, Any] = load(model).describe()
     if as_json:
         print_json({**_about_file(file), **description})
     else:

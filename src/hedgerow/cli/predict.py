@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from ..data import DataError, read_part
+from ..estimator import HedgerowTextClassifier, load
 from ..model_file import ModelFileError
 from .failures import ExitCode, Failure, failing_as
 from .fit import check_new_file
@@ -28,25 +27,23 @@ def run_predict(
     """Load, read, predict and write."""
     if out is not None:
         check_new_file(out, overwrite)
-        check_output(out, overwrite)
-    library = import_module("hedgerow")
-    reader = import_module("hedgerow.data")
+        check_output(out)
     with failing_as(ExitCode.MODEL, ModelFileError):
-        classifier = library.load(model)
+        classifier = load(model)
     settings: dict[str, Any] = {"n_jobs": threads or -1}
     if beam is not None:
         settings["beam"] = beam
     classifier.set_params(**settings)
     with progress_bar() as report:
-        with failing_as(ExitCode.DATA, reader.DataError):
-            part = reader.read_part(
+        with failing_as(ExitCode.DATA, DataError):
+            part = read_part(
                 data,
                 part_name or ("test" if data.is_dir() else None),
                 labels_field=None,
                 threads=threads,
                 progress=lambda share: report(share, "reading"),
             )
-        reads_text = isinstance(classifier, library.HedgerowTextClassifier)
+        reads_text = isinstance(classifier, HedgerowTextClassifier)
         inputs = part.texts if reads_text else part.X
         if inputs is None:
             wanted, found = ("texts", "features") if reads_text else ("features", "texts")
@@ -55,8 +52,9 @@ def run_predict(
                 f"{model} was trained on {wanted}, but {data} has only {found}; give it {wanted}",
             )
         with failing_as(ExitCode.DATA, ValueError, TypeError):
-            top = classifier.top(inputs, k, progress=report)
-    predictions = Predictions(np.asarray(top.labels), np.asarray(top.probability), part.ids)
+            # All labels of a model that knows fewer than k, rather than an error about the default.
+            top = classifier.top(inputs, min(k, len(classifier.tree_.labels)), progress=report)
+    predictions = Predictions(top.labels, top.probability, part.ids)
     with failing_as(ExitCode.WRITE):
         if out is None:
             print_predictions(predictions)

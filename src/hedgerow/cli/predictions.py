@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from ..atomic_file import check_target
 from ..data.compressed import SUFFIXES, packed_file
 from .failures import ExitCode, Failure
 from .terminal import plain_json
@@ -30,7 +29,7 @@ class Predictions:
     Attributes
     ----------
     labels : ndarray, shape (n, k)
-        Names or numbers in rank order. -1 or None fills rows that have fewer than k.
+        Names or numbers in rank order.
     probability : ndarray of float, shape (n, k)
         Their probabilities.
     ids : sequence of str, or None
@@ -44,27 +43,17 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def ranked(self, row: int) -> Iterator[tuple[Any, np.float32]]:
-        """Yield the labels of one input with their probabilities, the best first."""
-        for label, probability in zip(self.labels[row].tolist(), self.probability[row], strict=True):
-            if label is not None and label != -1 and not np.isnan(probability):
-                yield label, np.float32(probability)
 
-
-def check_output(path: str, overwrite: bool) -> None:
-    """Refuse now what could not be written later.
+def check_output(path: str) -> None:
+    """Refuse now a format that could not be written later.
 
     Parameters
     ----------
     path : str
         The file; its ending tells the format.
-    overwrite : bool
-        Whether an existing file is replaced.
     """
-    kind = _kind(path)
-    if kind == "parquet":
+    if _kind(path) == "parquet":
         _pyarrow()
-    check_target(path, overwrite)
 
 
 def write_predictions(path: str, predictions: Predictions, overwrite: bool) -> None:
@@ -107,10 +96,14 @@ def json_lines(predictions: Predictions) -> Iterator[bytes]:
     option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
     for start in range(0, len(predictions), _ROWS_A_WRITE):
         lines = []
-        for row in range(start, min(start + _ROWS_A_WRITE, len(predictions))):
+        rows = slice(start, start + _ROWS_A_WRITE)
+        labels, probabilities = predictions.labels[rows].tolist(), predictions.probability[rows]
+        for row, ranked in enumerate(zip(labels, probabilities, strict=True), start):
             record: dict[str, Any] = {} if predictions.ids is None else {"id": predictions.ids[row]}
+            # NumPy's floats as they are: orjson writes the fewest digits that give the same 32-bit float.
             record["labels"] = [
-                {"label": label, "probability": probability} for label, probability in predictions.ranked(row)
+                {"label": label, "probability": probability}
+                for label, probability in zip(*ranked, strict=True)
             ]
             lines.append(orjson.dumps(record, option=option))
         yield b"".join(lines)
@@ -132,19 +125,15 @@ def _kind(path: str) -> str:
     )
 
 
-def _table(predictions: Predictions) -> Iterator[tuple[int, int, Any, np.float32]]:
-    for row in range(len(predictions)):
-        for rank, (label, probability) in enumerate(predictions.ranked(row), start=1):
-            yield row, rank, label, probability
-
-
 def _write_csv(file: IO[bytes], predictions: Predictions) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text)
     ids = predictions.ids
     writer.writerow(["row", *([] if ids is None else ["id"]), "rank", "label", "probability"])
-    for row, rank, label, probability in _table(predictions):
-        writer.writerow([row, *([] if ids is None else [ids[row]]), rank, label, str(probability)])
+    for row, labels in enumerate(predictions.labels.tolist()):
+        name = [] if ids is None else [ids[row]]
+        for rank, label in enumerate(labels, 1):
+            writer.writerow([row, *name, rank, label, str(predictions.probability[row, rank - 1])])
     text.flush()
     text.detach()  # the file is not ours to close
 
@@ -162,17 +151,14 @@ def _pyarrow() -> Any:
 
 def _write_parquet(file: IO[bytes], predictions: Predictions) -> None:
     arrow = _pyarrow()
-    rows, ranks, labels, probabilities = ([], [], [], []) if not len(predictions) else _columns(predictions)
+    n, k = predictions.labels.shape
     numbers = np.issubdtype(predictions.labels.dtype, np.integer)
-    columns = {"row": arrow.array(rows, arrow.int64())}
+    columns = {"row": arrow.array(np.repeat(np.arange(n), k), arrow.int64())}
     if predictions.ids is not None:
-        columns["id"] = arrow.array([predictions.ids[row] for row in rows], arrow.string())
-    columns["rank"] = arrow.array(ranks, arrow.int32())
-    columns["label"] = arrow.array(labels, arrow.int64() if numbers else arrow.string())
-    columns["probability"] = arrow.array(probabilities, arrow.float32())
+        columns["id"] = arrow.array([name for name in predictions.ids for _ in range(k)], arrow.string())
+    columns["rank"] = arrow.array(np.tile(np.arange(1, k + 1), n), arrow.int32())
+    columns["label"] = arrow.array(
+        predictions.labels.ravel(), arrow.int64() if numbers else arrow.string()
+    )
+    columns["probability"] = arrow.array(predictions.probability.ravel(), arrow.float32())
     arrow.parquet.write_table(arrow.table(columns), file)
-
-
-def _columns(predictions: Predictions) -> tuple[list[int], list[int], list[Any], list[np.float32]]:
-    rows, ranks, labels, probabilities = zip(*_table(predictions), strict=True)
-    return list(rows), list(ranks), list(labels), list(probabilities)
