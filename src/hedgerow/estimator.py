@@ -22,6 +22,7 @@ from hedgerow.labels import encode_labels
 from hedgerow.matrices import as_rows
 from hedgerow.model_file import Malformed, ModelFile, read_model, write_model
 from hedgerow.text import TfidfVectorizer
+from hedgerow.threads import threads_for
 from hedgerow.tree_classifier import TreeClassifier
 
 __all__ = ["HedgerowClassifier", "HedgerowTextClassifier", "TopLabels", "load"]
@@ -87,7 +88,7 @@ class HedgerowClassifier(BaseEstimator):
     candidates : int, default=100
         Labels for each input in `predict_proba`.
     n_jobs : int or None, default=None
-        Threads; None and -1 are all processors. Results do not depend on it.
+        Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of the tree and the solver. The same integer gives the same model, byte for byte.
 
@@ -416,7 +417,7 @@ class HedgerowClassifier(BaseEstimator):
         )
 
     def _threads(self) -> int:
-        return 0 if self.n_jobs is None or self.n_jobs < 1 else int(self.n_jobs)
+        return threads_for(self.n_jobs)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs  # type: ignore[import-untyped, unused-ignore]
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from hedgerow import _native  # type: ignore[attr-defined, unused-ignore]
+from hedgerow import _native
+from hedgerow.threads import threads_for
 
 __all__ = ["TfidfVectorizer", "tokenize"]
 
@@ -180,7 +180,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             1 for a text without words.
         """
         engine = self._fitted()
-        shares: npt.NDArray[np.float64] = engine.unknown_share(_as_tuple(texts), _threads(self.n_jobs))
+        shares: npt.NDArray[np.float64] = engine.unknown_share(_as_tuple(texts), threads_for(self.n_jobs))
         return shares
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
@@ -256,7 +256,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         min_count = _positive("min_count", self.min_count)
         max_features = 0 if self.max_features is None else _positive("max_features", self.max_features)
         pairs = tuple(self.ngrams) == (1, 2)
-        threads = _threads(self.n_jobs)
+        threads = threads_for(self.n_jobs)
         found = _native.fit_vocabulary(texts, pairs, min_count, max_features, _PAIRS_AT_ONCE, threads)
         arrays = dict(zip(_ARRAYS, found, strict=True))
         if len(arrays["idf"]) == 0:
@@ -300,7 +300,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             raise NotFittedError("this TfidfVectorizer is not fitted; call fit with texts first") from None
 
     def _rows(self, texts: tuple[object, ...]) -> csr_array:
-        indptr, indices, values = self._engine.rows(texts, bool(self.sublinear), _threads(self.n_jobs))
+        indptr, indices, values = self._engine.rows(texts, bool(self.sublinear), threads_for(self.n_jobs))
         if len(indices) <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
         rows = csr_array((values, indices, indptr), shape=(len(texts), len(self.arrays_["idf"])))
@@ -342,12 +342,3 @@ def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
     return int(value)
-
-
-def _threads(n_jobs: Any) -> int:
-    """What the engine takes for the number of threads; 0 is all processors."""
-    if n_jobs is None or n_jobs == -1:
-        return 0
-    if not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
-        raise ValueError(f"n_jobs={n_jobs!r} must be None, a positive number of threads, or negative")
-    return int(n_jobs) if n_jobs > 0 else int(effective_n_jobs(int(n_jobs)))
