@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from hedgerow import _native  # type: ignore[attr-defined, unused-ignore]
+from hedgerow import _native
 
 from .compressed import packed_file
 from .errors import DataError

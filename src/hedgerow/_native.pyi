@@ -1,0 +1,107 @@
+"""
+The native engine of hedgerow. Private: use the classes of the package.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+def simd_level() -> str:
+    """The kernels in use: baseline, v3 or v4."""
+
+class Rows:
+    """
+    A CSR matrix: int64 indptr, int32 indices, float32 values (None: all ones).
+    """
+
+    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, columns: int) -> None: ...
+
+    def fault(self, threads: int = 0) -> tuple[str, int, int, float] | None:
+        """
+        The first fault as (kind, row, column, value), or None when the matrix is sound.
+        """
+
+def aggregate_labels(X: Rows, rows_of_label: Rows, normalise: bool, threads: int, progress: object | None) -> tuple:
+    """PIFA: the normalised sum of each label's rows, as CSR arrays."""
+
+def grow_tree(label_features: Rows, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], branching: int, leaf_size: int, iterations: int, seed: int, threads: int, progress: object | None) -> tuple:
+    """Clusters labels into a tree: (begins of each layer, labels in order)."""
+
+def check_tree(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    """Raises ValueError unless this is a label tree."""
+
+def train(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> tuple:
+    """Fits a tree: (model, passes, weights kept)."""
+
+class TreeModel:
+    """A label tree with its weights."""
+
+    @staticmethod
+    def open(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], features: int, transform: str, table: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], deep: bool, threads: int) -> TreeModel: ...
+
+    def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None) -> tuple:
+        """
+        The best k labels of each row: (labels, probabilities), both (rows, k).
+        """
+
+    def table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]:
+        """One row a chunk: begin, bytes, lanes, rows, bits of the directory."""
+
+    def block(self, chunk: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]:
+        """The bytes of a chunk, not copied."""
+
+    def chunk_entries(self, chunk: int) -> tuple:
+        """Weights of a chunk: (features, lanes, weights, bias)."""
+
+class XmcTextParser:
+    """Parses the rows of the XMC repository's text format block by block."""
+
+    def __init__(self, rows: int, features: int, labels: int) -> None: ...
+
+    def feed(self, block: bytes, threads: int = 0) -> object:
+        """
+        Parse whole lines. Returns None, or (line, message) of the first fault; lines count from 0.
+        """
+
+    def finish(self) -> tuple:
+        """
+        Returns (feature_indptr, features, values, label_indptr, labels) and leaves the parser empty.
+        """
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def lines(self) -> int: ...
+
+def format_xmc_rows(feature_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 0) -> bytes:
+    """The lines of these rows in the XMC repository's text format, as bytes."""
+
+unicode_version: str = '14.0.0'
+
+def tokenize(text: object) -> list[str]: ...
+
+def fit_vocabulary(texts: tuple, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int) -> tuple:
+    """
+    word_bytes, word_starts, word_table, pairs, pair_table, idf of the terms in at least min_count texts.
+    """
+
+class Tfidf:
+    """Text to tf-idf rows by a vocabulary, whose arrays are checked here."""
+
+    def __init__(self, word_bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], word_starts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], word_table: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], pairs: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_table: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], idf: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def rows(self, texts: tuple, sublinear: bool, threads: int) -> tuple:
+        """indptr, indices, values of a CSR matrix."""
+
+    def row(self, text: object, sublinear: bool) -> tuple:
+        """indices and values of one text."""
+
+    def unknown_share(self, texts: tuple, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def term(self, id: int) -> str: ...
+
+    def terms(self) -> list[str]: ...
