@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ class TopLabels:
     probability: npt.NDArray[np.float32]
 
 
-class HedgerowClassifier(BaseEstimator):
+class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     """Extreme multi-label classifier: a tree of linear classifiers over sparse features (XR-Linear).
 
     Labels are clustered into a tree; every node has a linear classifier, trained on the inputs of its parent;
@@ -333,7 +333,7 @@ class HedgerowClassifier(BaseEstimator):
         best = self.top(X, k=1).labels[:, 0]
         if sp.issparse(Y) or isinstance(Y, np.ndarray) and Y.dtype != object:
             column = {name: i for i, name in enumerate(self.classes_.tolist())}
-            truth = sp.csr_array(Y)
+            truth = sp.csr_array(cast(Any, Y))
             right = [bool(truth[i, column[label]]) for i, label in enumerate(best.tolist())]
         else:
             right = [label in set(labels) for label, labels in zip(best.tolist(), Y, strict=True)]
@@ -420,12 +420,12 @@ class HedgerowClassifier(BaseEstimator):
         return threads_for(self.n_jobs)
 
     def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
+        if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_k(self, k: int) -> int:
-        if isinstance(k, bool) or not isinstance(k, Integral):
+    def _check_k(self, k: Any) -> int:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise TypeError(f"k is {k!r}; it must be an integer")
         if k < 1:
             raise ValueError(f"k is {k}; ask for at least one label")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -83,10 +83,11 @@ def as_indicator(Y: Any, rows: int, threads: int = 0) -> tuple[sp.csr_array, _na
 
 def _as_csr(matrix: Any, name: str) -> sp.csr_array:
     if sp.issparse(matrix):
-        if matrix.ndim != 2:
-            raise ValueError(f"{name} has {matrix.ndim} dimension(s); reshape it to (rows, columns)")
+        sparse = cast("sp.csr_array", matrix)
+        if sparse.ndim != 2:
+            raise ValueError(f"{name} has {sparse.ndim} dimension(s); reshape it to (rows, columns)")
         try:
-            return sp.csr_array(matrix)
+            return sp.csr_array(sparse)
         except ValueError as error:
             raise ValueError(f"{name} is no sound sparse matrix: {error}; build it anew") from error
     dense = np.asarray(matrix)
