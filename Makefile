@@ -2,48 +2,115 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Errors only: without a terminal to look at, pip's warnings drown what matters.
+PIP := -m pip --quiet --quiet --disable-pip-version-check
+# What the extension is made of. Python files are not: the editable install reads them where they lie.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.h native/*.cpp native/bindings/*)
+CPP_FILES := $(wildcard native/*.h native/*.cpp native/bindings/*.h native/bindings/*.cpp)
+PYTHON_FILES := src tests native $(wildcard bench docs)
 
-.PHONY: demo test lint format bench bench-scaling sanitize clean
-
-$(VENV)/pip:
-	$(PYTHON) -m venv $(VENV)
-	touch $@
-
-$(VENV)/installed: $(VENV)/pip $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
-	touch $@
-
-$(VENV)/test-tools: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
-	touch $@
-
-demo: $(VENV)/installed
-	$(BIN)/hedgerow demo
-
-test: $(VENV)/test-tools
-	$(BIN)/python -m pytest
+# `make sanitize SANITIZER=thread` looks for races instead of bad addresses.
+SANITIZER ?= address
+SANITIZER_VENV := .venv-$(SANITIZER)
+SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
+	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py)
+ifeq ($(SANITIZER),thread)
+SANITIZER_FLAGS := thread
+SANITIZER_LIBRARY := libtsan.so
+else
+SANITIZER_FLAGS := address,undefined
+SANITIZER_LIBRARY := libasan.so
+endif
 
 # Options for the benchmark, such as BENCH_ARGS='--datasets eurlex-4k --fresh'.
 BENCH_ARGS ?=
 PEERS := .venv-peers
-PEERS_PIP := $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint format stubs sanitize bench bench-scaling wheel clean
+.DEFAULT_GOAL := help
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The tools of the build lie in the environment, not in one that pip makes anew for each build: only so can CMake
+# compile just what changed.
+$(VENV)/tools:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) install 'scikit-build-core>=0.10' 'nanobind>=2.4' 'cmake>=3.18' ninja
+	touch $@
+
+$(VENV)/installed: $(VENV)/tools $(SOURCES)
+	$(BIN)/python $(PIP) install --no-build-isolation -e .
+	touch $@
+
+$(VENV)/test-tools: $(VENV)/tools $(SOURCES)
+	$(BIN)/python $(PIP) install --no-build-isolation -e '.[test]'
+	touch $(VENV)/installed $@
+
+$(VENV)/lint-tools: $(VENV)/tools pyproject.toml
+	$(BIN)/python $(PIP) install --no-build-isolation -e '.[lint]'
+	touch $(VENV)/installed $@
+
+demo: $(VENV)/installed ## Train on the embedded sample and show predictions
+	$(BIN)/hedgerow demo
+
+test: $(VENV)/test-tools ## Run all tests and the examples in the docstrings
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/lint-tools ## Check style and types
+	$(BIN)/ruff check $(PYTHON_FILES)
+	$(BIN)/ruff format --check $(PYTHON_FILES)
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CPP_FILES)
+
+format: $(VENV)/lint-tools ## Format Python and C++, and mend what ruff can mend
+	$(BIN)/ruff check --fix-only $(PYTHON_FILES)
+	$(BIN)/ruff format $(PYTHON_FILES)
+	$(BIN)/clang-format -i $(CPP_FILES)
+
+stubs: $(VENV)/installed ## Write src/hedgerow/_native.pyi anew from the extension
+	$(BIN)/python -m nanobind.stubgen --quiet -m hedgerow._native -o src/hedgerow/_native.pyi
+
+# The second environment borrows the packages of the first, but not its editable install: .pth files there are not read.
+$(SANITIZER_VENV)/installed: $(VENV)/test-tools $(SOURCES)
+	$(PYTHON) -m venv $(SANITIZER_VENV)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))' \
+		> $$($(SANITIZER_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/borrowed.pth
+	$(SANITIZER_VENV)/bin/python $(PIP) install --no-build-isolation --no-deps -e . \
+		-C build-dir=build/$(SANITIZER) -C cmake.build-type=RelWithDebInfo \
+		-C cmake.define.HEDGEROW_SANITIZE=$(SANITIZER_FLAGS)
+	touch $@
+
+# libstdc++ is loaded first as well, or the sanitizer finds no exceptions to intercept. Reports go to files, because
+# pytest swallows what a dying process prints; leaks are not looked for, because Python's own drown all others.
+sanitize: $(SANITIZER_VENV)/installed ## Run the tests of the native code under a sanitizer (SANITIZER=address or thread)
+	rm -f build/$(SANITIZER)/report.*
+	LD_PRELOAD="$$($(CXX) -print-file-name=$(SANITIZER_LIBRARY)) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0:log_path=build/$(SANITIZER)/report \
+	UBSAN_OPTIONS=print_stacktrace=1:log_path=build/$(SANITIZER)/report \
+	TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:log_path=build/$(SANITIZER)/report \
+	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=0 $(SANITIZER_TESTS); \
+	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; exit $$status
 
 $(VENV)/bench-tools: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check matplotlib
+	$(BIN)/python $(PIP) install matplotlib
 	touch $@
 
 $(PEERS)/installed: bench/peers.txt
 	$(PYTHON) -m venv $(PEERS)
-	$(PEERS_PIP) -r bench/peers.txt
-	$(PEERS_PIP) --no-deps libpecos==1.2.8
+	$(PEERS)/bin/python $(PIP) install -r bench/peers.txt
+	$(PEERS)/bin/python $(PIP) install --no-deps libpecos==1.2.8
 	touch $@
 
-bench: $(VENV)/bench-tools $(PEERS)/installed
+bench: $(VENV)/bench-tools $(PEERS)/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-bench-scaling: $(VENV)/bench-tools $(PEERS)/installed
+bench-scaling: $(VENV)/bench-tools $(PEERS)/installed ## Measure how time grows with the number of labels
 	$(BIN)/python -m bench.scaling $(BENCH_ARGS)
 
-clean:
-	rm -rf $(VENV) $(PEERS) build
+wheel: $(VENV)/tools ## Build a wheel and a source archive into dist/
+	$(BIN)/python $(PIP) install build
+	$(BIN)/python -m build
+
+clean: ## Remove environments and build products
+	rm -rf $(VENV) $(PEERS) .venv-address .venv-thread build dist
