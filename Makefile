@@ -13,7 +13,8 @@ PYTHON_FILES := src tests native $(wildcard bench docs)
 SANITIZER ?= address
 SANITIZER_VENV := .venv-$(SANITIZER)
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
-	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py)
+	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py \
+	tests/test_matrices.py tests/test_bad_input.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so
@@ -89,7 +90,7 @@ sanitize: $(SANITIZER_VENV)/installed ## Run the tests of the native code under 
 	ASAN_OPTIONS=detect_leaks=0:log_path=build/$(SANITIZER)/report \
 	UBSAN_OPTIONS=print_stacktrace=1:log_path=build/$(SANITIZER)/report \
 	TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:log_path=build/$(SANITIZER)/report \
-	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=0 $(SANITIZER_TESTS); \
+	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 $(SANITIZER_TESTS); \
 	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; exit $$status
 
 $(VENV)/bench-tools: $(VENV)/installed
