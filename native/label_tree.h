@@ -30,7 +30,9 @@ class LabelTree {
 
   // Chunks are numbered through all inner nodes, layer by layer.
   std::int64_t chunks() const { return chunk_starts_.back(); }
-  std::int64_t chunk(int layer, std::int32_t node) const { return chunk_starts_[static_cast<std::size_t>(layer)] + node; }
+  std::int64_t chunk(int layer, std::int32_t node) const {
+    return chunk_starts_[static_cast<std::size_t>(layer)] + node;
+  }
 
   // How many nodes of the layer above the labels are enough to have k labels below them, whichever they are.
   std::int32_t nodes_for(std::int32_t k) const;
@@ -54,8 +56,8 @@ struct OwnedRows {
 };
 
 // `rows_of_label`: for each label, its rows. `scales` multiplies each row of X; `costs`, if not null, weighs it.
-OwnedRows aggregate_labels(const SparseRows& X, const SparseRows& rows_of_label, const float* scales, const float* costs,
-                           int threads, Watch& watch);
+OwnedRows aggregate_labels(const SparseRows& X, const SparseRows& rows_of_label, const float* scales,
+                           const float* costs, int threads, Watch& watch);
 
 struct GrowOptions {
   int branching = 8;

@@ -16,7 +16,8 @@ class LocalRows {
  public:
   // `scales` multiplies the values of each row of `matrix`; null leaves them.
   void gather(const SparseRows& matrix, std::span<const std::int32_t> rows, const float* scales) {
-    if (number_.size() < static_cast<std::size_t>(matrix.columns)) number_.assign(static_cast<std::size_t>(matrix.columns), -1);
+    if (number_.size() < static_cast<std::size_t>(matrix.columns))
+      number_.assign(static_cast<std::size_t>(matrix.columns), -1);
     for (const std::int32_t feature : features_) number_[static_cast<std::size_t>(feature)] = -1;
     features_.clear();
     indptr_.assign(1, 0);

@@ -44,8 +44,7 @@ int resolve_threads(int asked) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void parallel_for(std::size_t tasks, int threads, Watch& watch,
-                  const std::function<void(std::size_t, int)>& body) {
+void parallel_for(std::size_t tasks, int threads, Watch& watch, const std::function<void(std::size_t, int)>& body) {
   const int workers = static_cast<int>(std::min<std::size_t>(tasks, static_cast<std::size_t>(std::max(1, threads))));
   if (workers <= 1) {
     for (std::size_t task = 0; task < tasks; ++task) {

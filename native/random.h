@@ -8,7 +8,8 @@ namespace hedgerow {
 // SplitMix64: one multiplication-xor mix a draw, good enough for permutations and initial centroids.
 class RandomStream {
  public:
-  explicit RandomStream(std::uint64_t seed, std::uint64_t place = 0) : state_(mix(seed ^ mix(place + 0x9e3779b97f4a7c15u))) {}
+  explicit RandomStream(std::uint64_t seed, std::uint64_t place = 0)
+      : state_(mix(seed ^ mix(place + 0x9e3779b97f4a7c15u))) {}
 
   std::uint64_t next() { return mix(state_ += 0x9e3779b97f4a7c15u); }
 

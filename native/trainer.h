@@ -12,7 +12,7 @@ namespace hedgerow {
 
 struct TrainOptions {
   Loss loss = Loss::squared_hinge;
-  float cost = 1.0f;  // C
+  float cost = 1.0f;           // C
   float positive_cost = 1.0f;  // factor on C for rows that have the label
   float negative_cost = 1.0f;
   float bias = 1.0f;
@@ -29,9 +29,9 @@ struct TrainReport {
   std::int64_t weights = 0;  // kept
 };
 
-// `Y` holds, for every row of X, its labels; labels outside the tree are ignored. `costs`, if not null, multiplies C for
-// each row; 0 leaves the row out.
-TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const TrainOptions& options,
-                int threads, Watch& watch, TrainReport& report);
+// `Y` holds, for every row of X, its labels; labels outside the tree are ignored. `costs`, if not null, multiplies C
+// for each row; 0 leaves the row out.
+TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
+                const TrainOptions& options, int threads, Watch& watch, TrainReport& report);
 
 }  // namespace hedgerow

@@ -34,7 +34,9 @@ class TreeModel {
     return views_[static_cast<std::size_t>(tree_.chunk(layer, node))];
   }
   const std::vector<ChunkShape>& shapes() const { return shapes_; }
-  const unsigned char* bytes(std::size_t chunk) const { return reinterpret_cast<const unsigned char*>(views_[chunk].bias); }
+  const unsigned char* bytes(std::size_t chunk) const {
+    return reinterpret_cast<const unsigned char*>(views_[chunk].bias);
+  }
 
   // Different chunks may be set by different threads.
   void set_chunk(std::size_t chunk, std::vector<unsigned char>&& block, const ChunkShape& shape);

@@ -258,14 +258,13 @@ std::optional<XmcFault> XmcTextParser::feed(std::string_view block, int threads,
   std::int64_t line = lines_;
   for (std::size_t s = 0; s < texts.size(); ++s) {
     const Slice& slice = slices_[s];
-    kept[s] = static_cast<std::size_t>(
-        std::min<std::int64_t>(shape_.rows - rows, static_cast<std::int64_t>(slice.rows())));
+    kept[s] =
+        static_cast<std::size_t>(std::min<std::int64_t>(shape_.rows - rows, static_cast<std::int64_t>(slice.rows())));
     // Empty lines at the end of the file are no rows.
     for (std::size_t row = kept[s]; row < slice.rows(); ++row)
       if (!slice.is_empty(row))
-        return XmcFault{line + static_cast<std::int64_t>(row),
-                        "the header promises " + std::to_string(shape_.rows) +
-                            " rows, but here is one more; correct the header"};
+        return XmcFault{line + static_cast<std::int64_t>(row), "the header promises " + std::to_string(shape_.rows) +
+                                                                   " rows, but here is one more; correct the header"};
     if (slice.fault) return XmcFault{line + slice.fault->line, slice.fault->message};
     rows += static_cast<std::int64_t>(kept[s]);
     line += static_cast<std::int64_t>(slice.rows());

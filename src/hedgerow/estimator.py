@@ -61,8 +61,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     leaf_size : int, default=100
         Most labels below the last node.
     loss : {"squared_hinge", "logistic"}, default="squared_hinge"
-        With the squared hinge, a score z means the probability exp(-max(0, 1 - z)**3); with logistic loss it is the
-        sigmoid of z, and C should be about 10.
+        With the squared hinge, a score z means the probability exp(-max(0, 1 - z)**3); with logistic loss it
+        is the sigmoid of z, and C should be about 10.
     C : float, default=1.0
         Cost of errors against the size of the weights.
     positive_cost, negative_cost : float, default=1.0
@@ -72,11 +72,12 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     max_passes : int, default=100
         Most passes over the inputs of a node.
     weight_threshold : float, default=0.05
-        Weights smaller than this are dropped. The paper's value is 1e-3; 0.05 predicts as well with 5 to 13 times
-        fewer weights.
+        Weights smaller than this are dropped. The paper's value is 1e-3; 0.05 predicts as well with 5 to 13
+        times fewer weights.
     negatives : {"tfn", "tfn+man"}, default="tfn"
-        Which inputs a node learns from. "tfn" (teacher forcing): those that have a label below its parent. "tfn+man"
-        (and matcher-aware): also those that the beam brings there; more accurate, several times slower.
+        Which inputs a node learns from. "tfn" (teacher forcing): those that have a label below its parent.
+        "tfn+man" (and matcher-aware): also those that the beam brings there; more accurate, several times
+        slower.
     matcher_beam : int, default=20
         Width of that beam.
     bias : float, default=1.0
@@ -193,8 +194,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         X : sparse matrix or array, shape (n, d)
             Features; dense arrays work, too.
         Y : indicator matrix of shape (n, L), or list of lists of labels
-            The labels of each input. Columns without a label are never predicted; inputs without a label teach what
-            has none.
+            The labels of each input. Columns without a label are never predicted; inputs without a label
+            teach what has none.
         classes : sequence of str, optional
             Names of the columns of an indicator matrix.
         tree : LabelTree, optional
@@ -224,7 +225,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         elif not isinstance(tree, LabelTree):
             raise TypeError(f"tree is a {type(tree).__name__}; build a LabelTree, with LabelTree.from_clusters for example")
         elif int(tree.labels.max()) >= matrix.shape[1]:
-            raise ValueError(f"the tree has label {tree.labels.max()}, but Y has only {matrix.shape[1]} columns")
+            raise ValueError(
+                f"the tree has label {tree.labels.max()}, but Y has only {matrix.shape[1]} columns"
+            )
         self._trained = TreeClassifier.train(
             rows,
             labels,
@@ -331,7 +334,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         float
         """
         best = self.top(X, k=1).labels[:, 0]
-        if sp.issparse(Y) or isinstance(Y, np.ndarray) and Y.dtype != object:
+        if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
             column = {name: i for i, name in enumerate(self.classes_.tolist())}
             truth = sp.csr_array(cast(Any, Y))
             right = [bool(truth[i, column[label]]) for i, label in enumerate(best.tolist())]
@@ -370,8 +373,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         path : path-like
             The file.
         verify : bool
-            Check every byte. False opens a file of any size in milliseconds and checks its header and bounds only: use
-            it for files that you verified once.
+            Check every byte. False opens a file of any size in milliseconds and checks its header and bounds
+            only: use it for files that you verified once.
 
         Returns
         -------
@@ -435,17 +438,27 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         return int(k)
 
     def _grow(
-        self, rows: _native.Rows, Y: sp.csr_array, width: int, label_features: Any, seed: int, threads: int,
+        self,
+        rows: _native.Rows,
+        Y: sp.csr_array,
+        width: int,
+        label_features: Any,
+        seed: int,
+        threads: int,
         progress: Progress | None,
     ) -> LabelTree:
         used = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         if label_features is None:
-            vectors = aggregate_features(rows, Y, used, width, self.normalize, threads, _stage(progress, "aggregating"))
+            vectors = aggregate_features(
+                rows, Y, used, width, self.normalize, threads, _stage(progress, "aggregating")
+            )
         else:
             as_rows(label_features, "label_features", threads=threads)
             vectors = sp.csr_array(label_features)
             if vectors.shape[0] != Y.shape[1]:
-                raise ValueError(f"label_features has {vectors.shape[0]} rows, but Y has {Y.shape[1]} columns")
+                raise ValueError(
+                    f"label_features has {vectors.shape[0]} rows, but Y has {Y.shape[1]} columns"
+                )
             vectors = vectors[used]
         return LabelTree.grow(
             vectors,
@@ -481,7 +494,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         header["names"] = self.classes_.dtype == object
         if header["names"]:
             encoded = [name.encode() for name in self.classes_]
-            sections["classes.begins"] = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(np.uint64)
+            sections["classes.begins"] = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(
+                np.uint64
+            )
             sections["classes.text"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         else:
             sections["classes.numbers"] = np.asarray(self.classes_, dtype=np.int64)
@@ -510,7 +525,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
 
     Examples
     --------
-    >>> texts = ["a thorny shrub", "a shrub with thorny twigs", "an evergreen tree", "the evergreen tree again"]
+    >>> texts = ["a thorny shrub", "a shrub with thorny twigs", "an evergreen tree", "the evergreen tree"]
     >>> labels = [["hawthorn"], ["hawthorn"], ["holly"], ["holly"]]
     >>> model = HedgerowTextClassifier(random_state=0).fit(texts, labels)
     >>> model.top(["evergreen"], k=1).labels
@@ -660,7 +675,9 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
         model._check_parameters()
         model.classes_ = _read_classes(file)
         (tree,) = header["trees"]
-        model._trained = TreeClassifier.from_sections("tree.0", tree, file.sections, len(model.classes_), verify)
+        model._trained = TreeClassifier.from_sections(
+            "tree.0", tree, file.sections, len(model.classes_), verify
+        )
         model.tree_ = model._trained.tree
         model.n_features_in_ = model._trained.features
         if isinstance(model, HedgerowTextClassifier):

@@ -26,7 +26,8 @@ class LabelTree:
     ----------
     begins : tuple of int32 arrays
         One array a layer, the root first. The children of node `i` of layer `t` are the nodes
-        ``begins[t][i]`` to ``begins[t][i + 1] - 1`` of layer `t + 1`; the last layer's children are the labels.
+        ``begins[t][i]`` to ``begins[t][i + 1] - 1`` of layer `t + 1`; the last layer's children are the
+        labels.
     labels : int32 array, shape (n_labels,)
         The labels (columns of Y) in the order of the leaves.
 
@@ -56,8 +57,9 @@ class LabelTree:
         Parameters
         ----------
         clusters : sequence of int arrays
-            From the labels up: ``clusters[0][i]`` is the cluster of label ``labels[i]``, ``clusters[1][j]`` the cluster
-            of the cluster `j`, and so on. Numbers run from 0 without gaps. Above the last comes the root.
+            From the labels up: ``clusters[0][i]`` is the cluster of label ``labels[i]``, ``clusters[1][j]``
+            the cluster of the cluster `j`, and so on. Numbers run from 0 without gaps. Above the last comes
+            the root.
         labels : int array, optional
             The columns of Y that the tree covers; all of them, if not given.
 
@@ -75,8 +77,10 @@ class LabelTree:
             if assigned.min() < 0 or len(np.unique(assigned)) != count:
                 raise ValueError(f"clusters[{level}] must use every number from 0 to {count - 1}")
             if level + 1 < len(chain) and len(chain[level + 1]) != count:
-                raise ValueError(f"clusters[{level}] has {count} clusters, but clusters[{level + 1}] has"
-                                 f" {len(chain[level + 1])} entries")
+                raise ValueError(
+                    f"clusters[{level}] has {count} clusters, but clusters[{level + 1}] has"
+                    f" {len(chain[level + 1])} entries"
+                )
         own = np.arange(len(chain[0])) if labels is None else np.asarray(labels)
         if own.shape != chain[0].shape:
             raise ValueError(f"there are {own.size} labels, but clusters[0] has {chain[0].size} entries")
@@ -131,7 +135,11 @@ class LabelTree:
         """
         rows = as_rows(label_features, "label_features", threads=threads)
         count = label_features.shape[0]
-        own = np.arange(count, dtype=np.int32) if labels is None else np.ascontiguousarray(labels, dtype=np.int32)
+        own = (
+            np.arange(count, dtype=np.int32)
+            if labels is None
+            else np.ascontiguousarray(labels, dtype=np.int32)
+        )
         if own.shape != (count,):
             raise ValueError(f"label_features has {count} rows, but there are {own.size} labels")
         begins, ordered = _native.grow_tree(
@@ -168,7 +176,12 @@ class LabelTree:
 
 
 def aggregate_features(
-    X: _native.Rows, Y: sp.csr_array, labels: npt.NDArray[np.int32], columns: int, normalize: bool, threads: int,
+    X: _native.Rows,
+    Y: sp.csr_array,
+    labels: npt.NDArray[np.int32],
+    columns: int,
+    normalize: bool,
+    threads: int,
     progress: Progress | None = None,
 ) -> sp.csr_array:
     """PIFA, positive instance feature aggregation: a label is the normalised sum of its inputs.

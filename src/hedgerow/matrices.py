@@ -36,7 +36,9 @@ def as_rows(X: Any, name: str = "X", columns: int | None = None, threads: int = 
     csr = _as_csr(X, name)
     n, d = csr.shape
     if n == 0 or d == 0:
-        raise ValueError(f"{name} is empty: its shape is {csr.shape}; at least one row and one column are needed")
+        raise ValueError(
+            f"{name} is empty: its shape is {csr.shape}; at least one row and one column are needed"
+        )
     if columns is not None and d != columns:
         # The wording that scikit-learn's checks expect.
         raise ValueError(f"X has {d} features, but the model is expecting {columns} features as input")
@@ -70,8 +72,8 @@ def as_indicator(Y: Any, rows: int, threads: int = 0) -> tuple[sp.csr_array, _na
         at = int(wrong[0])
         row = int(np.searchsorted(csr.indptr, at, side="right")) - 1
         raise ValueError(
-            f"Y[{row}, {csr.indices[at]}] is {data[at]}; Y is an indicator matrix: 1 where a row has the label, 0 or"
-            " nothing elsewhere"
+            f"Y[{row}, {csr.indices[at]}] is {data[at]}; Y is an indicator matrix: 1 where a row has the"
+            " label, 0 or nothing elsewhere"
         )
     if data.size and not data.all():
         _checked(csr, None, "Y", threads)  # scipy trusts what it is given
@@ -94,18 +96,24 @@ def _as_csr(matrix: Any, name: str) -> sp.csr_array:
     if dense.dtype == object or dense.dtype.kind not in "biuf":
         if dense.dtype.kind == "c":
             raise ValueError(f"Complex data not supported: {name} has dtype {dense.dtype}")
-        if dense.dtype.kind in "US" or (dense.dtype == object and any(isinstance(v, str) for v in dense.ravel()[:1])):
+        if dense.dtype.kind in "US" or (
+            dense.dtype == object and any(isinstance(v, str) for v in dense.ravel()[:1])
+        ):
             raise TypeError(
-                f"{name} holds text, but numbers are needed; for texts use HedgerowTextClassifier or a vectoriser"
+                f"{name} holds text, but numbers are needed; for texts use HedgerowTextClassifier"
+                " or a vectoriser"
             )
         try:
             dense = dense.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} has dtype {dense.dtype}; a matrix of numbers is needed ({error})") from error
+            raise TypeError(
+                f"{name} has dtype {dense.dtype}; a matrix of numbers is needed ({error})"
+            ) from error
     if dense.ndim != 2:
         raise ValueError(
-            f"{name} has shape {dense.shape}, but a matrix (rows, columns) is needed. Reshape your data either using"
-            " array.reshape(-1, 1) if it has a single feature or array.reshape(1, -1) if it is a single input"
+            f"{name} has shape {dense.shape}, but a matrix (rows, columns) is needed. Reshape your data"
+            " either using array.reshape(-1, 1) if it has a single feature or array.reshape(1, -1) if it is a"
+            " single input"
         )
     if dense.dtype.kind == "f" and not np.isfinite(dense).all():
         row, column = (int(v) for v in np.argwhere(~np.isfinite(dense))[0])
@@ -161,7 +169,8 @@ def _checked(
         return _checked(ordered, None if values is None else ordered.data, name, threads)
     if kind == "duplicate":
         raise ValueError(
-            f"{name} stores ({row}, {column}) twice; add duplicates up with {name}.sum_duplicates(), or drop one"
+            f"{name} stores ({row}, {column}) twice; add duplicates up with {name}.sum_duplicates(),"
+            " or drop one"
         )
     if kind == "finite":
         shown = csr.data[csr.indptr[row] + int(np.flatnonzero(csr.indices[csr.indptr[row] :] == column)[0])]
@@ -175,11 +184,13 @@ def _not_finite(name: str, row: int, column: int, value: Any) -> ValueError:
     shown = "NaN" if value != value else "inf" if value > 0 else "-inf"
     large = "" if not np.isfinite(value) else f" ({value} is too large for float32)"
     return ValueError(
-        f"{name}[{row}, {column}] is {shown}{large}; NaN and infinity have no meaning as a feature: mend or drop the row"
+        f"{name}[{row}, {column}] is {shown}{large}; NaN and infinity have no meaning as a feature:"
+        " mend or drop the row"
     )
 
 
 def _out_of_range(name: str, row: int, column: int, columns: int) -> ValueError:
     return ValueError(
-        f"row {row} of {name} has index {column}, but the matrix has columns 0 to {columns - 1}; build it anew"
+        f"row {row} of {name} has index {column}, but the matrix has columns 0 to {columns - 1};"
+        " build it anew"
     )

@@ -60,7 +60,15 @@ class TreeClassifier:
     ) -> TreeClassifier:
         """Fit the classifiers of a tree; `settings` are those of the engine's `train`."""
         native, _, weights = _native.train(
-            X, Y, list(tree.begins), tree.labels, costs, loss=loss, threads=threads, progress=progress, **settings
+            X,
+            Y,
+            list(tree.begins),
+            tree.labels,
+            costs,
+            loss=loss,
+            threads=threads,
+            progress=progress,
+            **settings,
         )
         return cls(tree, features, TRANSFORMS[loss], native, weights)
 
@@ -73,7 +81,9 @@ class TreeClassifier:
     def to_sections(self, prefix: str) -> dict[str, Section]:
         """Arrays for a model file; the weights are streamed, not copied."""
         table = self.native.table()
-        sections: dict[str, Section] = {f"{prefix}.begins.{t}": begins for t, begins in enumerate(self.tree.begins)}
+        sections: dict[str, Section] = {
+            f"{prefix}.begins.{t}": begins for t, begins in enumerate(self.tree.begins)
+        }
         sections[f"{prefix}.labels"] = self.tree.labels
         sections[f"{prefix}.chunks"] = table
         sections[f"{prefix}.weights"] = Chunked(
@@ -111,8 +121,13 @@ class TreeClassifier:
 
     @classmethod
     def from_sections(
-        cls, prefix: str, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]], labels: int,
-        verify: bool, threads: int = 0,
+        cls,
+        prefix: str,
+        header: Mapping[str, Any],
+        sections: Mapping[str, npt.NDArray[Any]],
+        labels: int,
+        verify: bool,
+        threads: int = 0,
     ) -> TreeClassifier:
         """Open a tree over the arrays of a model file, which are not copied.
 
@@ -133,7 +148,12 @@ class TreeClassifier:
         """
         try:
             depth, features, transform = header["depth"], header["features"], header["transform"]
-            if not (type(depth) is int and 1 <= depth <= 64 and type(features) is int and type(header["weights"]) is int):
+            if not (
+                type(depth) is int
+                and 1 <= depth <= 64
+                and type(features) is int
+                and type(header["weights"]) is int
+            ):
                 raise ValueError("impossible depth, number of features or of weights")
             if transform not in TRANSFORMS.values():
                 raise ValueError(f"unknown transform {transform!r}")
@@ -145,8 +165,14 @@ class TreeClassifier:
             if table.dtype != np.uint64 or table.ndim != 2:
                 raise ValueError("the table of chunks has another type")
             native = _native.TreeModel.open(
-                list(begins), tree.labels, features, transform, table,
-                _vector(sections, f"{prefix}.weights", np.uint8), verify, threads,
+                list(begins),
+                tree.labels,
+                features,
+                transform,
+                table,
+                _vector(sections, f"{prefix}.weights", np.uint8),
+                verify,
+                threads,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Malformed(f"{prefix} cannot be read: {error}") from error

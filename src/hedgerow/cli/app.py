@@ -150,7 +150,9 @@ def fit(
 def predict(
     model: Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")],
     input: Annotated[Path, typer.Argument(help="A file, or a data folder (its test part).", metavar="INPUT")],
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Labels for each input, if the model knows so many.")] = 5,
+    k: Annotated[
+        int, typer.Option("--k", "-k", min=1, help="Labels for each input, if the model knows so many.")
+    ] = 5,
     out: Out = None,
     part: PartName = None,
     threads: Threads = 0,

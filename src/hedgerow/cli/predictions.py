@@ -157,8 +157,6 @@ def _write_parquet(file: IO[bytes], predictions: Predictions) -> None:
     if predictions.ids is not None:
         columns["id"] = arrow.array([name for name in predictions.ids for _ in range(k)], arrow.string())
     columns["rank"] = arrow.array(np.tile(np.arange(1, k + 1), n), arrow.int32())
-    columns["label"] = arrow.array(
-        predictions.labels.ravel(), arrow.int64() if numbers else arrow.string()
-    )
+    columns["label"] = arrow.array(predictions.labels.ravel(), arrow.int64() if numbers else arrow.string())
     columns["probability"] = arrow.array(predictions.probability.ravel(), arrow.float32())
     arrow.parquet.write_table(arrow.table(columns), file)
