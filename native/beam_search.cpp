@@ -18,6 +18,8 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // Inputs of a block see the same chunk one after the other, while it is in cache.
 constexpr std::int64_t kBlock = 4096;
 
+constexpr int kMostTableBits = 18;
+
 // Floats as unsigned integers in the same order.
 std::uint32_t to_ordered(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
@@ -33,7 +35,9 @@ void refuse_overflow(const SparseRow& x, std::int64_t row) {
   double sum = 0;
   for (std::int64_t i = 0; i < x.size; ++i) sum += std::fabs(double{x.values[i]});
   if (sum > 1e30)
-    throw std::invalid_argument("row " + std::to_string(row) + " of X has values up to 1e30 and beyond, too large to score; scale X, or use normalize=True");
+    throw std::invalid_argument(
+        "row " + std::to_string(row) +
+        " of X has values up to 1e30 and beyond, too large to score; scale X, or use normalize=True");
 }
 
 }  // namespace
@@ -93,16 +97,27 @@ void Searcher::prepare(const SparseRows& X, std::int64_t begin, std::int64_t end
       values_.push_back(x.values[i] * scale);
     }
   }
-  if (hits_.size() < 4 * static_cast<std::size_t>(longest)) hits_.resize(4 * static_cast<std::size_t>(longest));
+  const std::size_t room = static_cast<std::size_t>(longest + kHitsSlack);
+  if (codes_.size() < room) {
+    codes_.resize(room);
+    offsets_.resize(kNoRow * room);
+    hit_values_.resize(kNoRow * room);
+  }
+  hits_.codes = codes_.data();
+  for (std::size_t kind = 0; kind < kNoRow; ++kind) {
+    hits_.offsets[kind] = offsets_.data() + kind * codes_.size();
+    hits_.values[kind] = hit_values_.data() + kind * codes_.size();
+  }
 }
 
-void Searcher::score(int layer, std::int32_t node, float log_probability, const Input& input) {
+void Searcher::score(int layer, std::int32_t node, float log_probability, const Input& input,
+                     const std::uint32_t* table) {
   const ChunkView& chunk = model_->chunk(layer, node);
   const std::size_t room = 32 * ((std::size_t{chunk.groups} + 1) / 2);
   if (logits_.size() < room) logits_.resize(room);
   const Kernels& simd = kernels();
-  simd.score_chunk(chunk, hashes_.data() + input.begin, values_.data() + input.begin, input.size, inputs_.size() == 1,
-                   hits_.data(), logits_.data());
+  simd.score_chunk(chunk, hashes_.data() + input.begin, values_.data() + input.begin, input.size, table, hits_,
+                   logits_.data());
   simd.log_probabilities(logits_.data(), chunk.lanes, log_probability, model_->transform());
 }
 
@@ -124,13 +139,30 @@ void Searcher::descend(std::int64_t inputs, int layer, const SearchOptions& opti
       for (const Pair& pair : pairs_) ++starts_[static_cast<std::size_t>(pair.node) + 1];
       for (std::size_t i = 1; i < starts_.size(); ++i) starts_[i] += starts_[i - 1];
       sorted_.resize(pairs_.size());
-      for (const Pair& pair : pairs_) sorted_[static_cast<std::size_t>(starts_[static_cast<std::size_t>(pair.node)]++)] = pair;
+      for (const Pair& pair : pairs_)
+        sorted_[static_cast<std::size_t>(starts_[static_cast<std::size_t>(pair.node)]++)] = pair;
       visits = &sorted_;
     }
-    for (const Pair& pair : *visits) {
-      score(t, pair.node, pair.log_probability, inputs_[static_cast<std::size_t>(pair.input)]);
-      best_[static_cast<std::size_t>(pair.input)].offer(logits_.data(), model_->chunk(t, pair.node).lanes,
-                                                        tree.child_begin(t, pair.node));
+    for (auto pair = visits->begin(); pair != visits->end();) {
+      const std::int32_t node = pair->node;
+      const ChunkView& chunk = model_->chunk(t, node);
+      auto end = pair;
+      std::int64_t lookups = 0;
+      for (; end != visits->end() && end->node == node; ++end)
+        lookups += inputs_[static_cast<std::size_t>(end->input)].size;
+      // Many lookups in one chunk pay for a table of its rows; for few, or a table too large to stay in cache, its own
+      // buckets are better.
+      const bool tabulate = model_->hash().bits() <= kMostTableBits && lookups > 8 * std::int64_t{chunk.bucket_count};
+      if (tabulate) {
+        table_.resize(std::size_t{1} << model_->hash().bits(), kNoCode);
+        fill_table(chunk, table_.data());
+      }
+      for (; pair != end; ++pair) {
+        score(t, node, pair->log_probability, inputs_[static_cast<std::size_t>(pair->input)],
+              tabulate ? table_.data() : nullptr);
+        best_[static_cast<std::size_t>(pair->input)].offer(logits_.data(), chunk.lanes, tree.child_begin(t, node));
+      }
+      if (tabulate) clear_table(chunk, table_.data());
     }
     if (t + 1 == layer) break;
     pairs_.clear();
@@ -159,7 +191,7 @@ const std::vector<Ranked>& Searcher::best_first(std::int64_t input, std::int32_t
     // Probabilities only fall on the way down, so nothing below this node, nor below any other, can get in.
     // Equal ones still may: a tie goes to the lower number.
     if (open.log_probability < best.worst()) break;
-    score(open.layer, open.node, open.log_probability, inputs_[static_cast<std::size_t>(input)]);
+    score(open.layer, open.node, open.log_probability, inputs_[static_cast<std::size_t>(input)], nullptr);
     const std::int32_t first = tree.child_begin(open.layer, open.node);
     const std::int32_t children = static_cast<std::int32_t>(model_->chunk(open.layer, open.node).lanes);
     if (open.layer + 1 == tree.depth()) {
@@ -180,7 +212,8 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
   const auto search = [&](Searcher& searcher, std::int64_t begin, std::int64_t end) {
     searcher.search(X, begin, end, tree.depth(), options, [&](std::int64_t row, const std::vector<Ranked>& best) {
       if (best.size() < static_cast<std::size_t>(k))
-        throw std::invalid_argument("scores of row " + std::to_string(row) + " of X are not finite; scale X and train anew");
+        throw std::invalid_argument("scores of row " + std::to_string(row) +
+                                    " of X are not finite; scale X and train anew");
       for (std::int64_t i = 0; i < k; ++i) {
         const Ranked& ranked = best[static_cast<std::size_t>(i)];
         labels[row * k + i] = tree.labels()[static_cast<std::size_t>(ranked.node())];
@@ -199,9 +232,10 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
     return;
   }
   // All labels of all inputs of a block would be too much memory for a full beam.
-  const std::int64_t widest = std::max<std::int64_t>(1, std::min<std::int64_t>(options.beam, tree.nodes(tree.depth() - 1)));
-  const std::int64_t block =
-      std::clamp<std::int64_t>(std::min((std::int64_t{1} << 24) / (widest + 4 * k), (X.rows + threads - 1) / threads), 1, kBlock);
+  const std::int64_t widest =
+      std::max<std::int64_t>(1, std::min<std::int64_t>(options.beam, tree.nodes(tree.depth() - 1)));
+  const std::int64_t block = std::clamp<std::int64_t>(
+      std::min((std::int64_t{1} << 24) / (widest + 4 * k), (X.rows + threads - 1) / threads), 1, kBlock);
   std::vector<Searcher> searchers(static_cast<std::size_t>(threads), Searcher(model));
   const std::int64_t blocks = (X.rows + block - 1) / block;
   watch.plan(static_cast<double>(blocks));

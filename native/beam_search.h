@@ -87,13 +87,15 @@ class Searcher {
   void descend(std::int64_t inputs, int layer, const SearchOptions& options);
   const std::vector<Ranked>& best_first(std::int64_t input, std::int32_t k);
   // Log-probabilities of the children of a node, in logits_.
-  void score(int layer, std::int32_t node, float log_probability, const Input& input);
+  void score(int layer, std::int32_t node, float log_probability, const Input& input, const std::uint32_t* table);
 
   const TreeModel* model_;
   std::vector<Input> inputs_;
   std::vector<std::uint32_t> hashes_;
   std::vector<float> values_;
-  std::vector<Hit> hits_;
+  Hits hits_{};
+  std::vector<std::uint32_t> codes_, offsets_, table_;
+  std::vector<float> hit_values_;
   std::vector<float> logits_;
   std::vector<Best> best_;
   std::vector<Pair> pairs_, sorted_;

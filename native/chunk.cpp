@@ -67,10 +67,11 @@ std::uint32_t home_bucket(std::uint32_t hash, std::uint32_t homes, int bits) {
 // Gives every row, in the order of hashes, the first bucket from its home on that has room. A row found that far from
 // home must still be told apart by 16 bits of its hash; if not, more buckets.
 template <class HashOf>
-void place_rows(std::size_t count, int bits, HashOf hash_of, std::vector<std::uint32_t>& bucket_of, std::uint32_t& homes,
-                std::uint32_t& buckets) {
+void place_rows(std::size_t count, int bits, HashOf hash_of, std::vector<std::uint32_t>& bucket_of,
+                std::uint32_t& homes, std::uint32_t& buckets) {
   const std::uint64_t universe = std::uint64_t{1} << bits;
-  homes = static_cast<std::uint32_t>(std::max<std::uint64_t>(static_cast<std::uint64_t>(static_cast<double>(count) / kRowsPerBucket) + 1, universe >> 14));
+  homes = static_cast<std::uint32_t>(std::max<std::uint64_t>(
+      static_cast<std::uint64_t>(static_cast<double>(count) / kRowsPerBucket) + 1, universe >> 14));
   for (;; homes += homes / 4 + 1) {
     std::uint32_t bucket = 0, furthest = 0;
     int used = 0;
@@ -177,9 +178,12 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
 
   const auto row_bytes = [&](const Row& row) {
     switch (kind_of(row.count, lanes)) {
-      case kPairRow: return kPairBytes;
-      case kMaskedRow: return masks_bytes(groups) + 2 * std::size_t{row.count};
-      default: return dense_bytes(groups);
+      case kPairRow:
+        return kPairBytes;
+      case kMaskedRow:
+        return masks_bytes(groups) + 2 * std::size_t{row.count};
+      default:
+        return dense_bytes(groups);
     }
   };
   std::size_t longest = 0;
@@ -192,10 +196,12 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
   place_rows(rows.size(), hash.bits(), [&](std::size_t r) { return rows[r].hash; }, bucket_of, homes, buckets);
 
   std::size_t payload_bytes = 0;
-  const auto padded = [&](const Row& row) { return ((row_bytes(row) - 1) >> unit_shift << unit_shift) + (std::size_t{1} << unit_shift); };
+  const auto padded = [&](const Row& row) {
+    return ((row_bytes(row) - 1) >> unit_shift << unit_shift) + (std::size_t{1} << unit_shift);
+  };
   for (const Row& row : rows) payload_bytes += padded(row);
-  if (payload_bytes > 0xffffffffu)
-    throw std::length_error("a node of the label tree has over 4 GB of weights; use a smaller leaf_size or branching");
+  if (payload_bytes >> kCodeKindShift)
+    throw std::length_error("a node of the label tree has over 1 GB of weights; use a smaller leaf_size or branching");
 
   const std::size_t payload_at = 64 * (std::size_t{groups} + buckets);
   const std::size_t bytes = (payload_at + payload_bytes + kSpareBytes + 63) / 64 * 64;
@@ -212,7 +218,8 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
       const RowKind kind = kind_of(row.count, lanes);
       bucket.keys[slot] = static_cast<std::uint16_t>(row.hash);
       bucket.spots[slot] = static_cast<std::uint16_t>((at - bucket.base) >> unit_shift << 2 | kind);
-      if (home_bucket(row.hash, homes, hash.bits()) < b) put_overflow(block, groups, home_bucket(row.hash, homes, hash.bits()), b);
+      if (home_bucket(row.hash, homes, hash.bits()) < b)
+        put_overflow(block, groups, home_bucket(row.hash, homes, hash.bits()), b);
       write_row(row.local, kind, panels, starts, &block[payload_at + at]);
       at += padded(row);
     }
@@ -237,6 +244,7 @@ ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const F
   view.lanes = shape.lanes;
   view.groups = static_cast<std::uint32_t>(groups);
   view.homes = shape.homes;
+  view.bucket_count = shape.buckets;
   view.hash_bits = hash.bits();
   view.unit_shift = static_cast<int>(shape.unit_shift);
   return view;
@@ -286,38 +294,66 @@ void validate_chunk(const ChunkView& chunk, const ChunkShape& shape) {
   }
 }
 
-std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk, const ChunkShape& shape, const FeatureHash& hash) {
-  const std::uint64_t universe = std::uint64_t{1} << hash.bits();
-  const std::uint32_t inverse = inverse_multiplier();
-  std::vector<ChunkEntry> entries;
-  for (std::uint32_t b = 0; b < shape.buckets; ++b) {
+namespace {
+
+// Calls use(hash, code) for every row of a chunk.
+template <class Use>
+void each_row(const ChunkView& chunk, Use use) {
+  const std::uint64_t universe = std::uint64_t{1} << chunk.hash_bits;
+  for (std::uint32_t b = 0; b < chunk.bucket_count; ++b) {
     const Bucket& bucket = chunk.buckets[b];
     // A row's hash is the last one with its key whose home is not past this bucket.
-    const std::uint64_t end = std::min(universe, ((std::uint64_t{b} + 1) * universe + shape.homes - 1) / shape.homes);
+    const std::uint64_t end = std::min(universe, ((std::uint64_t{b} + 1) * universe + chunk.homes - 1) / chunk.homes);
     for (int slot = 0; slot < Bucket::kSlots; ++slot) {
-      const std::uint32_t kind = bucket.spots[slot] & 3u;
-      if (kind == kNoRow) continue;
-      std::uint64_t hashed = ((end - 1) & ~std::uint64_t{0xffff}) | bucket.keys[slot];
-      if (hashed >= end) hashed -= 0x10000;
-      const auto feature = static_cast<std::int32_t>((static_cast<std::uint32_t>(hashed) * inverse) & static_cast<std::uint32_t>(universe - 1));
-      const unsigned char* row = chunk.payload + bucket.base + (std::size_t{bucket.spots[slot]} >> 2 << chunk.unit_shift);
-      const auto add = [&](std::uint32_t lane, const unsigned char* word) {
-        const float weight = from_bfloat16(get<std::uint16_t>(word));
-        if (weight != 0) entries.push_back({feature, lane, weight});
-      };
-      if (kind == kPairRow) {
+      const std::uint32_t spot = bucket.spots[slot];
+      if ((spot & 3u) == kNoRow) break;  // rows fill a bucket from its front
+      std::uint64_t hash = ((end - 1) & ~std::uint64_t{0xffff}) | bucket.keys[slot];
+      if (hash >= end) hash -= 0x10000;
+      use(static_cast<std::uint32_t>(hash), (bucket.base + (spot >> 2 << chunk.unit_shift)) | (spot & 3u)
+                                                                                                  << kCodeKindShift);
+    }
+  }
+}
+
+}  // namespace
+
+void fill_table(const ChunkView& chunk, std::uint32_t* table) {
+  const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << chunk.hash_bits) - 1);
+  each_row(chunk, [&](std::uint32_t hash, std::uint32_t code) { table[hash & mask] = code; });
+}
+
+void clear_table(const ChunkView& chunk, std::uint32_t* table) {
+  const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << chunk.hash_bits) - 1);
+  each_row(chunk, [&](std::uint32_t hash, std::uint32_t) { table[hash & mask] = kNoCode; });
+}
+
+std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk) {
+  const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << chunk.hash_bits) - 1);
+  const std::uint32_t inverse = inverse_multiplier();
+  std::vector<ChunkEntry> entries;
+  each_row(chunk, [&](std::uint32_t hash, std::uint32_t code) {
+    const auto feature = static_cast<std::int32_t>((hash * inverse) & mask);
+    const unsigned char* row = chunk.payload + (code & ((1u << kCodeKindShift) - 1));
+    const auto add = [&](std::uint32_t lane, const unsigned char* word) {
+      const float weight = from_bfloat16(get<std::uint16_t>(word));
+      if (weight != 0) entries.push_back({feature, lane, weight});
+    };
+    switch (code >> kCodeKindShift) {
+      case kPairRow:
         add(row[0], row + 2);
         add(row[1], row + 4);
-      } else if (kind == kMaskedRow) {
+        break;
+      case kMaskedRow: {
         const unsigned char* word = row + masks_bytes(chunk.groups);
         for (std::uint32_t block = 0; 32 * block < chunk.lanes; ++block)
           for (std::uint32_t bits = get<std::uint32_t>(row + 4 * block); bits; bits &= bits - 1, word += 2)
             add(32 * block + lane_in_block(static_cast<unsigned>(std::countr_zero(bits))), word);
-      } else {
-        for (std::uint32_t lane = 0; lane < chunk.lanes; ++lane) add(lane, row + 2 * dense_word(lane, chunk.groups));
+        break;
       }
+      default:
+        for (std::uint32_t lane = 0; lane < chunk.lanes; ++lane) add(lane, row + 2 * dense_word(lane, chunk.groups));
     }
-  }
+  });
   return entries;
 }
 

@@ -15,7 +15,8 @@
 // hashes share a bucket the low 16 bits tell them apart. A bucket is one cache line; what does not fit moves on to the
 // next. Rows lie in the order of their buckets. Bytes:
 //
-//   bias f32[groups · 16] · buckets 64 bytes each · payload · at least 64 zeros, so that vector loads may run past the end
+//   bias f32[groups · 16] · buckets 64 bytes each · payload · at least 64 zeros, so that vector loads may run past the
+//   end
 //
 // Everything is little-endian.
 #pragma once
@@ -80,6 +81,10 @@ struct ChunkEntry {
   std::uint32_t lane;
   float weight;
 };
-std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk, const ChunkShape& shape, const FeatureHash& hash);
+std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk);
+
+// Writes the codes of a chunk's rows into a table over all hashes, and takes them out again.
+void fill_table(const ChunkView& chunk, std::uint32_t* table);
+void clear_table(const ChunkView& chunk, std::uint32_t* table);
 
 }  // namespace hedgerow

@@ -46,18 +46,18 @@ inline To combine(F f) {
 }
 
 // Vectors with vectors and with plain numbers.
-#define BINARY(op)                                                                           \
-  template <class T, int N>                                                                  \
-  inline Vec<T, N> operator op(const Vec<T, N>& a, const Vec<T, N>& b) {                     \
-    return combine<Vec<T, N>>([&](int i) { return a.parts[i] op b.parts[i]; });              \
-  }                                                                                          \
-  template <class T, int N>                                                                  \
-  inline Vec<T, N> operator op(const Vec<T, N>& a, T b) {                                    \
-    return combine<Vec<T, N>>([&](int i) { return a.parts[i] op b; });                       \
-  }                                                                                          \
-  template <class T, int N>                                                                  \
-  inline Vec<T, N> operator op(T a, const Vec<T, N>& b) {                                    \
-    return combine<Vec<T, N>>([&](int i) { return a op b.parts[i]; });                       \
+#define BINARY(op)                                                              \
+  template <class T, int N>                                                     \
+  inline Vec<T, N> operator op(const Vec<T, N>& a, const Vec<T, N>& b) {        \
+    return combine<Vec<T, N>>([&](int i) { return a.parts[i] op b.parts[i]; }); \
+  }                                                                             \
+  template <class T, int N>                                                     \
+  inline Vec<T, N> operator op(const Vec<T, N>& a, T b) {                       \
+    return combine<Vec<T, N>>([&](int i) { return a.parts[i] op b; });          \
+  }                                                                             \
+  template <class T, int N>                                                     \
+  inline Vec<T, N> operator op(T a, const Vec<T, N>& b) {                       \
+    return combine<Vec<T, N>>([&](int i) { return a op b.parts[i]; });          \
   }
 BINARY(+)
 BINARY(-)
@@ -67,14 +67,14 @@ BINARY(&)
 BINARY(|)
 #undef BINARY
 
-#define COMPARE(op)                                                                          \
-  template <int N>                                                                           \
-  inline Ints<N> operator op(const Floats<N>& a, const Floats<N>& b) {                       \
-    return combine<Ints<N>>([&](int i) { return a.parts[i] op b.parts[i]; });                \
-  }                                                                                          \
-  template <int N>                                                                           \
-  inline Ints<N> operator op(const Floats<N>& a, float b) {                                  \
-    return combine<Ints<N>>([&](int i) { return a.parts[i] op b; });                         \
+#define COMPARE(op)                                                           \
+  template <int N>                                                            \
+  inline Ints<N> operator op(const Floats<N>& a, const Floats<N>& b) {        \
+    return combine<Ints<N>>([&](int i) { return a.parts[i] op b.parts[i]; }); \
+  }                                                                           \
+  template <int N>                                                            \
+  inline Ints<N> operator op(const Floats<N>& a, float b) {                   \
+    return combine<Ints<N>>([&](int i) { return a.parts[i] op b; });          \
   }
 COMPARE(<)
 COMPARE(>)
@@ -137,7 +137,7 @@ inline V load(const void* p) {
 template <class V>
 inline void store(void* p, const V& v) {
   UNROLL for (int i = 0; i < V::kParts; ++i)
-    __builtin_memcpy(static_cast<char*>(p) + i * sizeof(v.parts[i]), &v.parts[i], sizeof(v.parts[i]));
+      __builtin_memcpy(static_cast<char*>(p) + i * sizeof(v.parts[i]), &v.parts[i], sizeof(v.parts[i]));
 }
 
 template <int N>
@@ -545,13 +545,15 @@ inline std::uint64_t home_of(const ChunkView& chunk, std::uint32_t hash) {
 inline unsigned matching_slots(const Bucket& bucket, std::uint16_t key) {
   constexpr unsigned kKeyBits = (1u << 2 * Bucket::kSlots) - 1;
 #if defined(__AVX2__)
-  const __m256i same = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)bucket.keys), _mm256_set1_epi16((short)key));
+  const __m256i same =
+      _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)bucket.keys), _mm256_set1_epi16((short)key));
   return static_cast<unsigned>(_mm256_movemask_epi8(same)) & kKeyBits;
 #elif defined(__SSE2__)
   const __m128i wanted = _mm_set1_epi16((short)key);
   const __m128i low = _mm_cmpeq_epi16(_mm_loadu_si128((const __m128i*)bucket.keys), wanted);
   const __m128i high = _mm_cmpeq_epi16(_mm_loadu_si128((const __m128i*)bucket.keys + 1), wanted);
-  return (static_cast<unsigned>(_mm_movemask_epi8(low)) | static_cast<unsigned>(_mm_movemask_epi8(high)) << 16) & kKeyBits;
+  return (static_cast<unsigned>(_mm_movemask_epi8(low)) | static_cast<unsigned>(_mm_movemask_epi8(high)) << 16) &
+         kKeyBits;
 #else
   unsigned slots = 0;
   for (int slot = 0; slot < Bucket::kSlots; ++slot) slots |= (bucket.keys[slot] == key ? 3u : 0u) << 2 * slot;
@@ -559,29 +561,66 @@ inline unsigned matching_slots(const Bucket& bucket, std::uint16_t key) {
 #endif
 }
 
-// Finds the rows of the chunk that the input hits, sorted by kind into hits[kind * size ...]; kNoRow are the misses.
-// No branch depends on the data but for the rare bucket that overflows. An unused slot is marked kNoRow. A chunk that is
-// not in cache (Cold) is fetched ahead; for one that is, that would be wasted work.
-template <bool Cold>
-inline void find_hits(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-                      Hit* hits, std::int64_t* counts) {
-  if constexpr (Cold)
-    for (std::int64_t i = 0; i < size; ++i) __builtin_prefetch(chunk.buckets + home_of(chunk, hashes[i]));
+// For each feature of the input, the code of its row. No branch depends on the data but for the rare bucket that
+// overflows: whether a feature is missing cannot be predicted. An unused slot is marked kNoRow. Buckets and rows are
+// fetched ahead, since this way is for chunks that are visited once.
+inline void find_rows(const ChunkView& chunk, const std::uint32_t* hashes, std::int64_t size, std::uint32_t* codes) {
+  for (std::int64_t i = 0; i < size; ++i) __builtin_prefetch(chunk.buckets + home_of(chunk, hashes[i]));
   for (std::int64_t i = 0; i < size; ++i) {
     const Bucket* bucket = chunk.buckets + home_of(chunk, hashes[i]);
     const std::uint16_t key = static_cast<std::uint16_t>(hashes[i]);
     unsigned slots = matching_slots(*bucket, key);
-    while (__builtin_expect(slots == 0 && bucket->overflows, 0)) slots = matching_slots(*++bucket, key);
-    const unsigned slot = slots ? static_cast<unsigned>(__builtin_ctz(slots)) >> 1 : 0;
-    const std::uint32_t spot = bucket->spots[slot];
-    const std::uint32_t kind = slots ? spot & 3u : std::uint32_t{kNoRow};
-    const std::uint32_t offset = bucket->base + ((spot >> 2) << chunk.unit_shift);
-    if constexpr (Cold) {
-      __builtin_prefetch(chunk.payload + offset);
-      __builtin_prefetch(chunk.payload + offset + 64);
+    while (__builtin_expect(bucket->overflows & static_cast<std::uint32_t>(slots == 0), 0))
+      slots = matching_slots(*++bucket, key);
+    // A missing feature reads past the last slot, into the base, and has its kind set by hand.
+    const unsigned slot = static_cast<unsigned>(__builtin_ctz(slots | 1u << 2 * Bucket::kSlots)) >> 1;
+    std::uint16_t spot;
+    __builtin_memcpy(&spot, (const char*)bucket + sizeof(bucket->keys) + 2 * slot, 2);
+    const std::uint32_t missing = static_cast<std::uint32_t>(slots == 0) * kNoRow;
+    const std::uint32_t offset = bucket->base + (static_cast<std::uint32_t>(spot >> 2) << chunk.unit_shift);
+    __builtin_prefetch(chunk.payload + offset);
+    __builtin_prefetch(chunk.payload + offset + 64);
+    codes[i] = (offset & ((1u << kCodeKindShift) - 1)) | ((spot & 3u) | missing) << kCodeKindShift;
+  }
+}
+
+inline void look_up_rows(const std::uint32_t* table, const std::uint32_t* hashes, std::int64_t size,
+                         std::uint32_t* codes) {
+  std::int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= size; i += 16)
+    _mm512_storeu_si512(codes + i, _mm512_i32gather_epi32(_mm512_loadu_si512(hashes + i), table, 4));
+#endif
+  for (; i < size; ++i) codes[i] = table[hashes[i]];
+}
+
+// Sorts the rows found by their kind, in order.
+inline void sort_by_kind(const float* values, std::int64_t size, Hits& hits) {
+  for (std::int64_t& count : hits.counts) count = 0;
+  std::int64_t i = 0;
+#if defined(__AVX512F__)
+  const __m512i low_bits = _mm512_set1_epi32((1 << kCodeKindShift) - 1);
+  for (; i + 16 <= size; i += 16) {
+    const __m512i codes = _mm512_loadu_si512(hits.codes + i);
+    const __m512i kinds = _mm512_srli_epi32(codes, kCodeKindShift);
+    const __m512i offsets = _mm512_and_si512(codes, low_bits);
+    const __m512 here = _mm512_loadu_ps(values + i);
+    UNROLL for (int kind = 0; kind < int{kNoRow}; ++kind) {
+      const __mmask16 mask = _mm512_cmpeq_epi32_mask(kinds, _mm512_set1_epi32(kind));
+      // Compress in the register and store all of it: compressing into memory is slow on some machines.
+      _mm512_storeu_si512(hits.offsets[kind] + hits.counts[kind], _mm512_maskz_compress_epi32(mask, offsets));
+      _mm512_storeu_ps(hits.values[kind] + hits.counts[kind], _mm512_maskz_compress_ps(mask, here));
+      hits.counts[kind] += __builtin_popcount(mask);
     }
-    hits[kind * size + counts[kind]] = {offset, values[i]};
-    ++counts[kind];
+  }
+#endif
+  for (; i < size; ++i) {
+    const std::uint32_t kind = hits.codes[i] >> kCodeKindShift;
+    UNROLL for (std::uint32_t k = 0; k < kNoRow; ++k) {
+      hits.offsets[k][hits.counts[k]] = hits.codes[i] & ((1u << kCodeKindShift) - 1);
+      hits.values[k][hits.counts[k]] = values[i];
+      hits.counts[k] += k == kind;
+    }
   }
 }
 
@@ -624,7 +663,8 @@ inline U16 spread(const unsigned char* p, std::uint32_t mask) {
   __m128i words[4];
   UNROLL for (int i = 0; i < 4; ++i) {
     const unsigned part = (mask >> 8 * i) & 255u;
-    words[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i*)p), _mm_loadu_si128((const __m128i*)kSpread.source[part]));
+    words[i] =
+        _mm_shuffle_epi8(_mm_loadu_si128((const __m128i*)p), _mm_loadu_si128((const __m128i*)kSpread.source[part]));
     p += 2 * __builtin_popcount(part);
   }
   const __m256i low = _mm256_set_m128i(words[1], words[0]), high = _mm256_set_m128i(words[3], words[2]);
@@ -642,43 +682,39 @@ inline U16 spread(const unsigned char* p, std::uint32_t mask) {
 
 // Adds the dense and masked rows into register accumulators for G groups (the last may be idle when it is odd).
 template <int G>
-void add_vector_rows(const unsigned char* payload, int groups, const Hit* dense, std::int64_t dense_count,
-                     const Hit* masked, std::int64_t masked_count, float* sums) {
+void add_vector_rows(const unsigned char* payload, int groups, const Hits& hits, float* sums) {
   static_assert(G % 2 == 0);
   F16 acc[G];
   for (int g = 0; g < G; ++g) acc[g] = load<F16>(sums + 16 * g);
-  if (groups == G) {
-    for (std::int64_t i = 0; i < dense_count; ++i) {
-      const unsigned char* p = payload + dense[i].offset;
+  const int paired = groups == G ? G : G - 2;  // a last odd group stands alone in dense rows
+  for (std::int64_t i = 0; i < hits.counts[kDenseRow]; ++i) {
+    const unsigned char* p = payload + hits.offsets[kDenseRow][i];
+    const float x = hits.values[kDenseRow][i];
 #pragma GCC unroll 8
-      for (int g = 0; g < G; g += 2) {
-        const U16 pairs = load<U16>(p + 32 * g);
-        acc[g] += bf16_low(pairs) * dense[i].value;
-        acc[g + 1] += bf16_high(pairs) * dense[i].value;
-      }
+    for (int g = 0; g < G - 2; g += 2) {
+      const U16 pairs = load<U16>(p + 32 * g);
+      acc[g] += bf16_low(pairs) * x;
+      acc[g + 1] += bf16_high(pairs) * x;
     }
-  } else {
-    for (std::int64_t i = 0; i < dense_count; ++i) {
-      const unsigned char* p = payload + dense[i].offset;
-#pragma GCC unroll 8
-      for (int g = 0; g < G - 2; g += 2) {
-        const U16 pairs = load<U16>(p + 32 * g);
-        acc[g] += bf16_low(pairs) * dense[i].value;
-        acc[g + 1] += bf16_high(pairs) * dense[i].value;
-      }
-      acc[G - 2] += widen(p + 32 * (G - 2)) * dense[i].value;
+    if (paired == G) {
+      const U16 pairs = load<U16>(p + 32 * (G - 2));
+      acc[G - 2] += bf16_low(pairs) * x;
+      acc[G - 1] += bf16_high(pairs) * x;
+    } else {
+      acc[G - 2] += widen(p + 32 * (G - 2)) * x;
     }
   }
-  for (std::int64_t i = 0; i < masked_count; ++i) {
-    const unsigned char* masks = payload + masked[i].offset;
+  for (std::int64_t i = 0; i < hits.counts[kMaskedRow]; ++i) {
+    const unsigned char* masks = payload + hits.offsets[kMaskedRow][i];
     const unsigned char* p = masks + 2 * G;
+    const float x = hits.values[kMaskedRow][i];
 #pragma GCC unroll 8
     for (int g = 0; g < G; g += 2) {
       std::uint32_t mask;
       __builtin_memcpy(&mask, masks + 2 * g, 4);
       const U16 pairs = spread(p, mask);
-      acc[g] += bf16_low(pairs) * masked[i].value;
-      acc[g + 1] += bf16_high(pairs) * masked[i].value;
+      acc[g] += bf16_low(pairs) * x;
+      acc[g + 1] += bf16_high(pairs) * x;
       p += 2 * __builtin_popcount(mask);
     }
   }
@@ -686,26 +722,26 @@ void add_vector_rows(const unsigned char* payload, int groups, const Hit* dense,
 }
 
 // The same for any number of groups, with the sums in memory.
-void add_vector_rows_wide(const unsigned char* payload, int groups, const Hit* dense, std::int64_t dense_count,
-                          const Hit* masked, std::int64_t masked_count, float* sums) {
+void add_vector_rows_wide(const unsigned char* payload, int groups, const Hits& hits, float* sums) {
   const auto add = [&](int g, const U16& pairs, float value) {
     store(sums + 16 * g, load<F16>(sums + 16 * g) + bf16_low(pairs) * value);
     store(sums + 16 * g + 16, load<F16>(sums + 16 * g + 16) + bf16_high(pairs) * value);
   };
-  for (std::int64_t i = 0; i < dense_count; ++i) {
-    const unsigned char* p = payload + dense[i].offset;
+  for (std::int64_t i = 0; i < hits.counts[kDenseRow]; ++i) {
+    const unsigned char* p = payload + hits.offsets[kDenseRow][i];
+    const float x = hits.values[kDenseRow][i];
     int g = 0;
-    for (; g + 1 < groups; g += 2) add(g, load<U16>(p + 32 * g), dense[i].value);
-    if (g < groups) store(sums + 16 * g, load<F16>(sums + 16 * g) + widen(p + 32 * g) * dense[i].value);
+    for (; g + 1 < groups; g += 2) add(g, load<U16>(p + 32 * g), x);
+    if (g < groups) store(sums + 16 * g, load<F16>(sums + 16 * g) + widen(p + 32 * g) * x);
   }
-  for (std::int64_t i = 0; i < masked_count; ++i) {
-    const unsigned char* masks = payload + masked[i].offset;
+  for (std::int64_t i = 0; i < hits.counts[kMaskedRow]; ++i) {
+    const unsigned char* masks = payload + hits.offsets[kMaskedRow][i];
     const unsigned char* p = masks + 4 * ((groups + 1) / 2);
     for (int g = 0; g < groups; g += 2) {
       std::uint32_t mask;
       __builtin_memcpy(&mask, masks + 2 * g, 4);
       if (mask == 0) continue;
-      add(g, spread(p, mask), masked[i].value);
+      add(g, spread(p, mask), hits.values[kMaskedRow][i]);
       p += 2 * __builtin_popcount(mask);
     }
   }
@@ -717,31 +753,29 @@ inline float bf16_at(const unsigned char* p) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(word) << 16);
 }
 
-void add_pair_rows(const unsigned char* payload, const Hit* hits, std::int64_t count, float* sums) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const unsigned char* row = payload + hits[i].offset;
-    sums[row[0]] += bf16_at(row + 2) * hits[i].value;
-    sums[row[1]] += bf16_at(row + 4) * hits[i].value;
+void add_pair_rows(const unsigned char* payload, const Hits& hits, float* sums) {
+  for (std::int64_t i = 0; i < hits.counts[kPairRow]; ++i) {
+    const unsigned char* row = payload + hits.offsets[kPairRow][i];
+    const float x = hits.values[kPairRow][i];
+    sums[row[0]] += bf16_at(row + 2) * x;
+    sums[row[1]] += bf16_at(row + 4) * x;
   }
 }
 
 void score_chunk(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-                 bool cold, Hit* hits, float* logits) {
-  std::int64_t counts[4] = {0, 0, 0, 0};
-  cold ? find_hits<true>(chunk, hashes, values, size, hits, counts)
-       : find_hits<false>(chunk, hashes, values, size, hits, counts);
+                 const std::uint32_t* table, Hits& hits, float* logits) {
+  table ? look_up_rows(table, hashes, size, hits.codes) : find_rows(chunk, hashes, size, hits.codes);
+  sort_by_kind(values, size, hits);
   const int groups = static_cast<int>(chunk.groups);
   for (int g = 0; g < groups; ++g) store(logits + 16 * g, load<F16>(chunk.bias + 16 * g));
   if (groups % 2 == 1) store(logits + 16 * groups, all<16>(0.0f));
-  add_pair_rows(chunk.payload, hits, counts[kPairRow], logits);
+  add_pair_rows(chunk.payload, hits, logits);
   const auto add = groups <= 2   ? add_vector_rows<2>
                    : groups <= 4 ? add_vector_rows<4>
                    : groups <= 6 ? add_vector_rows<6>
                    : groups <= 8 ? add_vector_rows<8>
                                  : add_vector_rows_wide;
-  if (counts[kMaskedRow] + counts[kDenseRow] > 0)
-    add(chunk.payload, groups, hits + kDenseRow * size, counts[kDenseRow], hits + kMaskedRow * size, counts[kMaskedRow],
-        logits);
+  if (hits.counts[kMaskedRow] + hits.counts[kDenseRow] > 0) add(chunk.payload, groups, hits, logits);
 }
 
 // ---------------------------------------------------------------------------------------------- lanes of numbers
@@ -804,7 +838,7 @@ std::int64_t select_at_least(const float* values, std::int64_t size, float thres
 }  // namespace
 
 extern const Kernels table;
-const Kernels table = {NAME_OF(KERNEL_LEVEL), solve_panel,  dot_panel, score_chunk, log_probabilities,
-                       exponentials,          select_at_least};
+const Kernels table = {NAME_OF(KERNEL_LEVEL), solve_panel,  dot_panel,      score_chunk,
+                       log_probabilities,     exponentials, select_at_least};
 
 }  // namespace hedgerow::KERNEL_LEVEL

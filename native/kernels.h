@@ -22,9 +22,9 @@ struct PanelProblem {
   const std::int64_t* indptr;
   const std::int32_t* indices;
   const float* values;
-  const float* squared_norms;        // of the rows, bias included
-  const float* costs;                // per row; 0 leaves the row out
-  const std::uint16_t* positives;    // per row, a bit for each lane
+  const float* squared_norms;      // of the rows, bias included
+  const float* costs;              // per row; 0 leaves the row out
+  const std::uint16_t* positives;  // per row, a bit for each lane
   float bias;
   float positive_cost;  // C of positive rows
   float negative_cost;
@@ -33,11 +33,11 @@ struct PanelProblem {
   Loss loss;
   std::uint64_t seed;
 
-  float* weights;           // zeroed by the caller; the result
-  float* duals;             // rows × width, scratch
-  std::uint16_t* awake;     // rows, scratch: lanes that still want the row
-  std::int32_t* order;      // rows, scratch
-  float* totals;            // features + 1, scratch
+  float* weights;              // zeroed by the caller; the result
+  float* duals;                // rows × width, scratch
+  std::uint16_t* awake;        // rows, scratch: lanes that still want the row
+  std::int32_t* order;         // rows, scratch
+  float* totals;               // features + 1, scratch
   bool (*should_stop)(void*);  // asked every few thousand rows
   void* stop_context;
 
@@ -64,16 +64,25 @@ struct ChunkView {
   const unsigned char* payload;
   std::uint32_t lanes;
   std::uint32_t groups;
-  std::uint32_t homes;  // buckets that features hash to; a few more may follow for the overflow of the last
+  std::uint32_t homes;         // buckets that features hash to
+  std::uint32_t bucket_count;  // and a few more for the overflow of the last
   int hash_bits;
   int unit_shift;
 };
 
-// A row of a chunk that an input hits, and the input's value there.
-struct Hit {
-  std::uint32_t offset;
-  float value;
+// Rows of a chunk that an input hits, by kind, and the input's values there. Scratch; each list has room for the
+// input's features and kHitsSlack more.
+struct Hits {
+  std::uint32_t* codes;  // for each feature, the code of its row
+  std::uint32_t* offsets[kNoRow];
+  float* values[kNoRow];
+  std::int64_t counts[kNoRow];
 };
+inline constexpr std::int64_t kHitsSlack = 16;
+
+// The code of a row: where it lies in the payload, and its kind in the top two bits.
+inline constexpr int kCodeKindShift = 30;
+inline constexpr std::uint32_t kNoCode = 0xffffffffu;
 
 struct Kernels {
   const char* level;
@@ -81,11 +90,11 @@ struct Kernels {
   // dots[l] = sum over entries of values[i] * table[indices[i]][l], width lanes (8 or 16)
   void (*dot_panel)(const std::int32_t* indices, const float* values, std::int64_t size, const float* table, int width,
                     float* dots);
-  // Logits of all lanes of a chunk for one input; `hashes` are the input's feature hashes, `hits` is scratch for
-  // 4 × size, `logits` has room for 16 lanes a group, and an even number of groups.
-  // `cold`: the chunk is probably not in cache.
+  // Logits of all lanes of a chunk for one input; `hashes` are the input's feature hashes, `hits` is scratch, `logits`
+  // has room for 16 lanes a group, and an even number of groups. `table`, if not null, has the code of every hash's
+  // row; without it each feature is looked up in the chunk's buckets.
   void (*score_chunk)(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-                      bool cold, Hit* hits, float* logits);
+                      const std::uint32_t* table, Hits& hits, float* logits);
   // logits[i] = parent + log of the transformed logit, in place
   void (*log_probabilities)(float* logits, std::int64_t size, float parent, Transform transform);
   // logs[i] = exp(logs[i]), in place

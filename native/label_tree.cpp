@@ -25,11 +25,12 @@ LabelTree::LabelTree(std::vector<std::vector<std::int32_t>> begins, std::vector<
     if (layer.size() < 2) fail("layer " + std::to_string(t) + " has no nodes");
     if (layer[0] != 0) fail("layer " + std::to_string(t) + " does not start at 0");
     for (std::size_t i = 0; i + 1 < layer.size(); ++i)
-      if (layer[i + 1] <= layer[i]) fail("node " + std::to_string(i) + " of layer " + std::to_string(t) + " has no children");
+      if (layer[i + 1] <= layer[i])
+        fail("node " + std::to_string(i) + " of layer " + std::to_string(t) + " has no children");
     const std::size_t below = t + 1 < begins_.size() ? begins_[t + 1].size() - 1 : labels_.size();
     if (static_cast<std::size_t>(layer.back()) != below)
-      fail("layer " + std::to_string(t) + " has " + std::to_string(layer.back()) + " children, but the layer below has " +
-           std::to_string(below) + " nodes");
+      fail("layer " + std::to_string(t) + " has " + std::to_string(layer.back()) +
+           " children, but the layer below has " + std::to_string(below) + " nodes");
     chunk_starts_.push_back(chunk_starts_.back() + static_cast<std::int64_t>(layer.size()) - 1);
   }
   std::vector<std::int32_t> sorted = labels_;
@@ -46,12 +47,12 @@ LabelTree::LabelTree(std::vector<std::vector<std::int32_t>> begins, std::vector<
 
 std::int32_t LabelTree::nodes_for(std::int32_t k) const {
   const auto enough = std::lower_bound(smallest_.begin(), smallest_.end(), static_cast<std::int64_t>(k));
-  return static_cast<std::int32_t>(std::min<std::ptrdiff_t>(enough - smallest_.begin() + 1,
-                                                            static_cast<std::ptrdiff_t>(smallest_.size())));
+  return static_cast<std::int32_t>(
+      std::min<std::ptrdiff_t>(enough - smallest_.begin() + 1, static_cast<std::ptrdiff_t>(smallest_.size())));
 }
 
-OwnedRows aggregate_labels(const SparseRows& X, const SparseRows& rows_of_label, const float* scales, const float* costs,
-                           int threads, Watch& watch) {
+OwnedRows aggregate_labels(const SparseRows& X, const SparseRows& rows_of_label, const float* scales,
+                           const float* costs, int threads, Watch& watch) {
   const std::int64_t labels = rows_of_label.rows;
   struct Worker {
     std::vector<float> sums;
@@ -140,7 +141,8 @@ class Splitter {
     std::iota(shuffled.begin(), shuffled.end(), 0);
     for (int part = 0; part < parts; ++part)
       std::swap(shuffled[static_cast<std::size_t>(part)],
-                shuffled[static_cast<std::size_t>(part) + random.below(static_cast<std::uint32_t>(n) - static_cast<std::uint32_t>(part))]);
+                shuffled[static_cast<std::size_t>(part) +
+                         random.below(static_cast<std::uint32_t>(n) - static_cast<std::uint32_t>(part))]);
 
     centroids_.assign(static_cast<std::size_t>(rows.columns) * stride, 0.0f);
     for (int part = 0; part < parts; ++part) add(rows, shuffled[static_cast<std::size_t>(part)], part);
@@ -178,7 +180,8 @@ class Splitter {
   void add(const SparseRows& rows, std::int32_t row, int part) {
     const SparseRow entries = rows[row];
     float* table = panel(rows.columns, part) + part % width_;
-    for (std::int64_t i = 0; i < entries.size; ++i) table[std::int64_t{entries.indices[i]} * width_] += entries.values[i];
+    for (std::int64_t i = 0; i < entries.size; ++i)
+      table[std::int64_t{entries.indices[i]} * width_] += entries.values[i];
   }
 
   void normalise(std::int64_t features) {
@@ -186,7 +189,8 @@ class Splitter {
       float* table = panel(features, first);
       double squares[kLanes] = {};
       for (std::int64_t f = 0; f < features; ++f)
-        for (int lane = 0; lane < width_; ++lane) squares[lane] += double{table[f * width_ + lane]} * table[f * width_ + lane];
+        for (int lane = 0; lane < width_; ++lane)
+          squares[lane] += double{table[f * width_ + lane]} * table[f * width_ + lane];
       float scales[kLanes];
       for (int lane = 0; lane < width_; ++lane)
         scales[lane] = squares[lane] > 0 ? static_cast<float>(1.0 / std::sqrt(squares[lane])) : 0.0f;
@@ -199,15 +203,17 @@ class Splitter {
     const Kernels& simd = kernels();
     constexpr std::int64_t kBlock = 256;
     const std::size_t panel_size = static_cast<std::size_t>(rows.columns) * static_cast<std::size_t>(width_);
-    parallel_for(static_cast<std::size_t>((rows.rows + kBlock - 1) / kBlock), threads, watch, [&](std::size_t task, int) {
-      const std::int64_t begin = static_cast<std::int64_t>(task) * kBlock;
-      for (std::int64_t i = begin; i < std::min(rows.rows, begin + kBlock); ++i) {
-        const SparseRow x = rows[i];
-        for (int panel = 0; panel < panels_; ++panel)
-          simd.dot_panel(x.indices, x.values, x.size, &centroids_[static_cast<std::size_t>(panel) * panel_size], width_,
-                         &scores_[static_cast<std::size_t>(i * panels_ + panel) * static_cast<std::size_t>(width_)]);
-      }
-    });
+    parallel_for(
+        static_cast<std::size_t>((rows.rows + kBlock - 1) / kBlock), threads, watch, [&](std::size_t task, int) {
+          const std::int64_t begin = static_cast<std::int64_t>(task) * kBlock;
+          for (std::int64_t i = begin; i < std::min(rows.rows, begin + kBlock); ++i) {
+            const SparseRow x = rows[i];
+            for (int panel = 0; panel < panels_; ++panel)
+              simd.dot_panel(
+                  x.indices, x.values, x.size, &centroids_[static_cast<std::size_t>(panel) * panel_size], width_,
+                  &scores_[static_cast<std::size_t>(i * panels_ + panel) * static_cast<std::size_t>(width_)]);
+          }
+        });
   }
 
   // Labels choose in order of how much they would lose by not getting their favourite; a full part sends them on to
@@ -233,8 +239,8 @@ class Splitter {
     std::sort(queue.begin(), queue.end());
     std::vector<std::int32_t> room(static_cast<std::size_t>(parts));
     for (int part = 0; part < parts; ++part)
-      room[static_cast<std::size_t>(part)] =
-          static_cast<std::int32_t>(n / static_cast<std::size_t>(parts) + (static_cast<std::size_t>(part) < n % static_cast<std::size_t>(parts)));
+      room[static_cast<std::size_t>(part)] = static_cast<std::int32_t>(
+          n / static_cast<std::size_t>(parts) + (static_cast<std::size_t>(part) < n % static_cast<std::size_t>(parts)));
     double similarity = 0;
     for (const auto& [loss, i] : queue) {
       const float* row = &scores_[static_cast<std::size_t>(i) * stride];
@@ -294,7 +300,8 @@ LabelTree grow_tree(const SparseRows& label_features, const std::vector<std::int
 
     std::vector<std::int32_t> next_bounds(1, 0), first_child(1, 0);
     for (std::size_t node = 0; node < nodes; ++node) {
-      for (std::size_t part = 1; part < inner[node].size(); ++part) next_bounds.push_back(bounds[node] + inner[node][part]);
+      for (std::size_t part = 1; part < inner[node].size(); ++part)
+        next_bounds.push_back(bounds[node] + inner[node][part]);
       first_child.push_back(static_cast<std::int32_t>(next_bounds.size()) - 1);
     }
     begins.push_back(std::move(first_child));

@@ -28,7 +28,8 @@ const Kernels& pick() {
   const char* wish = std::getenv("HEDGEROW_SIMD");
   const std::string level = wish ? wish : "";
   if (!level.empty() && level != "baseline" && level != "v3" && level != "v4" && level != "v4_vbmi2")
-    throw std::invalid_argument("HEDGEROW_SIMD is '" + level + "'; use baseline, v3, v4 or v4_vbmi2, or leave it unset");
+    throw std::invalid_argument("HEDGEROW_SIMD is '" + level +
+                                "'; use baseline, v3, v4 or v4_vbmi2, or leave it unset");
 #ifdef HEDGEROW_X86
   // Levels by instruction set, never by the name of a CPU model: a model test picks the slowest code on AMD.
   __builtin_cpu_init();

@@ -48,7 +48,8 @@ Lists invert(const Lists& lists, std::int32_t owners) {
 // For every layer below the root, the nodes each row belongs to, ascending.
 std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree) {
   const std::int32_t highest = *std::max_element(tree.labels().begin(), tree.labels().end());
-  std::vector<std::int32_t> position(static_cast<std::size_t>(std::max<std::int64_t>(Y.columns, highest + std::int64_t{1})), -1);
+  std::vector<std::int32_t> position(
+      static_cast<std::size_t>(std::max<std::int64_t>(Y.columns, highest + std::int64_t{1})), -1);
   for (std::size_t i = 0; i < tree.labels().size(); ++i)
     position[static_cast<std::size_t>(tree.labels()[i])] = static_cast<std::int32_t>(i);
 
@@ -58,7 +59,8 @@ std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree) {
     const SparseRow labels = Y[row];
     const std::size_t begin = last.items.size();
     for (std::int64_t i = 0; i < labels.size; ++i)
-      if (const std::int32_t at = position[static_cast<std::size_t>(labels.indices[i])]; at >= 0) last.items.push_back(at);
+      if (const std::int32_t at = position[static_cast<std::size_t>(labels.indices[i])]; at >= 0)
+        last.items.push_back(at);
     std::sort(last.items.begin() + static_cast<std::ptrdiff_t>(begin), last.items.end());
     last.close_list();
   }
@@ -298,7 +300,8 @@ class Trainer {
     problem.tolerance = options_.tolerance;
     problem.max_passes = options_.max_passes;
     problem.loss = options_.loss;
-    problem.seed = options_.seed ^ (static_cast<std::uint64_t>(tree.chunk(task.layer, task.node)) << 16 | static_cast<unsigned>(panel));
+    problem.seed = options_.seed ^
+                   (static_cast<std::uint64_t>(tree.chunk(task.layer, task.node)) << 16 | static_cast<unsigned>(panel));
 
     const std::size_t count = static_cast<std::size_t>(rows.rows), width = static_cast<std::size_t>(problem.width);
     bench.positives.assign(count, 0);
@@ -345,7 +348,9 @@ class Trainer {
       const float* weights = bench.weights.data() + f * width;
       for (int lane = 0; lane < problem.lanes; ++lane) {
         if (std::fabs(weights[lane]) < options_.weight_threshold || weights[lane] == 0.0f) continue;
-        if (!std::isfinite(weights[lane])) throw std::domain_error("features or costs are too large for float32; scale them down, or use normalize=True");
+        if (!std::isfinite(weights[lane]))
+          throw std::domain_error(
+              "features or costs are too large for float32; scale them down, or use normalize=True");
         out.masks[f] = static_cast<std::uint16_t>(out.masks[f] | 1u << lane);
         out.weights.push_back(to_bfloat16(weights[lane]));
       }
@@ -353,7 +358,8 @@ class Trainer {
     out.weights.shrink_to_fit();
     for (int lane = 0; lane < problem.lanes; ++lane)
       draft.bias[static_cast<std::size_t>(panel * kLanes + lane)] =
-          bench.weights[static_cast<std::size_t>(rows.columns) * width + static_cast<std::size_t>(lane)] * options_.bias;
+          bench.weights[static_cast<std::size_t>(rows.columns) * width + static_cast<std::size_t>(lane)] *
+          options_.bias;
   }
 
   const SparseRows& X_;
@@ -374,8 +380,8 @@ class Trainer {
 
 }  // namespace
 
-TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const TrainOptions& options,
-                int threads, Watch& watch, TrainReport& report) {
+TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
+                const TrainOptions& options, int threads, Watch& watch, TrainReport& report) {
   return Trainer(X, Y, std::move(tree), costs, options, threads, watch).run(report);
 }
 

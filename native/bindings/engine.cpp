@@ -78,16 +78,18 @@ nb::tuple grow(const Rows& features, Vector<std::int32_t> labels, int branching,
   return nb::make_tuple(begins, to_numpy(std::vector<std::int32_t>(tree.labels())));
 }
 
-nb::tuple aggregate(const Rows& X, const Rows& rows_of_label, bool normalise, int threads, nb::object progress) {
+nb::tuple aggregate(const Rows& X, const Rows& rows_of_label, const std::optional<Vector<float>>& costs, bool normalise,
+                    int threads, nb::object progress) {
   PythonWatch watch(std::move(progress));
   auto owned = without_gil([&] {
     std::vector<float> scales;
     if (normalise) {
       scales.resize(static_cast<std::size_t>(X.view().rows));
-      for (std::int64_t row = 0; row < X.view().rows; ++row) scales[static_cast<std::size_t>(row)] = unit_scale(X.view()[row]);
+      for (std::int64_t row = 0; row < X.view().rows; ++row)
+        scales[static_cast<std::size_t>(row)] = unit_scale(X.view()[row]);
     }
-    return aggregate_labels(X.view(), rows_of_label.view(), normalise ? scales.data() : nullptr, nullptr,
-                            resolve_threads(threads), watch);
+    return aggregate_labels(X.view(), rows_of_label.view(), normalise ? scales.data() : nullptr,
+                            costs ? costs->data() : nullptr, resolve_threads(threads), watch);
   });
   return nb::make_tuple(to_numpy(std::move(owned.indptr)), to_numpy(std::move(owned.indices)),
                         to_numpy(std::move(owned.values)));
@@ -149,8 +151,12 @@ Model* open_model(const std::vector<Vector<std::int32_t>>& begins, const Vector<
     const std::uint64_t* row = table.data() + 6 * i;
     if (row[2] > 0x7fffffffu || row[3] > 0x7fffffffu || row[4] > 0x7fffffffu || row[5] > 32)
       throw nb::value_error("chunk with an impossible shape");
-    shapes[i] = {row[0], row[1], static_cast<std::uint32_t>(row[2]), static_cast<std::uint32_t>(row[3]),
-                 static_cast<std::uint32_t>(row[4]), static_cast<std::uint32_t>(row[5])};
+    shapes[i] = {row[0],
+                 row[1],
+                 static_cast<std::uint32_t>(row[2]),
+                 static_cast<std::uint32_t>(row[3]),
+                 static_cast<std::uint32_t>(row[4]),
+                 static_cast<std::uint32_t>(row[5])};
   }
   PythonWatch watch;
   auto tree = make_tree(begins, labels);
@@ -206,7 +212,7 @@ nb::tuple chunk_entries(const Model& model, std::int64_t chunk) {
   std::vector<std::int32_t> features;
   std::vector<std::int32_t> lanes;
   std::vector<float> weights;
-  for (const ChunkEntry& entry : unpack_chunk(view, shape, model.get().hash())) {
+  for (const ChunkEntry& entry : unpack_chunk(view)) {
     features.push_back(entry.feature);
     lanes.push_back(static_cast<std::int32_t>(entry.lane));
     weights.push_back(entry.weight);
@@ -227,13 +233,15 @@ void bind_engine(nb::module_& m) {
       .def("fault", &fault_of, "threads"_a = 0,
            "The first fault as (kind, row, column, value), or None when the matrix is sound.");
 
-  m.def("aggregate_labels", &aggregate, "X"_a, "rows_of_label"_a, "normalise"_a, "threads"_a, "progress"_a.none(),
-        "PIFA: the normalised sum of each label's rows, as CSR arrays.");
+  m.def("aggregate_labels", &aggregate, "X"_a, "rows_of_label"_a, "costs"_a.none(), "normalise"_a, "threads"_a,
+        "progress"_a.none(), "PIFA: the normalised sum of each label's rows, as CSR arrays.");
   m.def("grow_tree", &grow, "label_features"_a, "labels"_a, "branching"_a, "leaf_size"_a, "iterations"_a, "seed"_a,
         "threads"_a, "progress"_a.none(), "Clusters labels into a tree: (begins of each layer, labels in order).");
   m.def(
       "check_tree",
-      [](const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels) { make_tree(begins, labels); },
+      [](const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels) {
+        make_tree(begins, labels);
+      },
       "begins"_a, "labels"_a, "Raises ValueError unless this is a label tree.");
   m.def("train", &fit, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "loss"_a, "C"_a, "positive_cost"_a,
         "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "weight_threshold"_a, "matcher_beam"_a,
@@ -252,7 +260,8 @@ void bind_engine(nb::module_& m) {
             const auto& shapes = model.get().shapes();
             if (chunk < 0 || chunk >= static_cast<std::int64_t>(shapes.size())) throw nb::index_error("no such chunk");
             const auto at = static_cast<std::size_t>(chunk);
-            return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(model.get().bytes(at), {shapes[at].bytes}, self);
+            return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(model.get().bytes(at), {shapes[at].bytes},
+                                                                           self);
           },
           "chunk"_a, "The bytes of a chunk, not copied.")
       .def("chunk_entries", &chunk_entries, "chunk"_a, "Weights of a chunk: (features, lanes, weights, bias).");

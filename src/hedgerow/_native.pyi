@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def simd_level() -> str:
-    """The kernels in use: baseline, v3 or v4."""
+    """The kernels in use: baseline, v3, v4 or v4_vbmi2."""
 
 class Rows:
     """
@@ -24,7 +24,7 @@ class Rows:
         The first fault as (kind, row, column, value), or None when the matrix is sound.
         """
 
-def aggregate_labels(X: Rows, rows_of_label: Rows, normalise: bool, threads: int, progress: object | None) -> tuple:
+def aggregate_labels(X: Rows, rows_of_label: Rows, costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, normalise: bool, threads: int, progress: object | None) -> tuple:
     """PIFA: the normalised sum of each label's rows, as CSR arrays."""
 
 def grow_tree(label_features: Rows, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], branching: int, leaf_size: int, iterations: int, seed: int, threads: int, progress: object | None) -> tuple:
@@ -48,7 +48,9 @@ class TreeModel:
         """
 
     def table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]:
-        """One row a chunk: begin, bytes, lanes, rows, bits of the directory."""
+        """
+        One row a chunk: begin, bytes, lanes, home buckets, buckets, unit shift.
+        """
 
     def block(self, chunk: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]:
         """The bytes of a chunk, not copied."""

@@ -30,6 +30,9 @@ __all__ = ["HedgerowClassifier", "HedgerowTextClassifier", "TopLabels", "load"]
 Progress = Callable[[float, str], None]
 
 
+_SEARCH_CONSTRAINTS: dict[str, list[Any]] = {"beam": [Interval(Integral, 1, None, closed="left")]}
+
+
 @dataclass(frozen=True, eq=False)
 class TopLabels:
     """The best labels of each input, best first.
@@ -129,7 +132,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         "matcher_beam": [Interval(Integral, 1, None, closed="left")],
         "bias": [Interval(Real, 0, None, closed="left")],
         "normalize": ["boolean"],
-        "beam": [Interval(Integral, 1, None, closed="left")],
+        **_SEARCH_CONSTRAINTS,
         "candidates": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -219,11 +222,13 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         costs = _as_costs(sample_weight, count)
         seed = self._seed()
         if tree is None:
-            tree = self._grow(rows, matrix, width, label_features, seed, threads, progress)
+            tree = self._grow(rows, matrix, width, label_features, costs, seed, threads, progress)
         elif label_features is not None:
             raise ValueError("give either tree or label_features, not both")
         elif not isinstance(tree, LabelTree):
-            raise TypeError(f"tree is a {type(tree).__name__}; build a LabelTree, with LabelTree.from_clusters for example")
+            raise TypeError(
+                f"tree is a {type(tree).__name__}; build a LabelTree, such as with LabelTree.from_clusters"
+            )
         elif int(tree.labels.max()) >= matrix.shape[1]:
             raise ValueError(
                 f"the tree has label {tree.labels.max()}, but Y has only {matrix.shape[1]} columns"
@@ -245,7 +250,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             max_passes=_within_int32(self.max_passes),
             weight_threshold=self.weight_threshold,
             matcher_beam=_within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
-            normalise=self.normalize,
+            normalize=self.normalize,
             seed=seed,
         )
         self.classes_ = names
@@ -443,14 +448,18 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         Y: sp.csr_array,
         width: int,
         label_features: Any,
+        costs: npt.NDArray[np.float32] | None,
         seed: int,
         threads: int,
         progress: Progress | None,
     ) -> LabelTree:
-        used = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
+        taught = Y if costs is None else Y[costs > 0]
+        used = np.flatnonzero(np.bincount(taught.indices, minlength=Y.shape[1])).astype(np.int32)
+        if not used.size:
+            raise ValueError("no input with a weight above 0 has any label; there is nothing to learn")
         if label_features is None:
             vectors = aggregate_features(
-                rows, Y, used, width, self.normalize, threads, _stage(progress, "aggregating")
+                rows, Y, used, width, costs, self.normalize, threads, _stage(progress, "aggregating")
             )
         else:
             as_rows(label_features, "label_features", threads=threads)
@@ -473,11 +482,10 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     def _search(
         self, rows: _native.Rows, k: int, exact: bool, progress: Progress | None
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        self._check_parameters()
-        labels, probability = self._trained.native.top(
-            rows, k, _within_int32(self.beam), self.normalize, exact, self._threads(), _stage(progress, "predicting")
-        )
-        return labels, probability
+        # Not all parameters: that would take as long as the search for one input.
+        validate_parameter_constraints(_SEARCH_CONSTRAINTS, {"beam": self.beam}, type(self).__name__)
+        beam = _within_int32(self.beam)
+        return self._trained.top(rows, k, beam, exact, self._threads(), _stage(progress, "predicting"))
 
     def _plain_parameters(self) -> dict[str, Any]:
         plain: dict[str, Any] = {}
@@ -631,7 +639,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
 
     def _new_vectorizer(self) -> TfidfVectorizer:
         return TfidfVectorizer(
-            ngrams=tuple(self.ngrams),  # JSON has no tuples
+            ngrams=tuple(self.ngrams),  # type: ignore[arg-type]  # JSON has no tuples
             min_count=self.min_count,
             max_features=self.max_features,
             sublinear=self.sublinear,

@@ -180,6 +180,7 @@ def aggregate_features(
     Y: sp.csr_array,
     labels: npt.NDArray[np.int32],
     columns: int,
+    costs: npt.NDArray[np.float32] | None,
     normalize: bool,
     threads: int,
     progress: Progress | None = None,
@@ -196,6 +197,8 @@ def aggregate_features(
         The labels to describe.
     columns : int
         Number of features.
+    costs : float32 array, shape (n,), or None
+        Weights of the inputs.
     normalize : bool
         Whether inputs are scaled to length 1 first.
     threads : int
@@ -211,5 +214,5 @@ def aggregate_features(
     rows_of_label = _native.Rows(
         by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32, copy=False), None, Y.shape[0]
     )
-    indptr, indices, values = _native.aggregate_labels(X, rows_of_label, normalize, threads, progress)
+    indptr, indices, values = _native.aggregate_labels(X, rows_of_label, costs, normalize, threads, progress)
     return sp.csr_array((values, indices, indptr), shape=(len(labels), columns))

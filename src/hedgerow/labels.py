@@ -35,10 +35,10 @@ def encode_labels(
     csr_array, _native.Rows, ndarray
         The indicator matrix, the engine's view of it, and what its columns are called.
     """
-    if sp.issparse(Y) or isinstance(Y, np.ndarray) and Y.dtype != object:
+    if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
         if getattr(Y, "ndim", 2) == 1:
             raise ValueError(
-                "Y has one dimension; give an indicator matrix of shape (n, L) or a list with the labels of each input"
+                "Y has one dimension; give an indicator matrix (n, L) or a list with the labels of each"
             )
         matrix, view = as_indicator(Y, rows, threads)
         names = np.arange(matrix.shape[1]) if classes is None else _as_names(classes, matrix.shape[1])
@@ -73,12 +73,16 @@ def _check_text(name: str, where: str) -> None:
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{where} holds {name!r}, which is no valid Unicode ({error.reason}); mend the name") from error
+        raise ValueError(
+            f"{where} holds {name!r}, which is no valid Unicode ({error.reason}); mend the name"
+        ) from error
 
 
 def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
     if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):
-        raise TypeError(f"Y is {Y!r}; give an indicator matrix of shape (n, L) or a list with the labels of each input")
+        raise TypeError(
+            f"Y is {Y!r}; give an indicator matrix of shape (n, L) or a list with the labels of each input"
+        )
     lists: list[list[Hashable]] = []
     for row, labels in enumerate(Y):
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
@@ -92,12 +96,16 @@ def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
     for row, labels in enumerate(lists):
         for label in labels:
             if isinstance(label, (bool, np.bool_)) or not isinstance(label, (str, int, np.integer)):
-                raise TypeError(f"Y[{row}] holds {label!r} of type {type(label).__name__}; labels are strings or integers")
+                raise TypeError(
+                    f"Y[{row}] holds {label!r} of type {type(label).__name__}; labels are strings or integers"
+                )
             if label not in known:
                 if isinstance(label, str):
                     _check_text(label, f"Y[{row}]")
                 elif not -(2**63) <= label < 2**63:
-                    raise ValueError(f"Y[{row}] holds {label}; integers as labels have 64 bits at most: use strings")
+                    raise ValueError(
+                        f"Y[{row}] holds {label}; integers as labels have 64 bits at most: use strings"
+                    )
         known.update(labels)
     kinds = {isinstance(label, str) for label in known}
     if len(kinds) > 1:
@@ -109,5 +117,7 @@ def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
     encoded = [sorted({number[label] for label in labels}) for labels in lists]
     indptr = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(np.int64)
     indices = np.fromiter((i for e in encoded for i in e), dtype=np.int32, count=int(indptr[-1]))
-    matrix = sp.csr_array((np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(rows, max(1, len(names))))
+    matrix = sp.csr_array(
+        (np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(rows, max(1, len(names)))
+    )
     return matrix, names

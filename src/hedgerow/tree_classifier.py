@@ -29,6 +29,8 @@ class TreeClassifier:
         Number of features of an input.
     transform : {"l3-hinge", "sigmoid"}
         How scores become probabilities.
+    normalize : bool
+        Whether inputs are scaled to length 1.
     native : _native.TreeModel
         The weights.
     weights : int
@@ -36,11 +38,18 @@ class TreeClassifier:
     """
 
     def __init__(
-        self, tree: LabelTree, features: int, transform: str, native: _native.TreeModel, weights: int
+        self,
+        tree: LabelTree,
+        features: int,
+        transform: str,
+        normalize: bool,
+        native: _native.TreeModel,
+        weights: int,
     ) -> None:
         self.tree = tree
         self.features = features
         self.transform = transform
+        self.normalize = normalize
         self.native = native
         self.weights = weights
 
@@ -53,6 +62,7 @@ class TreeClassifier:
         tree: LabelTree,
         *,
         loss: str,
+        normalize: bool,
         costs: npt.NDArray[np.float32] | None,
         threads: int,
         progress: Callable[[float], None] | None,
@@ -66,11 +76,25 @@ class TreeClassifier:
             tree.labels,
             costs,
             loss=loss,
+            normalise=normalize,
             threads=threads,
             progress=progress,
             **settings,
         )
-        return cls(tree, features, TRANSFORMS[loss], native, weights)
+        return cls(tree, features, TRANSFORMS[loss], normalize, native, weights)
+
+    def top(
+        self,
+        X: _native.Rows,
+        k: int,
+        beam: int,
+        exact: bool,
+        threads: int,
+        progress: Callable[[float], None] | None = None,
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """The best k labels of each row and their probabilities, both of shape (rows, k)."""
+        labels, probability = self.native.top(X, k, beam, self.normalize, exact, threads, progress)
+        return labels, probability
 
     def node_weights(self, layer: int, node: int) -> tuple[npt.NDArray[Any], ...]:
         """Weights of a node's children as (features, child numbers, weights) and their biases."""
@@ -91,8 +115,8 @@ class TreeClassifier:
         )
         return sections
 
-    # Copies, pickles and worker processes carry the arrays of a model file. Unpickling runs code whatever is pickled, so
-    # models from others belong into model files; but a broken array is refused here, too.
+    # Copies, pickles and worker processes carry the arrays of a model file. Unpickling runs code whatever is
+    # pickled, so models from others belong into model files; but a broken array is refused here, too.
     def __getstate__(self) -> dict[str, Any]:
         table = self.native.table()
         weights = _aligned(int(table[:, 1].sum()))
@@ -106,15 +130,25 @@ class TreeClassifier:
             weights = _aligned(len(weights))
             weights[:] = state["weights"]
         native = _native.TreeModel.open(
-            list(tree.begins), tree.labels, header["features"], header["transform"], state["table"], weights, True, 0
+            list(tree.begins),
+            tree.labels,
+            header["features"],
+            header["transform"],
+            state["table"],
+            weights,
+            True,
+            0,
         )
-        self.__init__(tree, header["features"], header["transform"], native, header["weights"])  # type: ignore[misc]
+        self.__init__(  # type: ignore[misc]
+            tree, header["features"], header["transform"], header["normalize"], native, header["weights"]
+        )
 
     def to_header(self) -> dict[str, Any]:
         """What a model file's header says of the tree."""
         return {
             "features": self.features,
             "transform": self.transform,
+            "normalize": self.normalize,
             "weights": self.weights,
             "depth": self.tree.depth,
         }
@@ -153,8 +187,9 @@ class TreeClassifier:
                 and 1 <= depth <= 64
                 and type(features) is int
                 and type(header["weights"]) is int
+                and type(header["normalize"]) is bool
             ):
-                raise ValueError("impossible depth, number of features or of weights")
+                raise ValueError("impossible depth, number of features or of weights, or no normalize")
             if transform not in TRANSFORMS.values():
                 raise ValueError(f"unknown transform {transform!r}")
             begins = tuple(_vector(sections, f"{prefix}.begins.{t}", np.int32) for t in range(depth))
@@ -176,7 +211,7 @@ class TreeClassifier:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Malformed(f"{prefix} cannot be read: {error}") from error
-        return cls(tree, features, transform, native, header["weights"])
+        return cls(tree, features, transform, header["normalize"], native, header["weights"])
 
 
 def _aligned(size: int) -> npt.NDArray[np.uint8]:
