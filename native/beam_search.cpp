@@ -19,6 +19,7 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kBlock = 4096;
 
 constexpr int kMostTableBits = 18;
+constexpr int kVisitsBetweenChecks = 64;
 
 // Floats as unsigned integers in the same order.
 std::uint32_t to_ordered(float value) {
@@ -121,10 +122,11 @@ void Searcher::score(int layer, std::int32_t node, float log_probability, const 
   simd.log_probabilities(logits_.data(), chunk.lanes, log_probability, model_->transform());
 }
 
-void Searcher::descend(std::int64_t inputs, int layer, const SearchOptions& options) {
+void Searcher::descend(std::int64_t inputs, int layer, const SearchOptions& options, Watch& watch) {
   const LabelTree& tree = model_->tree();
   if (best_.size() < static_cast<std::size_t>(inputs)) best_.resize(static_cast<std::size_t>(inputs));
   const std::int32_t beam = std::max(options.beam, tree.nodes_for(options.k));
+  std::int64_t scored = 0;
   pairs_.clear();
   for (std::int64_t input = 0; input < inputs; ++input) pairs_.push_back({0, static_cast<std::int32_t>(input), 0.0f});
   for (int t = 0; t < layer; ++t) {
@@ -158,6 +160,7 @@ void Searcher::descend(std::int64_t inputs, int layer, const SearchOptions& opti
         fill_table(chunk, table_.data());
       }
       for (; pair != end; ++pair) {
+        if (++scored % kVisitsBetweenChecks == 0) watch.check();
         score(t, node, pair->log_probability, inputs_[static_cast<std::size_t>(pair->input)],
               tabulate ? table_.data() : nullptr);
         best_[static_cast<std::size_t>(pair->input)].offer(logits_.data(), chunk.lanes, tree.child_begin(t, node));
@@ -172,7 +175,7 @@ void Searcher::descend(std::int64_t inputs, int layer, const SearchOptions& opti
   }
 }
 
-const std::vector<Ranked>& Searcher::best_first(std::int64_t input, std::int32_t k) {
+const std::vector<Ranked>& Searcher::best_first(std::int64_t input, std::int32_t k, Watch& watch) {
   const LabelTree& tree = model_->tree();
   if (best_.empty()) best_.resize(1);
   Best& best = best_[0];
@@ -185,7 +188,8 @@ const std::vector<Ranked>& Searcher::best_first(std::int64_t input, std::int32_t
   };
   std::priority_queue<Open> queue;
   queue.push({0.0f, 0, 0});
-  while (!queue.empty()) {
+  for (int visits = 1; !queue.empty(); ++visits) {
+    if (visits % kVisitsBetweenChecks == 0) watch.check();
     const Open open = queue.top();
     queue.pop();
     // Probabilities only fall on the way down, so nothing below this node, nor below any other, can get in.
@@ -210,16 +214,17 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
   const LabelTree& tree = model.tree();
   const std::int64_t k = options.k;
   const auto search = [&](Searcher& searcher, std::int64_t begin, std::int64_t end) {
-    searcher.search(X, begin, end, tree.depth(), options, [&](std::int64_t row, const std::vector<Ranked>& best) {
-      if (best.size() < static_cast<std::size_t>(k))
-        throw std::invalid_argument("scores of row " + std::to_string(row) +
-                                    " of X are not finite; scale X and train anew");
-      for (std::int64_t i = 0; i < k; ++i) {
-        const Ranked& ranked = best[static_cast<std::size_t>(i)];
-        labels[row * k + i] = tree.labels()[static_cast<std::size_t>(ranked.node())];
-        probabilities[row * k + i] = ranked.log_probability();
-      }
-    });
+    searcher.search(X, begin, end, tree.depth(), options, watch,
+                    [&](std::int64_t row, const std::vector<Ranked>& best) {
+                      if (best.size() < static_cast<std::size_t>(k))
+                        throw std::invalid_argument("scores of row " + std::to_string(row) +
+                                                    " of X are not finite; scale X and train anew");
+                      for (std::int64_t i = 0; i < k; ++i) {
+                        const Ranked& ranked = best[static_cast<std::size_t>(i)];
+                        labels[row * k + i] = tree.labels()[static_cast<std::size_t>(ranked.node())];
+                        probabilities[row * k + i] = ranked.log_probability();
+                      }
+                    });
     kernels().exponentials(probabilities + begin * k, (end - begin) * k);
   };
 

@@ -62,13 +62,18 @@ class Searcher {
   // emit(row, ranked) is called in the order of rows.
   template <class Emit>
   void search(const SparseRows& X, std::int64_t begin, std::int64_t end, int layer, const SearchOptions& options,
-              Emit emit) {
+              Watch& watch, Emit emit) {
     prepare(X, begin, end, options.normalise);
     if (options.best_first && layer == model_->tree().depth()) {
-      for (std::int64_t row = begin; row < end; ++row) emit(row, best_first(row - begin, options.k));
+      for (std::int64_t row = begin; row < end; ++row) emit(row, best_first(row - begin, options.k, watch));
       return;
     }
-    descend(end - begin, layer, options);
+    try {
+      descend(end - begin, layer, options, watch);
+    } catch (...) {
+      table_.clear();  // it may still hold the rows of a chunk
+      throw;
+    }
     for (std::int64_t row = begin; row < end; ++row) emit(row, best_[static_cast<std::size_t>(row - begin)].finish());
   }
 
@@ -84,8 +89,8 @@ class Searcher {
   };
 
   void prepare(const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise);
-  void descend(std::int64_t inputs, int layer, const SearchOptions& options);
-  const std::vector<Ranked>& best_first(std::int64_t input, std::int32_t k);
+  void descend(std::int64_t inputs, int layer, const SearchOptions& options, Watch& watch);
+  const std::vector<Ranked>& best_first(std::int64_t input, std::int32_t k, Watch& watch);
   // Log-probabilities of the children of a node, in logits_.
   void score(int layer, std::int32_t node, float log_probability, const Input& input, const std::uint32_t* table);
 

@@ -177,7 +177,7 @@ class Trainer {
     parallel_for(static_cast<std::size_t>(blocks), threads_, watch_, [&](std::size_t task, int worker) {
       const std::int64_t begin = static_cast<std::int64_t>(task) * kBlock;
       searchers[static_cast<std::size_t>(worker)].search(
-          X_, begin, std::min(X_.rows, begin + kBlock), layer, search,
+          X_, begin, std::min(X_.rows, begin + kBlock), layer, search, watch_,
           [&](std::int64_t row, const std::vector<Ranked>& best) {
             const auto own = layers_[static_cast<std::size_t>(layer)][row];
             std::vector<std::int32_t> nodes(own.begin(), own.end());
