@@ -1,0 +1,55 @@
+"""Write docs/api.md from the docstrings: `python docs/make_api.py`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import hedgerow
+import hedgerow.data
+
+PAGE = Path(__file__).with_name("api.md")
+SECTIONS = {
+    "Classifiers": (hedgerow, ["HedgerowClassifier", "HedgerowTextClassifier", "TopLabels", "load"]),
+    "The label tree": (hedgerow, ["LabelTree"]),
+    "Texts": (hedgerow, ["TfidfVectorizer"]),
+    "Data": (
+        hedgerow.data,
+        ["read_part", "Part", "DataError", "write_xmc_text", "write_jsonl", "write_pecos"],
+    ),
+}
+
+
+def entry(name: str, thing: object, level: str) -> list[str]:
+    """A heading with the signature, and the docstring as it stands."""
+    try:
+        signature = str(inspect.signature(thing))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        signature = ""
+    lines = [f"{level} `{name}`", ""]
+    if signature and not inspect.isclass(thing):
+        lines += ["```python", f"{name}{signature}", "```", ""]
+    return [*lines, "```text", inspect.getdoc(thing) or "", "```", ""]
+
+
+def page() -> str:
+    """The whole page."""
+    lines = ["# API reference", "", "Made from the docstrings by `python docs/make_api.py`.", ""]
+    for title, (module, names) in SECTIONS.items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            thing = getattr(module, name)
+            lines += entry(name, thing, "###")
+            if inspect.isclass(thing):
+                own = [
+                    (key, value)
+                    for key, value in inspect.getmembers(thing, callable)
+                    if not key.startswith("_") and key in vars(thing)
+                ]
+                for key, value in own:
+                    lines += entry(f"{name}.{key}", value, "####")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,43 @@
+"""Write docs/results.md from what the benchmark measured: `python docs/make_results.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "bench/results"
+INTRODUCTION = """# Results
+
+Everything here was measured by the commands named, on the machine named, on the same files. Times mean nothing
+by themselves; the ratios do. `make bench` repeats the tables, `make bench-scaling` draws time against the number
+of labels, and `python -m bench.seeds` repeats the accuracy over seeds. This page is made by
+`python docs/make_results.py`.
+
+How to read it: "paper" are the settings of the paper (8-means, leaves of 100, weights below 0.001 dropped,
+squared hinge, beam 50, top 100); "default" differs in the weight threshold only, 0.05. "one" is one input at a
+time on one thread, through the Python interface. "n/a" was not measured yet, or the peer died; the column "died"
+tells. Steps were capped at 400 seconds (240 for the generated set) and 20 GB. P@k is in percent, over test rows
+that have a label; labels that never occur in training count against every system.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION]
+    parts.append(
+        (RESULTS / "engine.md")
+        .read_text()
+        .replace("# The engine", "## The engine", 1)
+        .replace("\n## ", "\n### ")
+    )
+    parts.append("## Accuracy over seeds\n\n" + (RESULTS / "seeds.md").read_text())
+    if (RESULTS / "scaling.svg").exists():
+        parts.append(
+            "## Cost as the number of labels grows\n\n20,000 generated rows, 1,000 to 200,000 labels.\n\n"
+            "![Time a row against the number of labels](../bench/results/scaling.svg)\n"
+        )
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    (DOCS / "results.md").write_text(page())
