@@ -8,16 +8,17 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "bench/results"
 INTRODUCTION = """# Results
 
-Everything here was measured by the commands named, on the machine named, on the same files. Times mean nothing
-by themselves; the ratios do. `make bench` repeats the tables, `make bench-scaling` draws time against the number
-of labels, and `python -m bench.seeds` repeats the accuracy over seeds. This page is made by
-`python docs/make_results.py`.
+Everything here was measured by the commands named, on the machine named, on the same files. Times
+mean nothing by themselves; the ratios do. `make bench` repeats the tables, `make bench-scaling`
+draws time against the number of labels, and `python -m bench.seeds` repeats the accuracy over
+seeds. This page is made by `python docs/make_results.py`.
 
-How to read it: "paper" are the settings of the paper (8-means, leaves of 100, weights below 0.001 dropped,
-squared hinge, beam 50, top 100); "default" differs in the weight threshold only, 0.05. "one" is one input at a
-time on one thread, through the Python interface. "n/a" was not measured yet, or the peer died; the column "died"
-tells. Steps were capped at 400 seconds (240 for the generated set) and 20 GB. P@k is in percent, over test rows
-that have a label; labels that never occur in training count against every system.
+How to read it: "paper" are the settings of the paper (8-means, leaves of 100, weights below 0.001
+dropped, squared hinge, beam 50, top 100); "default" differs in the weight threshold only, 0.05.
+"one" is one input at a time on one thread, through the Python interface. "n/a" was not measured
+yet, or the peer died; the column "died" tells. Steps were capped at 400 seconds (240 for the
+generated set) and 20 GB. P@k is in percent, over test rows that have a label; labels that never
+occur in training count against every system.
 """
 
 

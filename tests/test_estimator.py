@@ -663,7 +663,7 @@ def test_error_in_progress_ends_the_fit_and_reaches_the_caller(
 
 # --- SIMD -----------------------------------------------------------------------------------------------
 
-LEVELS = ["baseline", "v3", "v4"]
+LEVELS = ["baseline", "v3", "v4", "v4_vbmi2"]
 
 
 def level_of_this_machine() -> str:
@@ -672,7 +672,9 @@ def level_of_this_machine() -> str:
             flags = set(line.split())
             if not {"avx", "avx2", "fma", "bmi1", "bmi2", "popcnt"} <= flags:
                 return "baseline"
-            return "v4" if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags else "v3"
+            if not {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
+                return "v3"
+            return "v4_vbmi2" if "avx512_vbmi2" in flags else "v4"
     return "baseline"
 
 
@@ -687,7 +689,7 @@ def test_simd_level_is_the_best_that_was_asked_for_and_the_machine_has(asked: st
 def test_unknown_simd_level_is_refused_with_the_known_ones() -> None:
     done = run("from hedgerow import _native; _native.simd_level()", HEDGEROW_SIMD="avx9")
     assert done.returncode == 1
-    assert "HEDGEROW_SIMD is 'avx9'; use baseline, v3 or v4, or leave it unset" in done.stderr
+    assert "HEDGEROW_SIMD is 'avx9'; use baseline, v3, v4 or v4_vbmi2, or leave it unset" in done.stderr
     fit = run(
         "import numpy as np, hedgerow; hedgerow.HedgerowClassifier().fit(np.eye(3), [['a'], ['b'], ['c']])",
         HEDGEROW_SIMD="avx9",

@@ -139,7 +139,7 @@ def test_aggregated_features_are_the_normalised_sums_of_each_labels_rows(
     normalize: bool, seed: int, rows: int, labels: int, threads: int
 ) -> None:
     X, Y = random_problem(seed, rows, 25, labels)
-    found = aggregate_features(as_rows(X), Y, np.arange(labels, dtype=np.int32), 25, normalize, threads)
+    found = aggregate_features(as_rows(X), Y, np.arange(labels, dtype=np.int32), 25, None, normalize, threads)
     sums = Y.toarray().T.astype(np.float64) @ dense_rows(X, normalize)
     np.testing.assert_allclose(found.toarray(), dense_rows(sums), atol=2e-6)
     assert found.has_sorted_indices
@@ -148,8 +148,8 @@ def test_aggregated_features_are_the_normalised_sums_of_each_labels_rows(
 def test_aggregated_features_of_some_labels_are_those_rows_of_all() -> None:
     X, Y = random_problem(1, 40, 25, 30)
     some = np.array([3, 4, 17, 29], dtype=np.int32)
-    every = aggregate_features(as_rows(X), Y, np.arange(30, dtype=np.int32), 25, True, 1)
-    part = aggregate_features(as_rows(X), Y, some, 25, True, 1)
+    every = aggregate_features(as_rows(X), Y, np.arange(30, dtype=np.int32), 25, None, True, 1)
+    part = aggregate_features(as_rows(X), Y, some, 25, None, True, 1)
     np.testing.assert_array_equal(part.toarray(), every.toarray()[some])
 
 
