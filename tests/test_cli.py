@@ -393,3 +393,11 @@ def test_control_characters_are_escaped_for_terminals() -> None:
 def test_shortened_cuts_at_a_word() -> None:
     assert shortened("one two three", 9) == "one two…"
     assert shortened("one\n two", 9) == "one two"
+
+
+def test_fit_without_options_uses_the_defaults_of_the_library(model: Path) -> None:
+    used = hedgerow.load(model).get_params()
+    expected = hedgerow.HedgerowTextClassifier(random_state=0).get_params()
+    differing = {name for name in expected if used[name] != expected[name] and name != "ngrams"}
+    assert differing == set(), {name: (used[name], expected[name]) for name in differing}
+    assert tuple(used["ngrams"]) == expected["ngrams"]

@@ -110,7 +110,7 @@ def fit(
     ] = 1.0,
     weight_threshold: Annotated[
         float, typer.Option(min=0.0, callback=_finite, help="Drop weights smaller than this.")
-    ] = 1e-3,
+    ] = 0.05,
     branching: Annotated[int, typer.Option(min=2, help="Children of a node of the label tree.")] = 8,
     leaf_size: Annotated[int, typer.Option(min=1, help="Most labels in a leaf.")] = 100,
     beam: Annotated[int, typer.Option(min=1, help="Nodes kept in each layer when predicting.")] = 50,
