@@ -75,8 +75,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     max_passes : int, default=100
         Most passes over the inputs of a node.
     weight_threshold : float, default=0.05
-        Weights smaller than this are dropped. The paper's value is 1e-3; 0.05 predicts as well with 5 to 13
-        times fewer weights.
+        Weights smaller than this are dropped. The paper's value is 1e-3; 0.05 predicts as well and
+        makes the model several times smaller.
     negatives : {"tfn", "tfn+man"}, default="tfn"
         Which inputs a node learns from. "tfn" (teacher forcing): those that have a label below its parent.
         "tfn+man" (and matcher-aware): also those that the beam brings there; more accurate, several times
