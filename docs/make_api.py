@@ -11,6 +11,11 @@ import hedgerow.data
 PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
     "Classifiers": (hedgerow, ["HedgerowClassifier", "HedgerowTextClassifier", "TopLabels", "load"]),
+    "Predictions with doubt": (hedgerow, ["UncertainLabels", "InputUncertainty"]),
+    "Votes and what can be read from them": (
+        hedgerow,
+        ["Votes", "label_uncertainty", "instance_uncertainty", "Measures", "energy", "joint_energy"],
+    ),
     "The label tree": (hedgerow, ["LabelTree"]),
     "Texts": (hedgerow, ["TfidfVectorizer"]),
     "Data": (

@@ -1,8 +1,6 @@
 #include "beam_search.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <queue>
@@ -16,37 +14,11 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // Inputs of a block see the same chunk one after the other, while it is in cache.
-constexpr std::int64_t kBlock = 4096;
+constexpr std::int64_t kBlock = 6144;
 
-constexpr int kMostTableBits = 18;
 constexpr int kVisitsBetweenChecks = 64;
 
-// Floats as unsigned integers in the same order.
-std::uint32_t to_ordered(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
-float from_ordered(std::uint32_t ordered) {
-  return std::bit_cast<float>(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
-}
-
-// Scores of such inputs overflow, and infinity minus infinity is no answer.
-void refuse_overflow(const SparseRow& x, std::int64_t row) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < x.size; ++i) sum += std::fabs(double{x.values[i]});
-  if (sum > 1e30)
-    throw std::invalid_argument(
-        "row " + std::to_string(row) +
-        " of X has values up to 1e30 and beyond, too large to score; scale X, or use normalize=True");
-}
-
 }  // namespace
-
-Ranked::Ranked(float log_probability, std::int32_t node)
-    : key_(std::uint64_t{to_ordered(log_probability + 0.0f)} << 32 | ~static_cast<std::uint32_t>(node)) {}
-
-float Ranked::log_probability() const { return from_ordered(static_cast<std::uint32_t>(key_ >> 32)); }
 
 void Best::reset(std::int32_t limit) {
   limit_ = limit;
@@ -54,13 +26,24 @@ void Best::reset(std::int32_t limit) {
   items_.clear();
 }
 
-void Best::offer(const float* log_probabilities, std::int64_t count, std::int32_t first_node) {
+template <class NodeAt>
+void Best::offer_nodes(const float* log_probabilities, std::int64_t count, NodeAt node_at) {
   if (positions_.size() < static_cast<std::size_t>(count)) positions_.resize(static_cast<std::size_t>(count));
   const std::int64_t found = kernels().select_at_least(log_probabilities, count, threshold_, positions_.data());
-  for (std::int64_t i = 0; i < found; ++i)
-    items_.emplace_back(log_probabilities[positions_[static_cast<std::size_t>(i)]],
-                        first_node + static_cast<std::int32_t>(positions_[static_cast<std::size_t>(i)]));
+  for (std::int64_t i = 0; i < found; ++i) {
+    const std::uint32_t position = positions_[static_cast<std::size_t>(i)];
+    items_.emplace_back(log_probabilities[position], node_at(position));
+  }
   if (items_.size() >= 2 * static_cast<std::size_t>(limit_) + 64) prune();
+}
+
+void Best::offer(const float* log_probabilities, std::int64_t count, std::int32_t first_node) {
+  offer_nodes(log_probabilities, count,
+              [=](std::uint32_t position) { return first_node + static_cast<std::int32_t>(position); });
+}
+
+void Best::offer(const float* log_probabilities, std::int64_t count, const std::int32_t* nodes) {
+  offer_nodes(log_probabilities, count, [=](std::uint32_t position) { return nodes[position]; });
 }
 
 void Best::prune() {
@@ -82,48 +65,16 @@ const std::vector<Ranked>& Best::finish() {
   return items_;
 }
 
-void Searcher::prepare(const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise) {
-  inputs_.clear();
-  hashes_.clear();
-  values_.clear();
-  std::int64_t longest = 0;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const SparseRow x = X[row];
-    inputs_.push_back({hashes_.size(), x.size});
-    longest = std::max(longest, x.size);
-    const float scale = normalise ? unit_scale(x) : 1.0f;
-    if (!normalise) refuse_overflow(x, row);
-    for (std::int64_t i = 0; i < x.size; ++i) {
-      hashes_.push_back(model_->hash()(x.indices[i]));
-      values_.push_back(x.values[i] * scale);
-    }
-  }
-  const std::size_t room = static_cast<std::size_t>(longest + kHitsSlack);
-  if (codes_.size() < room) {
-    codes_.resize(room);
-    offsets_.resize(kNoRow * room);
-    hit_values_.resize(kNoRow * room);
-  }
-  hits_.codes = codes_.data();
-  for (std::size_t kind = 0; kind < kNoRow; ++kind) {
-    hits_.offsets[kind] = offsets_.data() + kind * codes_.size();
-    hits_.values[kind] = hit_values_.data() + kind * codes_.size();
-  }
+const float* Searcher::score(int layer, std::int32_t node, float log_probability, std::int64_t input) {
+  std::size_t stride;
+  float* logits = inputs_.score(*model_, layer, node, input, {}, stride);
+  kernels().log_probabilities(logits, children(layer, node), log_probability, model_->transform());
+  return logits;
 }
 
-void Searcher::score(int layer, std::int32_t node, float log_probability, const Input& input,
-                     const std::uint32_t* table) {
-  const ChunkView& chunk = model_->chunk(layer, node);
-  const std::size_t room = 32 * ((std::size_t{chunk.groups} + 1) / 2);
-  if (logits_.size() < room) logits_.resize(room);
-  const Kernels& simd = kernels();
-  simd.score_chunk(chunk, hashes_.data() + input.begin, values_.data() + input.begin, input.size, table, hits_,
-                   logits_.data());
-  simd.log_probabilities(logits_.data(), chunk.lanes, log_probability, model_->transform());
-}
-
-void Searcher::descend(std::int64_t inputs, int layer, const SearchOptions& options, Watch& watch) {
+void Searcher::descend(int layer, const SearchOptions& options, Watch& watch) {
   const LabelTree& tree = model_->tree();
+  const std::int64_t inputs = inputs_.size();
   if (best_.size() < static_cast<std::size_t>(inputs)) best_.resize(static_cast<std::size_t>(inputs));
   const std::int32_t beam = std::max(options.beam, tree.nodes_for(options.k));
   std::int64_t scored = 0;
@@ -145,27 +96,18 @@ void Searcher::descend(std::int64_t inputs, int layer, const SearchOptions& opti
         sorted_[static_cast<std::size_t>(starts_[static_cast<std::size_t>(pair.node)]++)] = pair;
       visits = &sorted_;
     }
-    for (auto pair = visits->begin(); pair != visits->end();) {
-      const std::int32_t node = pair->node;
-      const ChunkView& chunk = model_->chunk(t, node);
-      auto end = pair;
-      std::int64_t lookups = 0;
-      for (; end != visits->end() && end->node == node; ++end)
-        lookups += inputs_[static_cast<std::size_t>(end->input)].size;
-      // Many lookups in one chunk pay for a table of its rows; for few, or a table too large to stay in cache, its own
-      // buckets are better.
-      const bool tabulate = model_->hash().bits() <= kMostTableBits && lookups > 8 * std::int64_t{chunk.bucket_count};
-      if (tabulate) {
-        table_.resize(std::size_t{1} << model_->hash().bits(), kNoCode);
-        fill_table(chunk, table_.data());
+    const Leaving leaving(inputs_);
+    for (std::size_t i = 0; i < visits->size(); ++i) {
+      const Pair& pair = (*visits)[i];
+      if (++scored % kVisitsBetweenChecks == 0) watch.check();
+      if (i == 0 || (*visits)[i - 1].node != pair.node) {
+        std::int64_t lookups = 0;
+        for (std::size_t j = i; j < visits->size() && (*visits)[j].node == pair.node; ++j)
+          lookups += inputs_.features((*visits)[j].input);
+        inputs_.approach(model_->chunk(t, pair.node), lookups);
       }
-      for (; pair != end; ++pair) {
-        if (++scored % kVisitsBetweenChecks == 0) watch.check();
-        score(t, node, pair->log_probability, inputs_[static_cast<std::size_t>(pair->input)],
-              tabulate ? table_.data() : nullptr);
-        best_[static_cast<std::size_t>(pair->input)].offer(logits_.data(), chunk.lanes, tree.child_begin(t, node));
-      }
-      if (tabulate) clear_table(chunk, table_.data());
+      const float* logs = score(t, pair.node, pair.log_probability, pair.input);
+      best_[static_cast<std::size_t>(pair.input)].offer(logs, children(t, pair.node), tree.child_begin(t, pair.node));
     }
     if (t + 1 == layer) break;
     pairs_.clear();
@@ -195,15 +137,14 @@ const std::vector<Ranked>& Searcher::best_first(std::int64_t input, std::int32_t
     // Probabilities only fall on the way down, so nothing below this node, nor below any other, can get in.
     // Equal ones still may: a tie goes to the lower number.
     if (open.log_probability < best.worst()) break;
-    score(open.layer, open.node, open.log_probability, inputs_[static_cast<std::size_t>(input)], nullptr);
+    const float* logs = score(open.layer, open.node, open.log_probability, input);
     const std::int32_t first = tree.child_begin(open.layer, open.node);
-    const std::int32_t children = static_cast<std::int32_t>(model_->chunk(open.layer, open.node).lanes);
+    const std::int32_t count = children(open.layer, open.node);
     if (open.layer + 1 == tree.depth()) {
-      best.offer(logits_.data(), children, first);
+      best.offer(logs, count, first);
     } else {
-      for (std::int32_t child = 0; child < children; ++child)
-        if (logits_[static_cast<std::size_t>(child)] >= best.threshold())
-          queue.push({logits_[static_cast<std::size_t>(child)], open.layer + 1, first + child});
+      for (std::int32_t child = 0; child < count; ++child)
+        if (logs[child] >= best.threshold()) queue.push({logs[child], open.layer + 1, first + child});
     }
   }
   return best.finish();
@@ -239,8 +180,7 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
   // All labels of all inputs of a block would be too much memory for a full beam.
   const std::int64_t widest =
       std::max<std::int64_t>(1, std::min<std::int64_t>(options.beam, tree.nodes(tree.depth() - 1)));
-  const std::int64_t block = std::clamp<std::int64_t>(
-      std::min((std::int64_t{1} << 24) / (widest + 4 * k), (X.rows + threads - 1) / threads), 1, kBlock);
+  const std::int64_t block = even_block(X.rows, std::min((std::int64_t{1} << 24) / (widest + 4 * k), kBlock), threads);
   std::vector<Searcher> searchers(static_cast<std::size_t>(threads), Searcher(model));
   const std::int64_t blocks = (X.rows + block - 1) / block;
   watch.plan(static_cast<double>(blocks));

@@ -1,9 +1,11 @@
 // Search in a trained tree, from the root down: beam, best-first, or everything.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
+#include "block_inputs.h"
 #include "parallel.h"
 #include "sparse.h"
 #include "tree_model.h"
@@ -15,12 +17,22 @@ namespace hedgerow {
 class Ranked {
  public:
   Ranked() = default;
-  Ranked(float log_probability, std::int32_t node);
-  float log_probability() const;
+  Ranked(float log_probability, std::int32_t node)
+      : key_(std::uint64_t{to_ordered(log_probability + 0.0f)} << 32 | ~static_cast<std::uint32_t>(node)) {}
+  float log_probability() const { return from_ordered(static_cast<std::uint32_t>(key_ >> 32)); }
   std::int32_t node() const { return static_cast<std::int32_t>(~static_cast<std::uint32_t>(key_)); }
   bool operator<(const Ranked& other) const { return key_ > other.key_; }  // better first
 
  private:
+  // Floats as unsigned integers in the same order.
+  static std::uint32_t to_ordered(float value) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  }
+  static float from_ordered(std::uint32_t ordered) {
+    return std::bit_cast<float>(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
+  }
+
   std::uint64_t key_ = 0;
 };
 
@@ -33,10 +45,13 @@ class Best {
   // The worst of the best so far, or minus infinity while there is room.
   float worst();
   void offer(const float* log_probabilities, std::int64_t count, std::int32_t first_node);
+  void offer(const float* log_probabilities, std::int64_t count, const std::int32_t* nodes);
   // The best, sorted.
   const std::vector<Ranked>& finish();
 
  private:
+  template <class NodeAt>
+  void offer_nodes(const float* log_probabilities, std::int64_t count, NodeAt node_at);
   void prune();
 
   std::int32_t limit_ = 0;
@@ -52,7 +67,7 @@ struct SearchOptions {
   bool best_first = false;  // search on until the best k are exact; the beam does not matter then
 };
 
-// One worker's search over blocks of inputs; its scratch memory is reused from call to call.
+// One worker's search over blocks of inputs, in a model of one member; its scratch memory is reused from call to call.
 class Searcher {
  public:
   explicit Searcher(const TreeModel& model) : model_(&model) {}
@@ -63,45 +78,32 @@ class Searcher {
   template <class Emit>
   void search(const SparseRows& X, std::int64_t begin, std::int64_t end, int layer, const SearchOptions& options,
               Watch& watch, Emit emit) {
-    prepare(X, begin, end, options.normalise);
+    inputs_.prepare(model_->hash(), X, begin, end, options.normalise);
     if (options.best_first && layer == model_->tree().depth()) {
       for (std::int64_t row = begin; row < end; ++row) emit(row, best_first(row - begin, options.k, watch));
       return;
     }
-    try {
-      descend(end - begin, layer, options, watch);
-    } catch (...) {
-      table_.clear();  // it may still hold the rows of a chunk
-      throw;
-    }
+    descend(layer, options, watch);
     for (std::int64_t row = begin; row < end; ++row) emit(row, best_[static_cast<std::size_t>(row - begin)].finish());
   }
 
  private:
-  struct Input {
-    std::size_t begin;
-    std::int64_t size;
-  };
   struct Pair {
     std::int32_t node;
     std::int32_t input;
     float log_probability;
   };
 
-  void prepare(const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise);
-  void descend(std::int64_t inputs, int layer, const SearchOptions& options, Watch& watch);
+  void descend(int layer, const SearchOptions& options, Watch& watch);
   const std::vector<Ranked>& best_first(std::int64_t input, std::int32_t k, Watch& watch);
-  // Log-probabilities of the children of a node, in logits_.
-  void score(int layer, std::int32_t node, float log_probability, const Input& input, const std::uint32_t* table);
+  // Log-probabilities of the children of a node.
+  const float* score(int layer, std::int32_t node, float log_probability, std::int64_t input);
+  std::int32_t children(int layer, std::int32_t node) const {
+    return model_->tree().child_begin(layer, node + 1) - model_->tree().child_begin(layer, node);
+  }
 
   const TreeModel* model_;
-  std::vector<Input> inputs_;
-  std::vector<std::uint32_t> hashes_;
-  std::vector<float> values_;
-  Hits hits_{};
-  std::vector<std::uint32_t> codes_, offsets_, table_;
-  std::vector<float> hit_values_;
-  std::vector<float> logits_;
+  BlockInputs inputs_;
   std::vector<Best> best_;
   std::vector<Pair> pairs_, sorted_;
   std::vector<std::int32_t> starts_;

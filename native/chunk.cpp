@@ -300,31 +300,33 @@ namespace {
 template <class Use>
 void each_row(const ChunkView& chunk, Use use) {
   const std::uint64_t universe = std::uint64_t{1} << chunk.hash_bits;
+  // The first hash whose home is past bucket b is (b + 1) · universe / homes, rounded up; this counts it along.
+  const std::uint64_t step = universe / chunk.homes, rest = universe % chunk.homes;
+  std::uint64_t end = 0, remainder = 0;
   for (std::uint32_t b = 0; b < chunk.bucket_count; ++b) {
     const Bucket& bucket = chunk.buckets[b];
+    end += step;
+    remainder += rest;
+    if (remainder >= chunk.homes) {
+      remainder -= chunk.homes;
+      ++end;
+    }
     // A row's hash is the last one with its key whose home is not past this bucket.
-    const std::uint64_t end = std::min(universe, ((std::uint64_t{b} + 1) * universe + chunk.homes - 1) / chunk.homes);
+    const std::uint64_t last = std::min(universe, end + (remainder > 0)) - 1;
     for (int slot = 0; slot < Bucket::kSlots; ++slot) {
       const std::uint32_t spot = bucket.spots[slot];
       if ((spot & 3u) == kNoRow) break;  // rows fill a bucket from its front
-      std::uint64_t hash = ((end - 1) & ~std::uint64_t{0xffff}) | bucket.keys[slot];
-      if (hash >= end) hash -= 0x10000;
-      use(static_cast<std::uint32_t>(hash), (bucket.base + (spot >> 2 << chunk.unit_shift)) | (spot & 3u)
-                                                                                                  << kCodeKindShift);
+      const std::uint64_t hash = last - ((last - bucket.keys[slot]) & 0xffff);
+      use(static_cast<std::uint32_t>(hash & (universe - 1)),
+          (bucket.base + (spot >> 2 << chunk.unit_shift)) | (spot & 3u) << kCodeKindShift);
     }
   }
 }
 
 }  // namespace
 
-void fill_table(const ChunkView& chunk, std::uint32_t* table) {
-  const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << chunk.hash_bits) - 1);
-  each_row(chunk, [&](std::uint32_t hash, std::uint32_t code) { table[hash & mask] = code; });
-}
-
-void clear_table(const ChunkView& chunk, std::uint32_t* table) {
-  const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << chunk.hash_bits) - 1);
-  each_row(chunk, [&](std::uint32_t hash, std::uint32_t) { table[hash & mask] = kNoCode; });
+void fill_table(const ChunkView& chunk, const std::uint32_t* numbers, std::uint32_t* table) {
+  each_row(chunk, [&](std::uint32_t hash, std::uint32_t code) { table[numbers[hash]] = code; });
 }
 
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk) {
@@ -355,6 +357,25 @@ std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk) {
     }
   });
   return entries;
+}
+
+std::vector<unsigned char> pack_entries(const FeatureHash& hash, std::vector<ChunkEntry> entries,
+                                        std::span<const float> bias, ChunkShape& shape) {
+  std::sort(entries.begin(), entries.end(), [](const ChunkEntry& a, const ChunkEntry& b) {
+    return a.feature != b.feature ? a.feature < b.feature : a.lane < b.lane;
+  });
+  std::vector<PanelWeights> panels((bias.size() + kLanes - 1) / kLanes);
+  std::vector<std::int32_t> features;
+  for (const ChunkEntry& entry : entries) {
+    if (features.empty() || features.back() != entry.feature) {
+      features.push_back(entry.feature);
+      for (PanelWeights& panel : panels) panel.masks.push_back(0);
+    }
+    PanelWeights& panel = panels[entry.lane / kLanes];
+    panel.masks.back() = static_cast<std::uint16_t>(panel.masks.back() | 1u << entry.lane % kLanes);
+    panel.weights.push_back(to_bfloat16(entry.weight));
+  }
+  return pack_chunk(hash, features, panels, bias, shape);
 }
 
 }  // namespace hedgerow

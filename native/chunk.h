@@ -75,7 +75,7 @@ ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const F
 // Checks every bucket and row of a chunk from an untrusted file; throws std::invalid_argument.
 void validate_chunk(const ChunkView& chunk, const ChunkShape& shape);
 
-// One weight of a chunk, for inspection.
+// One weight of a chunk.
 struct ChunkEntry {
   std::int32_t feature;
   std::uint32_t lane;
@@ -83,8 +83,11 @@ struct ChunkEntry {
 };
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk);
 
-// Writes the codes of a chunk's rows into a table over all hashes, and takes them out again.
-void fill_table(const ChunkView& chunk, std::uint32_t* table);
-void clear_table(const ChunkView& chunk, std::uint32_t* table);
+// Packs weights in any order, at most one for each feature and lane.
+std::vector<unsigned char> pack_entries(const FeatureHash& hash, std::vector<ChunkEntry> entries,
+                                        std::span<const float> bias, ChunkShape& shape);
+
+// Sets table[numbers[hash]] to the code of the row for every row of a chunk.
+void fill_table(const ChunkView& chunk, const std::uint32_t* numbers, std::uint32_t* table);
 
 }  // namespace hedgerow

@@ -762,20 +762,71 @@ void add_pair_rows(const unsigned char* payload, const Hits& hits, float* sums) 
   }
 }
 
-void score_chunk(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-                 const std::uint32_t* table, Hits& hits, float* logits) {
-  table ? look_up_rows(table, hashes, size, hits.codes) : find_rows(chunk, hashes, size, hits.codes);
+void find_hits(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
+               Hits& hits) {
+  find_rows(chunk, hashes, size, hits.codes);
   sort_by_kind(values, size, hits);
+}
+
+void look_up_hits(const ChunkView& chunk, const std::uint32_t* table, const std::uint32_t* numbers, const float* values,
+                  std::int64_t size, Hits& hits) {
+  look_up_rows(table, numbers, size, hits.codes);
+  sort_by_kind(values, size, hits);
+  for (std::uint32_t kind = 0; kind < kNoRow; ++kind)
+    for (std::int64_t i = 0; i < hits.counts[kind]; ++i) __builtin_prefetch(chunk.payload + hits.offsets[kind][i]);
+}
+
+// Adds the rows of `hits`, the input's values times their weights, to the sums.
+void add_rows(const ChunkView& chunk, const Hits& hits, float* sums) {
   const int groups = static_cast<int>(chunk.groups);
-  for (int g = 0; g < groups; ++g) store(logits + 16 * g, load<F16>(chunk.bias + 16 * g));
-  if (groups % 2 == 1) store(logits + 16 * groups, all<16>(0.0f));
-  add_pair_rows(chunk.payload, hits, logits);
+  add_pair_rows(chunk.payload, hits, sums);
   const auto add = groups <= 2   ? add_vector_rows<2>
                    : groups <= 4 ? add_vector_rows<4>
                    : groups <= 6 ? add_vector_rows<6>
                    : groups <= 8 ? add_vector_rows<8>
                                  : add_vector_rows_wide;
-  if (hits.counts[kMaskedRow] + hits.counts[kDenseRow] > 0) add(chunk.payload, groups, hits, logits);
+  if (hits.counts[kMaskedRow] + hits.counts[kDenseRow] > 0) add(chunk.payload, groups, hits, sums);
+}
+
+void score_chunk(const ChunkView& chunk, const Hits& hits, float* logits) {
+  const int groups = static_cast<int>(chunk.groups);
+  for (int g = 0; g < groups; ++g) store(logits + 16 * g, load<F16>(chunk.bias + 16 * g));
+  if (groups % 2 == 1) store(logits + 16 * groups, all<16>(0.0f));
+  add_rows(chunk, hits, logits);
+}
+
+inline std::uint64_t mix(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+// A pass is the whole less what it drops, so the work grows with the rows that are dropped and not with the passes.
+void score_thinned(const ChunkView& chunk, const Hits& hits, Hits& dropped, float share, int passes, std::uint64_t seed,
+                   std::size_t stride, float* whole, float* logits) {
+  const int groups = static_cast<int>(chunk.groups), padded = (groups + 1) / 2 * 2;
+  for (int g = 0; g < padded; ++g) store(whole + 16 * g, all<16>(0.0f));
+  add_rows(chunk, hits, whole);
+  const float scale = 1.0f / (1.0f - share);
+  const std::uint64_t threshold = static_cast<std::uint64_t>(share * 4294967296.0);
+  for (int pass = 0; pass < passes; ++pass) {
+    float* out = logits + static_cast<std::size_t>(pass) * stride;
+    for (int g = 0; g < padded; ++g) store(out + 16 * g, all<16>(0.0f));
+    for (std::uint32_t kind = 0; kind < kNoRow; ++kind) {
+      std::int64_t count = 0;
+      for (std::int64_t i = 0; i < hits.counts[kind]; ++i) {
+        dropped.offsets[kind][count] = hits.offsets[kind][i];
+        dropped.values[kind][count] = -hits.values[kind][i];
+        const std::uint64_t key = std::uint64_t{hits.offsets[kind][i]} << 16 | static_cast<unsigned>(pass);
+        count += mix(seed + key * 0x9e3779b97f4a7c15u) >> 32 < threshold;
+      }
+      dropped.counts[kind] = count;
+    }
+    add_rows(chunk, dropped, out);
+    for (int g = 0; g < groups; ++g)
+      store(out + 16 * g,
+            load<F16>(chunk.bias + 16 * g) + (load<F16>(whole + 16 * g) + load<F16>(out + 16 * g)) * scale);
+  }
 }
 
 // ---------------------------------------------------------------------------------------------- lanes of numbers
@@ -819,6 +870,82 @@ void exponentials(float* logs, std::int64_t size) {
   map_in_place(logs, size, [](F16 x) { return exponential(x); });
 }
 
+// -x ln x for a probability x with the logarithm `log`; 0 where x is 0.
+inline F16 surprise(const F16& x, const F16& log) { return select(x > 0.0f, -(x * log), all<16>(0.0f)); }
+
+inline F16 clamped_log(const F16& x) { return logarithm<16>(larger<16>(x, all<16>(1.2e-38f))); }
+
+// Binary entropy of p with its logarithm.
+inline F16 entropy(const F16& p, const F16& log_p) {
+  const F16 rest = 1.0f - p;
+  return surprise(p, log_p) + surprise(rest, clamped_log(rest));
+}
+
+// Calls f(position, lanes) for every group of 16; the last may be shorter.
+template <class Function>
+inline void each_group(std::int64_t size, Function f) {
+  for (std::int64_t i = 0; i < size; i += 16) f(i, size - i < 16 ? size - i : 16);
+}
+
+inline void store_some(float* p, const F16& v, std::int64_t count) {
+  __builtin_memcpy(p, &v, static_cast<unsigned long>(count) * 4);
+}
+
+void log_means(const float* logs, std::size_t stride, int members, std::int64_t size, float* out) {
+  each_group(size, [&](std::int64_t i, std::int64_t lanes) {
+    F16 sum{};
+    for (int m = 0; m < members; ++m) {
+      const float* at = logs + static_cast<std::size_t>(m) * stride + i;
+      sum += exponential(lanes == 16 ? load<F16>(at) : load_some(at, lanes));
+    }
+    const F16 mean = sum * (1.0f / static_cast<float>(members));
+    store_some(out + i, select(mean > 0.0f, clamped_log(mean), all<16>(-kInfinity)), lanes);
+  });
+}
+
+void measure(const float* logs, std::size_t stride, int members, std::int64_t size, const Measures& out) {
+  const float share = 1.0f / static_cast<float>(members);
+  each_group(size, [&](std::int64_t i, std::int64_t lanes) {
+    const auto log_of = [&](int m) {
+      const float* at = logs + static_cast<std::size_t>(m) * stride + i;
+      return lanes == 16 ? load<F16>(at) : load_some(at, lanes);
+    };
+    F16 sum{}, doubts{};
+    for (int m = 0; m < members; ++m) {
+      const F16 log = log_of(m);
+      const F16 p = exponential(log);
+      sum += p;
+      doubts += entropy(p, log);
+    }
+    const F16 mean = sum * share;
+    F16 squares{};
+    for (int m = 0; m < members; ++m) {
+      const F16 off = exponential(log_of(m)) - mean;
+      squares += off * off;
+    }
+    const F16 total = entropy(mean, clamped_log(mean));
+    // Rounding must not make knowledge negative, nor data more than the total.
+    const F16 data = smaller<16>(doubts * share, total);
+    store_some(out.probability + i, mean, lanes);
+    store_some(out.total + i, total, lanes);
+    store_some(out.data + i, data, lanes);
+    store_some(out.knowledge + i, total - data, lanes);
+    store_some(out.variance + i, squares * share, lanes);
+  });
+}
+
+void add_missed(const float* logs, const float* counts, std::int64_t size, double& mass) {
+  F16 masses{};
+  each_group(size, [&](std::int64_t i, std::int64_t lanes) {
+    const F16 log = lanes == 16 ? load<F16>(logs + i) : load_some(logs + i, lanes);
+    const F16 count = lanes == 16 ? load<F16>(counts + i) : load_some(counts + i, lanes);
+    masses += exponential(log) * count;
+  });
+  float sums[16];
+  store(sums, masses);
+  for (const float sum : sums) mass += static_cast<double>(sum);
+}
+
 std::int64_t select_at_least(const float* values, std::int64_t size, float threshold, std::uint32_t* positions) {
   std::int64_t count = 0;
   std::int64_t i = 0;
@@ -838,7 +965,8 @@ std::int64_t select_at_least(const float* values, std::int64_t size, float thres
 }  // namespace
 
 extern const Kernels table;
-const Kernels table = {NAME_OF(KERNEL_LEVEL), solve_panel,  dot_panel,      score_chunk,
-                       log_probabilities,     exponentials, select_at_least};
+const Kernels table = {NAME_OF(KERNEL_LEVEL), solve_panel,       dot_panel,    find_hits, look_up_hits, score_chunk,
+                       score_thinned,         log_probabilities, exponentials, log_means, measure,      add_missed,
+                       select_at_least};
 
 }  // namespace hedgerow::KERNEL_LEVEL

@@ -3,6 +3,7 @@
 // Plain pointers and numbers only: no inline function of a header may be used by kernels.cpp (see CMakeLists.txt).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace hedgerow {
@@ -84,21 +85,43 @@ inline constexpr std::int64_t kHitsSlack = 16;
 inline constexpr int kCodeKindShift = 30;
 inline constexpr std::uint32_t kNoCode = 0xffffffffu;
 
+// Where the measures of uncertainty of some labels go.
+struct Measures {
+  float* probability;
+  float* total;
+  float* data;
+  float* knowledge;
+  float* variance;
+};
+
 struct Kernels {
   const char* level;
   void (*solve_panel)(PanelProblem& problem);
   // dots[l] = sum over entries of values[i] * table[indices[i]][l], width lanes (8 or 16)
   void (*dot_panel)(const std::int32_t* indices, const float* values, std::int64_t size, const float* table, int width,
                     float* dots);
-  // Logits of all lanes of a chunk for one input; `hashes` are the input's feature hashes, `hits` is scratch, `logits`
-  // has room for 16 lanes a group, and an even number of groups. `table`, if not null, has the code of every hash's
-  // row; without it each feature is looked up in the chunk's buckets.
-  void (*score_chunk)(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-                      const std::uint32_t* table, Hits& hits, float* logits);
+  // The rows of a chunk that an input hits; `hashes` are the input's feature hashes.
+  void (*find_hits)(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
+                    Hits& hits);
+  // The same from a table with the code of each row; `numbers` are the places of the input's features in it.
+  void (*look_up_hits)(const ChunkView& chunk, const std::uint32_t* table, const std::uint32_t* numbers,
+                       const float* values, std::int64_t size, Hits& hits);
+  // Logits of all lanes; `logits` has room for 16 lanes a group, and an even number of groups.
+  void (*score_chunk)(const ChunkView& chunk, const Hits& hits, float* logits);
+  // Logits in each of `passes` passes, every one of which drops a random share of the rows and scales the rest up.
+  // Pass p is at logits + p · stride; `whole` and `dropped` are scratch.
+  void (*score_thinned)(const ChunkView& chunk, const Hits& hits, Hits& dropped, float share, int passes,
+                        std::uint64_t seed, std::size_t stride, float* whole, float* logits);
   // logits[i] = parent + log of the transformed logit, in place
   void (*log_probabilities)(float* logits, std::int64_t size, float parent, Transform transform);
   // logs[i] = exp(logs[i]), in place
   void (*exponentials)(float* logs, std::int64_t size);
+  // out[i] = log of the mean over members of exp(logs[m · stride + i])
+  void (*log_means)(const float* logs, std::size_t stride, int members, std::int64_t size, float* out);
+  // The measures of uncertainty of `size` labels whose members' log-probabilities are logs[m · stride + i].
+  void (*measure)(const float* logs, std::size_t stride, int members, std::int64_t size, const Measures& out);
+  // Adds counts[i] · exp(logs[i]) over all entries.
+  void (*add_missed)(const float* logs, const float* counts, std::int64_t size, double& mass);
   // Positions of the values >= threshold, in order; returns how many.
   std::int64_t (*select_at_least)(const float* values, std::int64_t size, float threshold, std::uint32_t* positions);
 };

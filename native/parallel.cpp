@@ -44,6 +44,13 @@ int resolve_threads(int asked) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+std::int64_t even_block(std::int64_t items, std::int64_t most, int threads) {
+  most = std::max<std::int64_t>(most, 1);
+  const std::int64_t rounds = (items + most * threads - 1) / (most * threads);
+  const std::int64_t blocks = std::max<std::int64_t>(rounds * threads, 1);
+  return std::max<std::int64_t>((items + blocks - 1) / blocks, 1);
+}
+
 void parallel_for(std::size_t tasks, int threads, Watch& watch, const std::function<void(std::size_t, int)>& body) {
   const int workers = static_cast<int>(std::min<std::size_t>(tasks, static_cast<std::size_t>(std::max(1, threads))));
   if (workers <= 1) {

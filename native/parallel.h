@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 
@@ -46,6 +47,10 @@ class Watch {
 
 // How many threads `asked` means: itself if positive, else all processors this process may use.
 int resolve_threads(int asked);
+
+// Into blocks of how many items to cut a loop over `items`: at most `most`, and all threads get the same number of
+// them.
+std::int64_t even_block(std::int64_t items, std::int64_t most, int threads);
 
 // Calls body(task, worker) for every task in [0, tasks), tasks handed out in order, worker in [0, threads).
 // The first exception is rethrown on the calling thread after all workers have stopped.

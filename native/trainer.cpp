@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,16 @@ Lists invert(const Lists& lists, std::int32_t owners) {
   for (std::int64_t row = 0; row < lists.owners(); ++row)
     for (const std::int32_t item : lists[row])
       out.items[static_cast<std::size_t>(next[static_cast<std::size_t>(item)]++)] = static_cast<std::int32_t>(row);
+  return out;
+}
+
+// The items that an owner has in either.
+Lists unite(const Lists& a, const Lists& b) {
+  Lists out;
+  for (std::int64_t owner = 0; owner < a.owners(); ++owner) {
+    std::set_union(a[owner].begin(), a[owner].end(), b[owner].begin(), b[owner].end(), std::back_inserter(out.items));
+    out.close_list();
+  }
   return out;
 }
 
@@ -110,8 +121,8 @@ struct Draft {
 
 class Trainer {
  public:
-  Trainer(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const TrainOptions& options,
-          int threads, Watch& watch)
+  Trainer(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const SparseRows* negatives,
+          const TrainOptions& options, int threads, Watch& watch)
       : X_(X),
         costs_(costs),
         options_(options),
@@ -119,6 +130,7 @@ class Trainer {
         watch_(watch),
         model_(std::move(tree), X.columns, options.loss == Loss::logistic ? Transform::sigmoid : Transform::l3_hinge),
         layers_(memberships(Y, model_.tree())),
+        hard_(negatives ? memberships(*negatives, model_.tree()) : std::vector<Lists>()),
         drafts_(static_cast<std::size_t>(model_.tree().chunks())),
         benches_(static_cast<std::size_t>(threads)) {
     if (options.normalise) {
@@ -161,7 +173,8 @@ class Trainer {
       std::iota(everyone.items.begin(), everyone.items.end(), 0);
       everyone.close_list();
     } else {
-      const Lists& nodes = matched_.owners() ? matched_ : layers_[static_cast<std::size_t>(layer)];
+      Lists nodes = matched_.owners() ? matched_ : layers_[static_cast<std::size_t>(layer)];
+      if (!hard_.empty()) nodes = unite(nodes, hard_[static_cast<std::size_t>(layer)]);
       rows_of_node_[static_cast<std::size_t>(layer)] = invert(nodes, model_.tree().nodes(layer));
     }
   }
@@ -238,6 +251,13 @@ class Trainer {
     });
   }
 
+  // Whether something other than a hard negative brings a row to a node.
+  bool here_by_right(const Task& task, std::int32_t row) const {
+    if (hard_.empty() || task.layer == 0) return true;
+    const auto nodes = matched_.owners() ? matched_[row] : layers_[static_cast<std::size_t>(task.layer)][row];
+    return std::binary_search(nodes.begin(), nodes.end(), task.node);
+  }
+
   void gather(const Task& task, Bench& bench) {
     const std::int64_t chunk = model_.tree().chunk(task.layer, task.node);
     if (bench.gathered == chunk) return;
@@ -245,7 +265,7 @@ class Trainer {
     bench.members.clear();
     bench.costs.clear();
     for (const std::int32_t row : rows_of_node_[static_cast<std::size_t>(task.layer)][task.node]) {
-      const float cost = costs_ ? costs_[row] : 1.0f;
+      const float cost = (costs_ ? costs_[row] : 1.0f) * (here_by_right(task, row) ? 1.0f : options_.negative_share);
       if (cost <= 0) continue;
       bench.members.push_back(row);
       bench.costs.push_back(cost);
@@ -369,6 +389,7 @@ class Trainer {
   Watch& watch_;
   TreeModel model_;
   std::vector<Lists> layers_;
+  std::vector<Lists> hard_;
   std::vector<Lists> rows_of_node_;
   Lists matched_;
   std::vector<float> scales_;
@@ -381,8 +402,9 @@ class Trainer {
 }  // namespace
 
 TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
-                const TrainOptions& options, int threads, Watch& watch, TrainReport& report) {
-  return Trainer(X, Y, std::move(tree), costs, options, threads, watch).run(report);
+                const SparseRows* negatives, const TrainOptions& options, int threads, Watch& watch,
+                TrainReport& report) {
+  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch).run(report);
 }
 
 }  // namespace hedgerow

@@ -20,6 +20,7 @@ struct TrainOptions {
   int max_passes = 100;
   float weight_threshold = 1e-3f;  // smaller weights are dropped
   std::int32_t matcher_beam = 0;   // > 0: also train a node on the inputs whose beam of this width reaches it
+  float negative_share = 1.0f;  // cost of a row at a node where only a hard negative brings it, relative to the others
   bool normalise = true;
   std::uint64_t seed = 0;
 };
@@ -30,8 +31,10 @@ struct TrainReport {
 };
 
 // `Y` holds, for every row of X, its labels; labels outside the tree are ignored. `costs`, if not null, multiplies C
-// for each row; 0 leaves the row out.
+// for each row; 0 leaves the row out. `negatives`, if not null, holds labels that are wrong for a row but hard to tell:
+// the row also trains the nodes on the way to them.
 TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
-                const TrainOptions& options, int threads, Watch& watch, TrainReport& report);
+                const SparseRows* negatives, const TrainOptions& options, int threads, Watch& watch,
+                TrainReport& report);
 
 }  // namespace hedgerow

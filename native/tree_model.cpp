@@ -5,18 +5,27 @@
 
 namespace hedgerow {
 
-TreeModel::TreeModel(LabelTree tree, std::int64_t features, Transform transform)
+TreeModel::TreeModel(LabelTree tree, std::int64_t features, Transform transform, int members, int parts)
     : tree_(std::move(tree)),
       features_(features),
       transform_(transform),
+      members_(members),
+      parts_(parts),
       hash_(features),
       shapes_(static_cast<std::size_t>(tree_.chunks())),
       views_(shapes_.size()),
       blocks_(shapes_.size()) {}
 
-TreeModel::TreeModel(LabelTree tree, std::int64_t features, Transform transform, std::vector<ChunkShape> shapes,
-                     const unsigned char* bytes, std::uint64_t size, bool deep, int threads, Watch& watch)
-    : tree_(std::move(tree)), features_(features), transform_(transform), hash_(features), shapes_(std::move(shapes)) {
+TreeModel::TreeModel(LabelTree tree, std::int64_t features, Transform transform, int members, int parts,
+                     std::vector<ChunkShape> shapes, const unsigned char* bytes, std::uint64_t size, bool deep,
+                     int threads, Watch& watch)
+    : tree_(std::move(tree)),
+      features_(features),
+      transform_(transform),
+      members_(members),
+      parts_(parts),
+      hash_(features),
+      shapes_(std::move(shapes)) {
   if (shapes_.size() != static_cast<std::size_t>(tree_.chunks()))
     throw std::invalid_argument("the table lists " + std::to_string(shapes_.size()) + " chunks, the tree has " +
                                 std::to_string(tree_.chunks()) + " inner nodes");
@@ -30,9 +39,9 @@ TreeModel::TreeModel(LabelTree tree, std::int64_t features, Transform transform,
         throw std::invalid_argument(name + " lies outside the section or out of order");
       expected = shape.begin + shape.bytes;
       const std::int32_t children = tree_.child_begin(layer, node + 1) - tree_.child_begin(layer, node);
-      if (shape.lanes != static_cast<std::uint32_t>(children))
+      if (shape.lanes != static_cast<std::uint64_t>(children) * static_cast<std::uint64_t>(members * parts))
         throw std::invalid_argument(name + " has " + std::to_string(shape.lanes) + " lanes for " +
-                                    std::to_string(children) + " children");
+                                    std::to_string(children) + " children of " + std::to_string(members) + " members");
       views_.push_back(view_chunk(bytes + shape.begin, shape, hash_));
     }
   }
@@ -54,6 +63,37 @@ void TreeModel::lay_out() {
     shape.begin = at;
     at += shape.bytes;
   }
+}
+
+TreeModel merge_models(const std::vector<const TreeModel*>& models, int threads, Watch& watch) {
+  const TreeModel& first = *models.at(0);
+  int members = 0;
+  for (const TreeModel* model : models) {
+    if (model->tree().begins() != first.tree().begins() || model->tree().labels() != first.tree().labels() ||
+        model->features() != first.features() || model->transform() != first.transform() || model->parts() != 1)
+      throw std::invalid_argument("members can share a tree only if they were trained on it");
+    members += model->members();
+  }
+  TreeModel merged(first.tree(), first.features(), first.transform(), members);
+  watch.plan(static_cast<double>(first.tree().chunks()));
+  parallel_for(static_cast<std::size_t>(first.tree().chunks()), threads, watch, [&](std::size_t chunk, int) {
+    std::vector<ChunkEntry> entries;
+    std::vector<float> bias;
+    for (const TreeModel* model : models) {
+      const ChunkView view = view_chunk(model->bytes(chunk), model->shapes()[chunk], model->hash());
+      for (ChunkEntry entry : unpack_chunk(view)) {
+        entry.lane += static_cast<std::uint32_t>(bias.size());
+        entries.push_back(entry);
+      }
+      bias.insert(bias.end(), view.bias, view.bias + view.lanes);
+    }
+    ChunkShape shape;
+    auto block = pack_entries(merged.hash(), std::move(entries), bias, shape);
+    merged.set_chunk(chunk, std::move(block), shape);
+    watch.advance(1.0);
+  });
+  merged.lay_out();
+  return merged;
 }
 
 }  // namespace hedgerow

@@ -13,12 +13,16 @@ namespace hedgerow {
 
 class TreeModel {
  public:
-  TreeModel(LabelTree tree, std::int64_t features, Transform transform);
+  // There are `members` classifiers for each child: the lanes of a chunk are all children of the first member, then all
+  // of the next. Where bfloat16 is not precise enough, a weight is the sum of several `parts`: all lanes of the first
+  // part come first.
+  TreeModel(LabelTree tree, std::int64_t features, Transform transform, int members = 1, int parts = 1);
 
   // A model whose chunks lie in memory that the caller keeps alive (a mapped file). Checks that every chunk lies within
   // it and fits the tree; `deep` also checks every row of every chunk. Throws std::invalid_argument.
-  TreeModel(LabelTree tree, std::int64_t features, Transform transform, std::vector<ChunkShape> shapes,
-            const unsigned char* bytes, std::uint64_t size, bool deep, int threads, Watch& watch);
+  TreeModel(LabelTree tree, std::int64_t features, Transform transform, int members, int parts,
+            std::vector<ChunkShape> shapes, const unsigned char* bytes, std::uint64_t size, bool deep, int threads,
+            Watch& watch);
 
   // Views point into blocks_, so a copy would dangle.
   TreeModel(const TreeModel&) = delete;
@@ -29,6 +33,8 @@ class TreeModel {
   const LabelTree& tree() const { return tree_; }
   std::int64_t features() const { return features_; }
   Transform transform() const { return transform_; }
+  int members() const { return members_; }
+  int parts() const { return parts_; }
   const FeatureHash& hash() const { return hash_; }
   const ChunkView& chunk(int layer, std::int32_t node) const {
     return views_[static_cast<std::size_t>(tree_.chunk(layer, node))];
@@ -47,10 +53,15 @@ class TreeModel {
   LabelTree tree_;
   std::int64_t features_;
   Transform transform_;
+  int members_;
+  int parts_;
   FeatureHash hash_;
   std::vector<ChunkShape> shapes_;
   std::vector<ChunkView> views_;
   std::vector<std::vector<unsigned char>> blocks_;
 };
+
+// One model with the members of several over the same tree.
+TreeModel merge_models(const std::vector<const TreeModel*>& models, int threads, Watch& watch);
 
 }  // namespace hedgerow

@@ -4,20 +4,27 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 
 #include "beam_search.h"
 #include "bindings.h"
+#include "hard_negatives.h"
 #include "label_tree.h"
 #include "sparse.h"
 #include "trainer.h"
+#include "uncertainty.h"
 
 using namespace hedgerow;
 using namespace nb::literals;
 
 namespace {
+
+constexpr int kMostMembers = 4096;
 
 // A CSR matrix of Python's, kept alive. The engine trusts it only after fault() found none.
 class Rows {
@@ -114,10 +121,10 @@ class Model {
 };
 
 nb::tuple fit(const Rows& X, const Rows& Y, const std::vector<Vector<std::int32_t>>& begins,
-              const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs, const std::string& loss,
-              float cost, float positive_cost, float negative_cost, float bias, float tolerance, int max_passes,
-              float weight_threshold, int matcher_beam, bool normalise, std::uint64_t seed, int threads,
-              nb::object progress) {
+              const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs, const Rows* negatives,
+              float negative_share, const std::string& loss, float cost, float positive_cost, float negative_cost,
+              float bias, float tolerance, int max_passes, float weight_threshold, int matcher_beam, bool normalise,
+              std::uint64_t seed, int threads, nb::object progress) {
   PythonWatch watch(std::move(progress));
   TrainOptions options;
   options.loss = loss == "logistic" ? Loss::logistic : Loss::squared_hinge;
@@ -129,21 +136,24 @@ nb::tuple fit(const Rows& X, const Rows& Y, const std::vector<Vector<std::int32_
   options.max_passes = max_passes;
   options.weight_threshold = weight_threshold;
   options.matcher_beam = matcher_beam;
+  options.negative_share = negative_share;
   options.normalise = normalise;
   options.seed = seed;
   TrainReport report;
   auto* model = without_gil([&] {
-    return new Model(train(X.view(), Y.view(), make_tree(begins, labels), costs ? costs->data() : nullptr, options,
-                           resolve_threads(threads), watch, report));
+    return new Model(train(X.view(), Y.view(), make_tree(begins, labels), costs ? costs->data() : nullptr,
+                           negatives ? &negatives->view() : nullptr, options, resolve_threads(threads), watch, report));
   });
   return nb::make_tuple(nb::cast(model, nb::rv_policy::take_ownership), report.passes, report.weights);
 }
 
 Model* open_model(const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels,
-                  std::int64_t features, const std::string& transform,
+                  std::int64_t features, const std::string& transform, int members, int parts,
                   nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> table,
                   Vector<std::uint8_t> weights, bool deep, int threads) {
   if (table.shape(1) != 6) throw nb::value_error("the table of chunks must have six columns");
+  if (members < 1 || members > kMostMembers || parts < 1 || parts > 3)
+    throw nb::value_error("impossible number of members or parts");
   if (features < 1 || features > (std::int64_t{1} << 31) - 1) throw nb::value_error("impossible number of features");
   if (reinterpret_cast<std::uintptr_t>(weights.data()) % 16 != 0) throw nb::value_error("weights are not aligned");
   std::vector<ChunkShape> shapes(table.shape(0));
@@ -162,8 +172,8 @@ Model* open_model(const std::vector<Vector<std::int32_t>>& begins, const Vector<
   auto tree = make_tree(begins, labels);
   const Transform kind = transform == "sigmoid" ? Transform::sigmoid : Transform::l3_hinge;
   TreeModel model = without_gil([&] {
-    return TreeModel(std::move(tree), features, kind, std::move(shapes), weights.data(), weights.size(), deep,
-                     resolve_threads(threads), watch);
+    return TreeModel(std::move(tree), features, kind, members, parts, std::move(shapes), weights.data(), weights.size(),
+                     deep, resolve_threads(threads), watch);
   });
   return new Model(std::move(model), nb::cast(weights));
 }
@@ -175,8 +185,61 @@ nb::ndarray<nb::numpy, T, nb::ndim<2>> matrix(std::unique_ptr<T[]> values, std::
   return nb::ndarray<nb::numpy, T, nb::ndim<2>>(data, {rows, columns}, owner);
 }
 
+Model* merge(const std::vector<const Model*>& models, int threads, nb::object progress) {
+  if (models.empty()) throw nb::value_error("there is nothing to merge");
+  PythonWatch watch(std::move(progress));
+  return without_gil([&] {
+    std::vector<const TreeModel*> members;
+    for (const Model* model : models) members.push_back(&model->get());
+    return new Model(merge_models(members, resolve_threads(threads), watch));
+  });
+}
+
+// A model from the weights of each node, in any order: (features, lanes, weights, bias). Weights keep float32.
+using NodeWeights = std::tuple<Vector<std::int32_t>, Vector<std::int32_t>, Vector<float>, Vector<float>>;
+Model* assemble(const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels,
+                std::int64_t features, const std::string& transform, const std::vector<NodeWeights>& nodes) {
+  constexpr int kParts = 3;
+  const Transform kind = transform == "sigmoid" ? Transform::sigmoid : Transform::l3_hinge;
+  TreeModel model(make_tree(begins, labels), features, kind, 1, kParts);
+  if (static_cast<std::int64_t>(nodes.size()) != model.tree().chunks())
+    throw nb::value_error("there must be weights for every inner node");
+  std::size_t chunk = 0;
+  for (int layer = 0; layer < model.tree().depth(); ++layer)
+    for (std::int32_t node = 0; node < model.tree().nodes(layer); ++node, ++chunk) {
+      const auto& [columns, lanes, weights, bias] = nodes[chunk];
+      const std::size_t children =
+          static_cast<std::size_t>(model.tree().child_begin(layer, node + 1) - model.tree().child_begin(layer, node));
+      if (bias.size() != children || lanes.size() != columns.size() || weights.size() != columns.size())
+        throw nb::value_error("the weights of a node do not fit its children");
+      std::vector<ChunkEntry> entries;
+      std::vector<float> biases(children * kParts, 0.0f);
+      std::copy_n(bias.data(), children, biases.begin());
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        if (columns.data()[i] < 0 || columns.data()[i] >= features || lanes.data()[i] < 0 ||
+            static_cast<std::size_t>(lanes.data()[i]) >= children || !std::isfinite(weights.data()[i]))
+          throw nb::value_error("a weight out of range");
+        float rest = weights.data()[i];
+        for (int part = 0; part < kParts && rest != 0; ++part) {
+          const float here = from_bfloat16(to_bfloat16(rest));
+          entries.push_back({columns.data()[i],
+                             static_cast<std::uint32_t>(lanes.data()[i]) +
+                                 static_cast<std::uint32_t>(part) * static_cast<std::uint32_t>(children),
+                             here});
+          rest -= here;
+        }
+      }
+      ChunkShape shape;
+      auto block = pack_entries(model.hash(), std::move(entries), biases, shape);
+      model.set_chunk(chunk, std::move(block), shape);
+    }
+  model.lay_out();
+  return new Model(std::move(model));
+}
+
 nb::tuple top(const Model& model, const Rows& X, int k, int beam, bool normalise, bool best_first, int threads,
               nb::object progress) {
+  if (model.get().members() != 1) throw nb::value_error("a tree of several members belongs into a Forest");
   const auto rows = static_cast<std::size_t>(X.view().rows), columns = static_cast<std::size_t>(k);
   auto labels = std::make_unique_for_overwrite<std::int32_t[]>(rows * columns);
   auto probabilities = std::make_unique_for_overwrite<float[]>(rows * columns);
@@ -222,6 +285,95 @@ nb::tuple chunk_entries(const Model& model, std::int64_t chunk) {
                         to_numpy(std::move(bias)));
 }
 
+// Several trees and what keeps their models alive.
+class Trees {
+ public:
+  Trees(nb::list models, std::int32_t labels, float share, int passes, std::uint64_t seed)
+      : models_(std::move(models)), forest_(pointers(), labels, Dropout{share, passes, seed}) {}
+  const Forest& get() const { return forest_; }
+
+ private:
+  std::vector<const TreeModel*> pointers() const {
+    std::vector<const TreeModel*> trees;
+    for (nb::handle model : models_) trees.push_back(&nb::cast<const Model&>(model).get());
+    return trees;
+  }
+  nb::list models_;
+  Forest forest_;
+};
+
+VoteOptions vote_options(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
+                         float tolerance, bool normalise) {
+  if (X.view().columns != forest.get().model(0).features()) throw nb::value_error("X has another number of features");
+  if (k < 1 || beam < 1 || top < 0) throw nb::value_error("k and beam must be positive");
+  return {beam, top,
+          missing == "delta"   ? Missing::delta
+          : missing == "bound" ? Missing::bound
+                               : Missing::exact,
+          tolerance, normalise};
+}
+
+nb::dict uncertain(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
+                   float tolerance, bool normalise, int threads, nb::object progress) {
+  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, normalise);
+  const auto rows = static_cast<std::size_t>(X.view().rows), columns = static_cast<std::size_t>(k);
+  auto labels = std::make_unique_for_overwrite<std::int32_t[]>(rows * columns);
+  constexpr int kOfLabels = 5, kOfInputs = 7;
+  std::unique_ptr<float[]> of_labels[kOfLabels], of_inputs[kOfInputs];
+  for (auto& array : of_labels) array = std::make_unique_for_overwrite<float[]>(rows * columns);
+  for (auto& array : of_inputs) array = std::make_unique_for_overwrite<float[]>(rows);
+  {
+    PythonWatch watch(std::move(progress));
+    nb::gil_scoped_release release;
+    measure_uncertainty(
+        forest.get(), X.view(), k, options, rows == 1 ? 1 : resolve_threads(threads), watch,
+        {labels.get(),
+         {of_labels[0].get(), of_labels[1].get(), of_labels[2].get(), of_labels[3].get(), of_labels[4].get()}},
+        {of_inputs[0].get(), of_inputs[1].get(), of_inputs[2].get(), of_inputs[3].get(), of_inputs[4].get(),
+         of_inputs[5].get(), of_inputs[6].get()});
+  }
+  nb::dict out;
+  out["labels"] = matrix(std::move(labels), rows, columns);
+  const char* label_names[] = {"probability", "total", "data", "knowledge", "variance"};
+  for (int i = 0; i < kOfLabels; ++i) out[label_names[i]] = matrix(std::move(of_labels[i]), rows, columns);
+  const char* input_names[] = {"input_expected", "input_total", "input_data",  "input_knowledge",
+                               "input_variance", "input_bound", "input_missed"};
+  for (int i = 0; i < kOfInputs; ++i) {
+    float* data = of_inputs[i].release();
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+    out[input_names[i]] = nb::ndarray<nb::numpy, float, nb::ndim<1>>(data, {rows}, owner);
+  }
+  return out;
+}
+
+nb::tuple votes(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
+                float tolerance, bool normalise, int threads, nb::object progress) {
+  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, normalise);
+  VoteArrays arrays;
+  {
+    PythonWatch watch(std::move(progress));
+    nb::gil_scoped_release release;
+    arrays =
+        collect_votes(forest.get(), X.view(), k, options, X.view().rows == 1 ? 1 : resolve_threads(threads), watch);
+  }
+  return nb::make_tuple(to_numpy(std::move(arrays.indptr)), to_numpy(std::move(arrays.labels)),
+                        to_numpy(std::move(arrays.probabilities)), to_numpy(std::move(arrays.bound)),
+                        to_numpy(std::move(arrays.missed)));
+}
+
+void add_predictions(HardNegatives& negatives,
+                     nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> labels,
+                     nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> probabilities, int threads) {
+  if (labels.shape(0) != probabilities.shape(0) || labels.shape(1) != probabilities.shape(1) ||
+      static_cast<std::int64_t>(labels.shape(0)) != negatives.rows())
+    throw nb::value_error("labels and probabilities differ in shape");
+  PythonWatch watch;
+  without_gil([&] {
+    negatives.add(labels.data(), probabilities.data(), static_cast<std::int64_t>(labels.shape(1)),
+                  resolve_threads(threads), watch);
+  });
+}
+
 }  // namespace
 
 void bind_engine(nb::module_& m) {
@@ -243,13 +395,14 @@ void bind_engine(nb::module_& m) {
         make_tree(begins, labels);
       },
       "begins"_a, "labels"_a, "Raises ValueError unless this is a label tree.");
-  m.def("train", &fit, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "loss"_a, "C"_a, "positive_cost"_a,
-        "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "weight_threshold"_a, "matcher_beam"_a,
-        "normalise"_a, "seed"_a, "threads"_a, "progress"_a.none(), "Fits a tree: (model, passes, weights kept).");
+  m.def("train", &fit, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "negatives"_a.none(), "negative_share"_a,
+        "loss"_a, "C"_a, "positive_cost"_a, "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a,
+        "weight_threshold"_a, "matcher_beam"_a, "normalise"_a, "seed"_a, "threads"_a, "progress"_a.none(),
+        "Fits a tree: (model, passes, weights kept).");
 
   nb::class_<Model>(m, "TreeModel", "A label tree with its weights.")
-      .def_static("open", &open_model, "begins"_a, "labels"_a, "features"_a, "transform"_a, "table"_a, "weights"_a,
-                  "deep"_a, "threads"_a, nb::rv_policy::take_ownership)
+      .def_static("open", &open_model, "begins"_a, "labels"_a, "features"_a, "transform"_a, "members"_a, "parts"_a,
+                  "table"_a, "weights"_a, "deep"_a, "threads"_a, nb::rv_policy::take_ownership)
       .def("top", &top, "X"_a, "k"_a, "beam"_a, "normalise"_a, "best_first"_a, "threads"_a, "progress"_a.none(),
            "The best k labels of each row: (labels, probabilities), both (rows, k).")
       .def("table", &table_of, "One row a chunk: begin, bytes, lanes, home buckets, buckets, unit shift.")
@@ -265,4 +418,29 @@ void bind_engine(nb::module_& m) {
           },
           "chunk"_a, "The bytes of a chunk, not copied.")
       .def("chunk_entries", &chunk_entries, "chunk"_a, "Weights of a chunk: (features, lanes, weights, bias).");
+
+  m.def("merge", &merge, "models"_a, "threads"_a, "progress"_a.none(), nb::rv_policy::take_ownership,
+        "One model with the members of several that share a tree.");
+  m.def("assemble", &assemble, "begins"_a, "labels"_a, "features"_a, "transform"_a, "nodes"_a,
+        nb::rv_policy::take_ownership, "A model from (features, lanes, weights, bias) of each inner node.");
+
+  nb::class_<HardNegatives>(m, "HardNegatives", "The labels that the members trained so far get wrong.")
+      .def(nb::init<std::int64_t, std::int32_t>(), "rows"_a, "room"_a)
+      .def("add", &add_predictions, "labels"_a, "probabilities"_a, "threads"_a, "One more member's best labels.")
+      .def(
+          "wrong",
+          [](const HardNegatives& negatives, const Rows& Y, std::int32_t count) {
+            auto rows = without_gil([&] { return negatives.wrong(Y.view(), count); });
+            return nb::make_tuple(to_numpy(std::move(rows.indptr)), to_numpy(std::move(rows.indices)));
+          },
+          "Y"_a, "count"_a, "Of the best labels of each row, those that Y does not have: (indptr, indices).");
+
+  nb::class_<Trees>(m, "Forest", "Trees that vote together; with passes > 1, one tree under dropout.")
+      .def(nb::init<nb::list, std::int32_t, float, int, std::uint64_t>(), "models"_a, "labels"_a, "share"_a, "passes"_a,
+           "seed"_a)
+      .def_prop_ro("members", [](const Trees& forest) { return forest.get().members(); })
+      .def("uncertain", &uncertain, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a,
+           "threads"_a, "progress"_a.none(), "The best k labels of each row with their measures of uncertainty.")
+      .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a, "threads"_a,
+           "progress"_a.none(), "Candidates and members' probabilities: (indptr, labels, probs, bound, missed).");
 }

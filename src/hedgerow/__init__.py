@@ -7,29 +7,56 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hedgerow.estimator import HedgerowClassifier, HedgerowTextClassifier, TopLabels, load
+    from hedgerow.estimator import HedgerowClassifier, TopLabels
     from hedgerow.label_tree import LabelTree
+    from hedgerow.saved_model import load
     from hedgerow.text import TfidfVectorizer
+    from hedgerow.text_estimator import HedgerowTextClassifier
+    from hedgerow.uncertain_labels import InputUncertainty, UncertainLabels
+    from hedgerow.uncertainty import (
+        Measures,
+        energy,
+        instance_uncertainty,
+        joint_energy,
+        label_uncertainty,
+    )
+    from hedgerow.votes import Votes
 
 __version__ = version("hedgerow")
 
 # Loaded when first used: `hedgerow --help` must not wait for scikit-learn.
 _HOMES = {
     "HedgerowClassifier": "hedgerow.estimator",
-    "HedgerowTextClassifier": "hedgerow.estimator",
+    "HedgerowTextClassifier": "hedgerow.text_estimator",
+    "InputUncertainty": "hedgerow.uncertain_labels",
     "LabelTree": "hedgerow.label_tree",
+    "Measures": "hedgerow.uncertainty",
     "TfidfVectorizer": "hedgerow.text",
     "TopLabels": "hedgerow.estimator",
-    "load": "hedgerow.estimator",
+    "UncertainLabels": "hedgerow.uncertain_labels",
+    "Votes": "hedgerow.votes",
+    "energy": "hedgerow.uncertainty",
+    "instance_uncertainty": "hedgerow.uncertainty",
+    "joint_energy": "hedgerow.uncertainty",
+    "label_uncertainty": "hedgerow.uncertainty",
+    "load": "hedgerow.saved_model",
 }
 
 __all__ = [
     "HedgerowClassifier",
     "HedgerowTextClassifier",
+    "InputUncertainty",
     "LabelTree",
+    "Measures",
     "TfidfVectorizer",
     "TopLabels",
+    "UncertainLabels",
+    "Votes",
     "__version__",
+    "energy",
+    "instance_uncertainty",
+    "joint_energy",
+    "label_uncertainty",
     "load",
 ]
 

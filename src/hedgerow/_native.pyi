@@ -33,14 +33,14 @@ def grow_tree(label_features: Rows, labels: Annotated[NDArray[numpy.int32], dict
 def check_tree(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
     """Raises ValueError unless this is a label tree."""
 
-def train(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> tuple:
+def train(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, negatives: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> tuple:
     """Fits a tree: (model, passes, weights kept)."""
 
 class TreeModel:
     """A label tree with its weights."""
 
     @staticmethod
-    def open(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], features: int, transform: str, table: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], deep: bool, threads: int) -> TreeModel: ...
+    def open(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], features: int, transform: str, members: int, parts: int, table: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], deep: bool, threads: int) -> TreeModel: ...
 
     def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None) -> tuple:
         """
@@ -57,6 +57,41 @@ class TreeModel:
 
     def chunk_entries(self, chunk: int) -> tuple:
         """Weights of a chunk: (features, lanes, weights, bias)."""
+
+def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:
+    """One model with the members of several that share a tree."""
+
+def assemble(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], features: int, transform: str, nodes: Sequence[tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> TreeModel:
+    """A model from (features, lanes, weights, bias) of each inner node."""
+
+class HardNegatives:
+    """The labels that the members trained so far get wrong."""
+
+    def __init__(self, rows: int, room: int) -> None: ...
+
+    def add(self, labels: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> None:
+        """One more member's best labels."""
+
+    def wrong(self, Y: Rows, count: int) -> tuple:
+        """
+        Of the best labels of each row, those that Y does not have: (indptr, indices).
+        """
+
+class Forest:
+    """Trees that vote together; with passes > 1, one tree under dropout."""
+
+    def __init__(self, models: list, labels: int, share: float, passes: int, seed: int) -> None: ...
+
+    @property
+    def members(self) -> int: ...
+
+    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> dict:
+        """The best k labels of each row with their measures of uncertainty."""
+
+    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> tuple:
+        """
+        Candidates and members' probabilities: (indptr, labels, probs, bound, missed).
+        """
 
 class XmcTextParser:
     """Parses the rows of the XMC repository's text format block by block."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from .estimator import HedgerowTextClassifier, TopLabels
+from .estimator import TopLabels
 from .sample import Sample, load_sample
+from .text_estimator import HedgerowTextClassifier
 
 __all__ = ["DemoResult", "Example", "Prediction", "demonstrate"]
 

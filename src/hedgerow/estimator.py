@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, cast
 
@@ -17,20 +17,28 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow import _native
+from hedgerow.ensemble import Dropout, Ensemble, Search
+from hedgerow.ensemble_training import METHODS, Boosting, Checkpoint, TrainingData, train_members
 from hedgerow.label_tree import LabelTree, aggregate_features
-from hedgerow.labels import encode_labels
+from hedgerow.labels import add_label_sections, encode_labels
 from hedgerow.matrices import as_rows
-from hedgerow.model_file import Malformed, ModelFile, read_model, write_model
-from hedgerow.text import TfidfVectorizer
+from hedgerow.model_file import Malformed, write_model
 from hedgerow.threads import threads_for
 from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.uncertain_labels import UncertainLabels
+from hedgerow.votes import Votes
 
-__all__ = ["HedgerowClassifier", "HedgerowTextClassifier", "TopLabels", "load"]
+__all__ = ["HedgerowClassifier", "TopLabels"]
 
 Progress = Callable[[float, str], None]
+Stage = Callable[[float], None] | None
 
 
-_SEARCH_CONSTRAINTS: dict[str, list[Any]] = {"beam": [Interval(Integral, 1, None, closed="left")]}
+_SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
+    "beam": [Interval(Integral, 1, None, closed="left")],
+    "candidates": [StrOptions({"scored", "all"}), Interval(Integral, 1, None, closed="left")],
+    "missing": [StrOptions({"exact", "delta", "bound"})],
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +65,21 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : {"single"}, default="single"
-        How members are made. "single" is one tree.
+    method : {"single", "mc-dropout", "bagging", "boosting", "boosted-bagging"}, default="single"
+        How members are made. "single" is one tree. "mc-dropout" asks it several times, each time with other
+        weights left out. "bagging" trains every member on a sample of the inputs, "boosting" on what the
+        earlier members get wrong, "boosted-bagging" on both.
+    members : int, default=10
+        Number of members; "single" has one.
+    trees : int or None, default=None
+        Label trees that the members are spread over. None gives each its own, which is more accurate; 1 is
+        the fastest and smallest.
+    alpha : float, default=0.5
+        With boosting, the cost of an input where only an earlier mistake brings it, relative to the others.
+    hard_negatives : int, default=10
+        With boosting, a mistake is a wrong label among so many best ones.
+    dropout : float, default=0.05
+        With "mc-dropout", the share of weights that each pass leaves out.
     branching : int, default=8
         Children of a node of the tree.
     leaf_size : int, default=100
@@ -89,8 +110,12 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         Scale every input to length 1, in training and prediction.
     beam : int, default=50
         Nodes kept in each layer of the search. It grows by itself where k labels need more.
-    candidates : int, default=100
-        Labels for each input in `predict_proba`.
+    candidates : {"scored", "all"} or int, default="scored"
+        The labels that members vote on: all that the beam scored, all there are, or the best so many of each
+        member, as in the paper.
+    missing : {"exact", "delta", "bound"}, default="exact"
+        Members search different ways. Where one did not meet a candidate of another: go there ("exact"), take
+        0 ("delta", as in the paper), or the probability of the node where it turned away ("bound").
     n_jobs : int or None, default=None
         Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
     random_state : int, RandomState or None, default=None
@@ -118,7 +143,12 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "method": [StrOptions({"single"})],
+        "method": [StrOptions(set(METHODS))],
+        "members": [Interval(Integral, 1, 4096, closed="both")],
+        "trees": [Interval(Integral, 1, 4096, closed="both"), None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "hard_negatives": [Interval(Integral, 1, 100, closed="both")],
+        "dropout": [Interval(Real, 0, 1, closed="neither")],
         "branching": [Interval(Integral, 2, 1024, closed="both")],
         "leaf_size": [Interval(Integral, 1, None, closed="left")],
         "loss": [StrOptions({"squared_hinge", "logistic"})],
@@ -133,7 +163,6 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         "bias": [Interval(Real, 0, None, closed="left")],
         "normalize": ["boolean"],
         **_SEARCH_CONSTRAINTS,
-        "candidates": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -142,6 +171,11 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         method: str = "single",
+        members: int = 10,
+        trees: int | None = None,
+        alpha: float = 0.5,
+        hard_negatives: int = 10,
+        dropout: float = 0.05,
         branching: int = 8,
         leaf_size: int = 100,
         loss: str = "squared_hinge",
@@ -156,11 +190,17 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         bias: float = 1.0,
         normalize: bool = True,
         beam: int = 50,
-        candidates: int = 100,
+        candidates: str | int = "scored",
+        missing: str = "exact",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.method = method
+        self.members = members
+        self.trees = trees
+        self.alpha = alpha
+        self.hard_negatives = hard_negatives
+        self.dropout = dropout
         self.branching = branching
         self.leaf_size = leaf_size
         self.loss = loss
@@ -176,6 +216,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         self.normalize = normalize
         self.beam = beam
         self.candidates = candidates
+        self.missing = missing
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -188,9 +229,10 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         tree: LabelTree | None = None,
         label_features: Any = None,
         sample_weight: npt.ArrayLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress | None = None,
     ) -> HedgerowClassifier:
-        """Grow the tree and train its classifiers.
+        """Grow the trees and train the members.
 
         Parameters
         ----------
@@ -202,11 +244,14 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         classes : sequence of str, optional
             Names of the columns of an indicator matrix.
         tree : LabelTree, optional
-            A tree of your own, over columns of Y.
+            A tree of your own, over columns of Y, for all members.
         label_features : sparse matrix, shape (L, f), optional
             Cluster the labels by these vectors instead of by the inputs that carry them.
         sample_weight : array, shape (n,), optional
             Factor on C for each input; 0 leaves it out.
+        checkpoint : path-like, optional
+            A folder for the members that are done. A fit that was stopped goes on from there, if data and
+            parameters are the same, and ends with the same model.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -219,43 +264,69 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         rows = as_rows(X, threads=threads)
         count, width = X.shape if hasattr(X, "shape") else np.shape(X)
         matrix, labels, names = encode_labels(Y, count, classes, threads)
-        costs = _as_costs(sample_weight, count)
+        data = TrainingData(rows, labels, matrix, width, _as_costs(sample_weight, count))
+        self._check_tree(tree, label_features, matrix.shape[1])
         seed = self._seed()
-        if tree is None:
-            tree = self._grow(rows, matrix, width, label_features, costs, seed, threads, progress)
-        elif label_features is not None:
-            raise ValueError("give either tree or label_features, not both")
-        elif not isinstance(tree, LabelTree):
-            raise TypeError(
-                f"tree is a {type(tree).__name__}; build a LabelTree, such as with LabelTree.from_clusters"
-            )
-        elif int(tree.labels.max()) >= matrix.shape[1]:
+        trained = self._train(X, data, seed, tree, label_features, checkpoint, [], progress)
+        self._adopt(trained, seed, names)
+        return self
+
+    def add_members(
+        self,
+        X: Any,
+        Y: Any,
+        count: int,
+        *,
+        label_features: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        progress: Progress | None = None,
+    ) -> HedgerowClassifier:
+        """Train more members on the same data.
+
+        With a tree for each member, the result is the same as if all had been asked for at once.
+
+        Parameters
+        ----------
+        X, Y, label_features, sample_weight
+            What the ensemble was fitted to.
+        count : int
+            How many members to add.
+        progress : callable(share, what), optional
+            Called some ten times a second.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tree_")
+        if self.method in ("single", "mc-dropout"):
+            raise ValueError(f"method {self.method!r} has no members to add to; fit with method='bagging'")
+        if not isinstance(self.random_state, int | np.integer):
+            raise ValueError("members can be added only to a model with an integer random_state")
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"count is {count!r}; it must be a positive integer")
+        if self._trees() != self.members:
+            raise ValueError(f"{self.members} members share {self._trees()} trees; fit them anew")
+        threads = self._threads()
+        rows = as_rows(X, columns=self.n_features_in_, threads=threads)
+        known = {name: number for number, name in enumerate(self.classes_.tolist())}
+        if not (sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object)):
+            Y = _indicator([list(labels) for labels in Y], known)
+        matrix, labels, _ = encode_labels(Y, X.shape[0], None, threads)
+        if matrix.shape[1] != len(self.classes_):
             raise ValueError(
-                f"the tree has label {tree.labels.max()}, but Y has only {matrix.shape[1]} columns"
+                f"Y has {matrix.shape[1]} columns, but the model knows {len(self.classes_)} labels"
             )
-        self._trained = TreeClassifier.train(
-            rows,
-            labels,
-            width,
-            tree,
-            loss=self.loss,
-            costs=costs,
-            threads=threads,
-            progress=_stage(progress, "training"),
-            C=self.C,
-            positive_cost=self.positive_cost,
-            negative_cost=self.negative_cost,
-            bias=self.bias,
-            tolerance=self.tolerance,
-            max_passes=_within_int32(self.max_passes),
-            weight_threshold=self.weight_threshold,
-            matcher_beam=_within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
-            normalize=self.normalize,
-            seed=seed,
-        )
-        self.classes_ = names
-        self.n_features_in_ = width
-        self.tree_ = tree
+        data = TrainingData(rows, labels, matrix, self.n_features_in_, _as_costs(sample_weight, X.shape[0]))
+        self.members += int(count)
+        try:
+            seed = self._seed()
+            done = list(self._ensemble.trees)
+            trained = self._train(X, data, seed, None, label_features, None, done, progress)
+        except BaseException:
+            self.members -= int(count)
+            raise
+        self._adopt(trained, seed, self.classes_)
         return self
 
     def top(self, X: Any, k: int = 5, *, exact: bool = False, progress: Progress | None = None) -> TopLabels:
@@ -279,26 +350,81 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "tree_")
         k = self._check_k(k)
         rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
-        labels, probability = self._search(rows, k, exact, progress)
+        labels, probability = self._ensemble.top(
+            rows, k, exact, self._search(None), _stage(progress, "predicting")
+        )
         return TopLabels(self.classes_[labels], probability)
 
-    def predict_proba(self, X: Any) -> sp.csr_array:
+    def predict_uncertain(
+        self, X: Any, k: int = 5, *, tolerance: float | None = None, progress: Progress | None = None
+    ) -> UncertainLabels:
+        """The k most probable labels of each input, and how sure the model is of each and of the input.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        k : int
+            Labels for each input; at most as many as the model knows.
+        tolerance : float, optional
+            Search on, whatever the beam, until no label that was missed can have a higher probability.
+        progress : callable(share, what), optional
+            Called some ten times a second.
+
+        Returns
+        -------
+        UncertainLabels
+        """
+        check_is_fitted(self, "tree_")
+        k = self._check_k(k)
+        rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
+        found = self._ensemble.uncertain(rows, k, self._search(tolerance), _stage(progress, "predicting"))
+        return UncertainLabels.from_arrays(found, self.classes_)
+
+    def predict_votes(
+        self, X: Any, *, tolerance: float | None = None, progress: Progress | None = None
+    ) -> Votes:
+        """What every member says of every candidate label.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        tolerance : float, optional
+            As of `predict_uncertain`.
+        progress : callable(share, what), optional
+            Called some ten times a second.
+
+        Returns
+        -------
+        Votes
+        """
+        check_is_fitted(self, "tree_")
+        rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
+        indptr, labels, probs, bound, missed = self._ensemble.votes(
+            rows, self._search(tolerance), _stage(progress, "predicting")
+        )
+        return Votes(indptr, labels, probs, len(self.classes_), bound, missed, self.classes_)
+
+    def predict_proba(self, X: Any, k: int = 100) -> sp.csr_array:
         """Probabilities of the best labels of each input.
 
         Parameters
         ----------
         X : sparse matrix or array, shape (n, d)
             Inputs.
+        k : int
+            Labels for each input, if the model knows so many.
 
         Returns
         -------
         csr_array of float32, shape (n, n_labels)
-            The best `candidates` labels of each row; every other label counts as 0.
+            The best k labels of each row; every other label counts as 0.
         """
         check_is_fitted(self, "tree_")
         rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
-        k = min(int(self.candidates), len(self.tree_.labels))
-        labels, probability = self._search(rows, k, False, None)
+        k = self._check_k(min(k, self._ensemble.known))
+        labels, probability = self._ensemble.top(rows, k, False, self._search(None))
         n = len(labels)
         indptr = np.arange(0, n * k + 1, k, dtype=np.int64)
         matrix = sp.csr_array((probability.ravel(), labels.ravel(), indptr), shape=(n, len(self.classes_)))
@@ -358,14 +484,16 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             Replace an existing file. It stays as it was until the new one is complete.
         """
         check_is_fitted(self, "tree_")
-        sections: dict[str, Any] = dict(self._trained.to_sections("tree.0"))
+        sections: dict[str, Any] = dict(self._ensemble.to_sections())
         header = {
             "kind": "features",
             "parameters": self._plain_parameters(),
             "labels": len(self.classes_),
-            "trees": [self._trained.to_header()],
+            "trees": self._ensemble.to_header(),
         }
-        self._add_classes(sections, header)
+        if self._ensemble.dropout is not None:
+            header["dropout"] = asdict(self._ensemble.dropout)
+        add_label_sections(self.classes_, sections, header)
         self._extend(sections, header)
         write_model(path, sections, header, overwrite=overwrite)
 
@@ -385,6 +513,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         -------
         HedgerowClassifier or HedgerowTextClassifier
         """
+        from hedgerow.saved_model import load
+
         model = load(path, verify)
         if not isinstance(model, cls):
             raise Malformed(f"{os.fspath(path)} holds a {type(model).__name__}; open it with hedgerow.load")
@@ -393,17 +523,20 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     def describe(self) -> dict[str, Any]:
         """What the model is, for people and programs."""
         check_is_fitted(self, "tree_")
-        trained = self._trained
+        ensemble = self._ensemble
+        tables = [tree.native.table() for tree in ensemble.trees]
         return {
             "type": type(self).__name__,
+            "method": self.method,
+            "members": ensemble.members,
             "labels": len(self.classes_),
             "labels_in_tree": len(self.tree_.labels),
             "features": self.n_features_in_,
-            "trees": 1,
+            "trees": len(ensemble.trees),
             "layers": list(self.tree_.layer_sizes),
-            "transform": trained.transform,
-            "weights": trained.weights,
-            "bytes_of_weights": int(trained.native.table()[:, 1].sum()),
+            "transform": ensemble.transform,
+            "weights": sum(tree.weights for tree in ensemble.trees),
+            "bytes_of_weights": sum(int(table[:, 1].sum()) for table in tables),
             "parameters": self._plain_parameters(),
         }
 
@@ -437,29 +570,119 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"k is {k!r}; it must be an integer")
         if k < 1:
             raise ValueError(f"k is {k}; ask for at least one label")
-        known = len(self.tree_.labels)
+        known = self._ensemble.known
         if k > known:
             raise ValueError(f"k is {k}, but the model knows only {known} labels; ask for {known} or fewer")
         return int(k)
 
+    def _trees(self) -> int:
+        return self.members if self.trees is None else int(self.trees)
+
+    def _check_tree(self, tree: LabelTree | None, label_features: Any, columns: int) -> None:
+        if self.trees is not None and self.trees > self.members:
+            raise ValueError(
+                f"trees is {self.trees}, but there are only {self.members} members to spread over them"
+            )
+        if tree is None:
+            return
+        if label_features is not None:
+            raise ValueError("give either tree or label_features, not both")
+        if not isinstance(tree, LabelTree):
+            raise TypeError(
+                f"tree is a {type(tree).__name__}; build a LabelTree, such as with LabelTree.from_clusters"
+            )
+        if int(tree.labels.max()) >= columns:
+            raise ValueError(f"the tree has label {tree.labels.max()}, but Y has only {columns} columns")
+
+    def _train(
+        self,
+        X: Any,
+        data: TrainingData,
+        seed: int,
+        tree: LabelTree | None,
+        label_features: Any,
+        checkpoint: str | os.PathLike[str] | None,
+        done: list[TreeClassifier],
+        progress: Progress | None,
+    ) -> list[TreeClassifier]:
+        """Train the members that are not done, and bring those that share a tree together."""
+        threads = self._threads()
+
+        def grow(costs: npt.NDArray[np.float32] | None, own: int, told: Stage) -> LabelTree:
+            return tree or self._grow(data, label_features, costs, own, threads, told)
+
+        def train(
+            own_tree: LabelTree,
+            costs: npt.NDArray[np.float32] | None,
+            negatives: _native.Rows | None,
+            alpha: float,
+            own: int,
+            told: Stage,
+        ) -> TreeClassifier:
+            return self._train_tree(data, own_tree, costs, negatives, alpha, own, threads, told)
+
+        if self.method in ("single", "mc-dropout"):
+            own_tree = grow(data.costs, seed, _stage(progress, "clustering"))
+            return [train(own_tree, data.costs, None, 1.0, seed, _stage(progress, "training"))]
+        store = None
+        if checkpoint is not None:
+            settings = repr((sorted(self._plain_parameters().items()), seed))
+            if tree is not None:
+                settings += repr((tree.begins, tree.labels))
+            store = Checkpoint(checkpoint, data.fingerprint(X, settings), data.indicator.shape[1])
+            done = store.read()
+        members = train_members(
+            data,
+            members=self.members,
+            trees=self._trees(),
+            bootstrap="bagging" in self.method,
+            boosting=Boosting(self.alpha, self.hard_negatives) if "boost" in self.method else None,
+            seed=seed,
+            grow=grow,
+            train=train,
+            threads=threads,
+            done=done,
+            keep=store.write if store else lambda number, member: None,
+            progress=progress,
+        )
+        trees = self._trees()
+        groups = [
+            [member for number, member in enumerate(members) if number * trees // self.members == group]
+            for group in range(trees)
+        ]
+        return [TreeClassifier.merge(group, threads) for group in groups]
+
+    def _adopt(self, trained: list[TreeClassifier], seed: int, names: npt.NDArray[Any]) -> None:
+        dropout = Dropout(self.dropout, self.members, seed) if self.method == "mc-dropout" else None
+        self._ensemble = Ensemble(trained, len(names), dropout)
+        self.classes_ = names
+        self.n_features_in_ = self._ensemble.features
+        self.tree_ = self._ensemble.tree
+
     def _grow(
         self,
-        rows: _native.Rows,
-        Y: sp.csr_array,
-        width: int,
+        data: TrainingData,
         label_features: Any,
         costs: npt.NDArray[np.float32] | None,
         seed: int,
         threads: int,
-        progress: Progress | None,
+        progress: Stage,
     ) -> LabelTree:
+        Y = data.indicator
         taught = Y if costs is None else Y[costs > 0]
         used = np.flatnonzero(np.bincount(taught.indices, minlength=Y.shape[1])).astype(np.int32)
         if not used.size:
             raise ValueError("no input with a weight above 0 has any label; there is nothing to learn")
         if label_features is None:
             vectors = aggregate_features(
-                rows, Y, used, width, costs, self.normalize, threads, _stage(progress, "aggregating")
+                data.X,
+                Y,
+                used,
+                data.width,
+                costs,
+                self.normalize,
+                threads,
+                progress and (lambda _: progress(0.0)),
             )
         else:
             as_rows(label_features, "label_features", threads=threads)
@@ -476,16 +699,57 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             leaf_size=_within_int32(self.leaf_size),
             seed=seed,
             threads=threads,
-            progress=_stage(progress, "clustering"),
+            progress=progress,
         )
 
-    def _search(
-        self, rows: _native.Rows, k: int, exact: bool, progress: Progress | None
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    def _train_tree(
+        self,
+        data: TrainingData,
+        tree: LabelTree,
+        costs: npt.NDArray[np.float32] | None,
+        negatives: _native.Rows | None,
+        alpha: float,
+        seed: int,
+        threads: int,
+        progress: Stage,
+    ) -> TreeClassifier:
+        return TreeClassifier.train(
+            data.X,
+            data.Y,
+            data.width,
+            tree,
+            loss=self.loss,
+            costs=costs,
+            negatives=negatives,
+            negative_share=alpha,
+            threads=threads,
+            progress=progress,
+            C=self.C,
+            positive_cost=self.positive_cost,
+            negative_cost=self.negative_cost,
+            bias=self.bias,
+            tolerance=self.tolerance,
+            max_passes=_within_int32(self.max_passes),
+            weight_threshold=self.weight_threshold,
+            matcher_beam=_within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
+            normalize=self.normalize,
+            seed=seed,
+        )
+
+    def _search(self, tolerance: float | None) -> Search:
         # Not all parameters: that would take as long as the search for one input.
-        validate_parameter_constraints(_SEARCH_CONSTRAINTS, {"beam": self.beam}, type(self).__name__)
-        beam = _within_int32(self.beam)
-        return self._trained.top(rows, k, beam, exact, self._threads(), _stage(progress, "predicting"))
+        own = {"beam": self.beam, "candidates": self.candidates, "missing": self.missing}
+        validate_parameter_constraints(_SEARCH_CONSTRAINTS, own, type(self).__name__)
+        if tolerance is not None and not 0 <= tolerance <= 1:
+            raise ValueError(f"tolerance is {tolerance}; it is a probability, between 0 and 1")
+        candidates = self.candidates if isinstance(self.candidates, str) else _within_int32(self.candidates)
+        return Search(
+            _within_int32(self.beam),
+            candidates,
+            self.missing,
+            1.0 if tolerance is None else float(tolerance),
+            self._threads(),
+        )
 
     def _plain_parameters(self) -> dict[str, Any]:
         plain: dict[str, Any] = {}
@@ -497,228 +761,6 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
                 value = None
             plain[name] = list(value) if isinstance(value, tuple) else value
         return plain
-
-    def _add_classes(self, sections: dict[str, Any], header: dict[str, Any]) -> None:
-        header["names"] = self.classes_.dtype == object
-        if header["names"]:
-            encoded = [name.encode() for name in self.classes_]
-            sections["classes.begins"] = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(
-                np.uint64
-            )
-            sections["classes.text"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        else:
-            sections["classes.numbers"] = np.asarray(self.classes_, dtype=np.int64)
-
-
-class HedgerowTextClassifier(HedgerowClassifier):
-    """Extreme multi-label classifier for texts: tf-idf on words and word pairs, then `HedgerowClassifier`.
-
-    Parameters
-    ----------
-    ngrams : (1, 1) or (1, 2), default=(1, 2)
-        Words only, or words and pairs of words.
-    min_count : int, default=2
-        Drop terms that fewer texts have.
-    max_features : int or None, default=None
-        Keep so many terms, the most frequent ones.
-    sublinear : bool, default=True
-        Weigh a term that occurs tf times by 1 + ln(tf).
-    **parameters
-        As of `HedgerowClassifier`.
-
-    Attributes
-    ----------
-    vectorizer_ : TfidfVectorizer
-        From texts to features.
-
-    Examples
-    --------
-    >>> texts = ["a thorny shrub", "a shrub with thorny twigs", "an evergreen tree", "the evergreen tree"]
-    >>> labels = [["hawthorn"], ["hawthorn"], ["holly"], ["holly"]]
-    >>> model = HedgerowTextClassifier(random_state=0).fit(texts, labels)
-    >>> model.top(["evergreen"], k=1).labels
-    array([['holly']], dtype=object)
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HedgerowClassifier._parameter_constraints,
-        "ngrams": [tuple, list],
-        "min_count": [Interval(Integral, 1, None, closed="left")],
-        "max_features": [Interval(Integral, 1, None, closed="left"), None],
-        "sublinear": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        ngrams: tuple[int, int] = (1, 2),
-        min_count: int = 2,
-        max_features: int | None = None,
-        sublinear: bool = True,
-        method: str = "single",
-        branching: int = 8,
-        leaf_size: int = 100,
-        loss: str = "squared_hinge",
-        C: float = 1.0,
-        positive_cost: float = 1.0,
-        negative_cost: float = 1.0,
-        tolerance: float = 0.1,
-        max_passes: int = 100,
-        weight_threshold: float = 0.05,
-        negatives: str = "tfn",
-        matcher_beam: int = 20,
-        bias: float = 1.0,
-        normalize: bool = True,
-        beam: int = 50,
-        candidates: int = 100,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(
-            method=method,
-            branching=branching,
-            leaf_size=leaf_size,
-            loss=loss,
-            C=C,
-            positive_cost=positive_cost,
-            negative_cost=negative_cost,
-            tolerance=tolerance,
-            max_passes=max_passes,
-            weight_threshold=weight_threshold,
-            negatives=negatives,
-            matcher_beam=matcher_beam,
-            bias=bias,
-            normalize=normalize,
-            beam=beam,
-            candidates=candidates,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.ngrams = ngrams
-        self.min_count = min_count
-        self.max_features = max_features
-        self.sublinear = sublinear
-
-    def fit(self, X: Iterable[str], Y: Any, **options: Any) -> HedgerowTextClassifier:
-        """Learn the vocabulary and the classifier.
-
-        Parameters
-        ----------
-        X : iterable of str
-            Texts.
-        Y : indicator matrix of shape (n, L), or list of lists of labels
-            The labels of each text.
-        **options
-            As of `HedgerowClassifier.fit`.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        vectorizer = self._new_vectorizer()
-        if (progress := options.get("progress")) is not None:
-            progress(0.0, "reading words")
-        features = vectorizer.fit_transform(X)
-        super().fit(features, Y, **options)
-        self.vectorizer_ = vectorizer
-        return self
-
-    def top(self, X: Iterable[str], k: int = 5, **options: Any) -> TopLabels:
-        """The k most probable labels of each text; see `HedgerowClassifier.top`."""
-        return super().top(self._transform(X), k, **options)
-
-    def predict_proba(self, X: Iterable[str]) -> sp.csr_array:
-        """Probabilities of the best labels of each text; see `HedgerowClassifier.predict_proba`."""
-        return super().predict_proba(self._transform(X))
-
-    def _transform(self, texts: Iterable[str]) -> sp.csr_array:
-        check_is_fitted(self, "vectorizer_")
-        self.vectorizer_.n_jobs = self.n_jobs
-        return self.vectorizer_.transform(texts)
-
-    def _new_vectorizer(self) -> TfidfVectorizer:
-        return TfidfVectorizer(
-            ngrams=tuple(self.ngrams),  # type: ignore[arg-type]  # JSON has no tuples
-            min_count=self.min_count,
-            max_features=self.max_features,
-            sublinear=self.sublinear,
-            n_jobs=self.n_jobs,
-        )
-
-    def _extend(self, sections: dict[str, Any], header: dict[str, Any]) -> None:
-        header["kind"] = "text"
-        for name, array in self.vectorizer_.to_arrays().items():
-            sections[f"text.{name}"] = array
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        return tags
-
-
-def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifier:
-    """Open a model file, whichever classifier it holds.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    verify : bool
-        Check every byte; see `HedgerowClassifier.load`.
-
-    Returns
-    -------
-    HedgerowClassifier or HedgerowTextClassifier
-    """
-    file = read_model(path, verify=verify)
-    kinds = {"features": HedgerowClassifier, "text": HedgerowTextClassifier}
-    try:
-        header = file.header
-        if header["kind"] not in kinds:
-            raise ValueError(f"unknown kind of model {header['kind']!r}")
-        model = kinds[header["kind"]](**header["parameters"])
-        model._check_parameters()
-        model.classes_ = _read_classes(file)
-        (tree,) = header["trees"]
-        model._trained = TreeClassifier.from_sections(
-            "tree.0", tree, file.sections, len(model.classes_), verify
-        )
-        model.tree_ = model._trained.tree
-        model.n_features_in_ = model._trained.features
-        if isinstance(model, HedgerowTextClassifier):
-            vectorizer = model._new_vectorizer()
-            prefix = "text."
-            arrays = {n[len(prefix) :]: a for n, a in file.sections.items() if n.startswith(prefix)}
-            model.vectorizer_ = TfidfVectorizer.from_arrays(vectorizer.get_params(), arrays)
-            if len(model.vectorizer_.idf_) != model.n_features_in_:
-                raise ValueError("the vocabulary and the weights differ in their number of features")
-    except Malformed:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise Malformed(f"{file.path} does not hold a whole model: {error}") from error
-    return model
-
-
-def _read_classes(file: ModelFile) -> npt.NDArray[Any]:
-    if not file.header["names"]:
-        numbers = file.sections["classes.numbers"]
-        if numbers.dtype != np.int64 or numbers.shape != (file.header["labels"],):
-            raise ValueError("the labels have another type or number")
-        return np.asarray(numbers)
-    begins, text = file.sections["classes.begins"], file.sections["classes.text"]
-    if begins.dtype != np.uint64 or text.dtype != np.uint8 or begins.shape != (file.header["labels"] + 1,):
-        raise ValueError("the label names have another type or number")
-    bounds = begins.astype(np.int64)
-    if bounds[0] != 0 or bounds[-1] != text.size or (np.diff(bounds) < 0).any():
-        raise ValueError("the label names are cut wrongly")
-    whole = text.tobytes()
-    names = np.empty(len(bounds) - 1, dtype=object)
-    for i, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-        names[i] = whole[begin:end].decode()
-    return names
 
 
 def _within_int32(size: int) -> int:
@@ -744,5 +786,19 @@ def _as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.
     return costs
 
 
-def _stage(progress: Progress | None, what: str) -> Callable[[float], None] | None:
+def _indicator(Y: list[list[Any]], known: dict[Any, int]) -> sp.csr_array:
+    """Lists of labels as a matrix over the labels of a model."""
+    columns = []
+    for row, labels in enumerate(Y):
+        for label in labels:
+            if label not in known:
+                raise ValueError(f"input {row} has the label {label!r}, which the model does not know")
+            columns.append(known[label])
+    indptr = np.concatenate([[0], np.cumsum([len(labels) for labels in Y])])
+    return sp.csr_array(
+        (np.ones(len(columns), dtype=np.float32), columns, indptr), shape=(len(Y), len(known))
+    )
+
+
+def _stage(progress: Progress | None, what: str) -> Stage:
     return None if progress is None else lambda share: progress(share, what)

@@ -1,4 +1,4 @@
-"""Labels as users have them (an indicator matrix, or lists of names) and as the engine wants them."""
+"""Labels as users have them (a matrix, or lists of names), as the engine wants them, and in files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 from hedgerow.matrices import as_indicator
+from hedgerow.model_file import ModelFile
 
-__all__ = ["encode_labels"]
+__all__ = ["add_label_sections", "encode_labels", "read_label_sections"]
 
 
 def encode_labels(
@@ -121,3 +122,36 @@ def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
         (np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(rows, max(1, len(names)))
     )
     return matrix, names
+
+
+def add_label_sections(classes: np.ndarray, sections: dict[str, Any], header: dict[str, Any]) -> None:
+    """Add the names or numbers of the labels to what goes into a file."""
+    header["names"] = classes.dtype == object
+    if header["names"]:
+        encoded = [name.encode() for name in classes]
+        sections["classes.begins"] = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(
+            np.uint64
+        )
+        sections["classes.text"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    else:
+        sections["classes.numbers"] = np.asarray(classes, dtype=np.int64)
+
+
+def read_label_sections(file: ModelFile) -> np.ndarray:
+    """The names or numbers of the labels in a file; raises ValueError or KeyError when they are broken."""
+    if not file.header["names"]:
+        numbers = file.sections["classes.numbers"]
+        if numbers.dtype != np.int64 or numbers.shape != (file.header["labels"],):
+            raise ValueError("the labels have another type or number")
+        return np.asarray(numbers)
+    begins, text = file.sections["classes.begins"], file.sections["classes.text"]
+    if begins.dtype != np.uint64 or text.dtype != np.uint8 or begins.shape != (file.header["labels"] + 1,):
+        raise ValueError("the label names have another type or number")
+    bounds = begins.astype(np.int64)
+    if bounds[0] != 0 or bounds[-1] != text.size or (np.diff(bounds) < 0).any():
+        raise ValueError("the label names are cut wrongly")
+    whole = text.tobytes()
+    names = np.empty(len(bounds) - 1, dtype=object)
+    for i, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        names[i] = whole[begin:end].decode()
+    return names

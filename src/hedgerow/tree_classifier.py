@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ class TreeClassifier:
         The weights.
     weights : int
         How many weights there are.
+    members : int
+        Classifiers of each node: members of an ensemble that share the tree.
+    parts : int
+        Numbers that add up to a weight, where one is not precise enough.
     """
 
     def __init__(
@@ -45,6 +49,8 @@ class TreeClassifier:
         normalize: bool,
         native: _native.TreeModel,
         weights: int,
+        members: int = 1,
+        parts: int = 1,
     ) -> None:
         self.tree = tree
         self.features = features
@@ -52,6 +58,8 @@ class TreeClassifier:
         self.normalize = normalize
         self.native = native
         self.weights = weights
+        self.members = members
+        self.parts = parts
 
     @classmethod
     def train(
@@ -64,6 +72,7 @@ class TreeClassifier:
         loss: str,
         normalize: bool,
         costs: npt.NDArray[np.float32] | None,
+        negatives: _native.Rows | None,
         threads: int,
         progress: Callable[[float], None] | None,
         **settings: Any,
@@ -75,6 +84,7 @@ class TreeClassifier:
             list(tree.begins),
             tree.labels,
             costs,
+            negatives,
             loss=loss,
             normalise=normalize,
             threads=threads,
@@ -82,6 +92,23 @@ class TreeClassifier:
             **settings,
         )
         return cls(tree, features, TRANSFORMS[loss], normalize, native, weights)
+
+    @classmethod
+    def merge(cls, members: Sequence[TreeClassifier], threads: int) -> TreeClassifier:
+        """Members that were trained on the same tree, as one."""
+        first = members[0]
+        if len(members) == 1:
+            return first
+        native = _native.merge([member.native for member in members], threads, None)
+        return cls(
+            first.tree,
+            first.features,
+            first.transform,
+            first.normalize,
+            native,
+            sum(member.weights for member in members),
+            sum(member.members for member in members),
+        )
 
     def top(
         self,
@@ -134,13 +161,22 @@ class TreeClassifier:
             tree.labels,
             header["features"],
             header["transform"],
+            header["members"],
+            header["parts"],
             state["table"],
             weights,
             True,
             0,
         )
         self.__init__(  # type: ignore[misc]
-            tree, header["features"], header["transform"], header["normalize"], native, header["weights"]
+            tree,
+            header["features"],
+            header["transform"],
+            header["normalize"],
+            native,
+            header["weights"],
+            header["members"],
+            header["parts"],
         )
 
     def to_header(self) -> dict[str, Any]:
@@ -151,6 +187,8 @@ class TreeClassifier:
             "normalize": self.normalize,
             "weights": self.weights,
             "depth": self.tree.depth,
+            "members": self.members,
+            "parts": self.parts,
         }
 
     @classmethod
@@ -187,6 +225,8 @@ class TreeClassifier:
                 and 1 <= depth <= 64
                 and type(features) is int
                 and type(header["weights"]) is int
+                and type(header["members"]) is int
+                and type(header["parts"]) is int
                 and type(header["normalize"]) is bool
             ):
                 raise ValueError("impossible depth, number of features or of weights, or no normalize")
@@ -204,6 +244,8 @@ class TreeClassifier:
                 tree.labels,
                 features,
                 transform,
+                header["members"],
+                header["parts"],
                 table,
                 _vector(sections, f"{prefix}.weights", np.uint8),
                 verify,
@@ -211,7 +253,16 @@ class TreeClassifier:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Malformed(f"{prefix} cannot be read: {error}") from error
-        return cls(tree, features, transform, header["normalize"], native, header["weights"])
+        return cls(
+            tree,
+            features,
+            transform,
+            header["normalize"],
+            native,
+            header["weights"],
+            header["members"],
+            header["parts"],
+        )
 
 
 def _aligned(size: int) -> npt.NDArray[np.uint8]:

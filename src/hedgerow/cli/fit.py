@@ -10,7 +10,8 @@ from rich.console import Console
 
 from ..atomic_file import check_target
 from ..data import DataError, Part, read_part
-from ..estimator import HedgerowClassifier, HedgerowTextClassifier
+from ..estimator import HedgerowClassifier
+from ..text_estimator import HedgerowTextClassifier
 from .failures import ExitCode, Failure, failing_as, reason
 from .terminal import cell, human_bytes, print_json, progress_bar
 

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..estimator import load
 from ..model_file import ModelFile, ModelFileError, read_model
+from ..saved_model import load
 from .failures import ExitCode, failing_as
 from .terminal import cell, human_bytes, print_json
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ..data import DataError, read_part
-from ..estimator import HedgerowTextClassifier, load
 from ..model_file import ModelFileError
+from ..saved_model import load
+from ..text_estimator import HedgerowTextClassifier
 from .failures import ExitCode, Failure, failing_as
 from .fit import check_new_file
 from .predictions import Predictions, check_output, print_predictions, write_predictions

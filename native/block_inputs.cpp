@@ -1,0 +1,138 @@
+#include "block_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace hedgerow {
+
+namespace {
+
+constexpr std::int64_t kFewestForTable = 16;
+constexpr std::int64_t kLookupsPerBucket = 8;
+
+// Scores of such inputs overflow, and infinity minus infinity is no answer.
+void refuse_overflow(const SparseRow& x, std::int64_t row) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < x.size; ++i) sum += std::fabs(double{x.values[i]});
+  if (sum > 1e30)
+    throw std::invalid_argument(
+        "row " + std::to_string(row) +
+        " of X has values up to 1e30 and beyond, too large to score; scale X, or use normalize=True");
+}
+
+std::size_t room_for(const ChunkView& chunk) { return 32 * ((std::size_t{chunk.groups} + 1) / 2); }
+
+}  // namespace
+
+void BlockInputs::prepare(const FeatureHash& hash, const SparseRows& X, std::int64_t begin, std::int64_t end,
+                          bool normalise) {
+  inputs_.clear();
+  hashes_.clear();
+  values_.clear();
+  std::int64_t longest = 0;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const SparseRow x = X[row];
+    inputs_.push_back({hashes_.size(), x.size});
+    longest = std::max(longest, x.size);
+    const float scale = normalise ? unit_scale(x) : 1.0f;
+    if (!normalise) refuse_overflow(x, row);
+    for (std::int64_t i = 0; i < x.size; ++i) {
+      hashes_.push_back(hash(x.indices[i]));
+      values_.push_back(x.values[i] * scale);
+    }
+  }
+  make_room(static_cast<std::size_t>(longest + kHitsSlack));
+  number_features(hash.bits());
+}
+
+void BlockInputs::make_room(std::size_t features) {
+  if (room_ >= features) return;
+  room_ = features;
+  codes_.resize(room_);
+  offsets_.resize(2 * kNoRow * room_);
+  hit_values_.resize(2 * kNoRow * room_);
+  point(hits_, 0);
+  point(dropped_, 1);
+}
+
+void BlockInputs::point(Hits& hits, std::size_t list) {
+  hits.codes = codes_.data();
+  for (std::size_t kind = 0; kind < kNoRow; ++kind) {
+    hits.offsets[kind] = offsets_.data() + (list * kNoRow + kind) * room_;
+    hits.values[kind] = hit_values_.data() + (list * kNoRow + kind) * room_;
+  }
+}
+
+void BlockInputs::number_features(int hash_bits) {
+  for (const std::uint32_t hash : distinct_) number_of_hash_[hash] = 0;
+  distinct_.clear();
+  numbers_.clear();
+  if (size() < kFewestForTable) return;
+  number_of_hash_.resize(std::size_t{1} << hash_bits, 0);
+  counts_.assign(1, 0);
+  for (const std::uint32_t hash : hashes_) {
+    std::uint32_t& number = number_of_hash_[hash];
+    if (number == 0) {
+      distinct_.push_back(hash);
+      number = static_cast<std::uint32_t>(distinct_.size());
+      counts_.push_back(0);
+    }
+    ++counts_[number];
+  }
+  // Ties in the order of hashes, in which the rows of a chunk lie.
+  std::sort(distinct_.begin(), distinct_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const std::uint32_t of_a = counts_[number_of_hash_[a]], of_b = counts_[number_of_hash_[b]];
+    return of_a != of_b ? of_a > of_b : a < b;
+  });
+  for (std::size_t i = 0; i < distinct_.size(); ++i) number_of_hash_[distinct_[i]] = static_cast<std::uint32_t>(i) + 1;
+  numbers_.reserve(hashes_.size());
+  for (const std::uint32_t hash : hashes_) numbers_.push_back(number_of_hash_[hash]);
+  table_.resize(distinct_.size() + 1);
+}
+
+void BlockInputs::leave() { tabulated_ = nullptr; }
+
+void BlockInputs::approach(const ChunkView& chunk, std::int64_t lookups) {
+  tabulated_ = nullptr;
+  // Many lookups in one chunk pay for a table of its rows; for few, its own buckets are better.
+  if (numbers_.empty() || lookups <= kLookupsPerBucket * std::int64_t{chunk.bucket_count}) return;
+  std::fill(table_.begin(), table_.end(), kNoCode);
+  fill_table(chunk, number_of_hash_.data(), table_.data());
+  tabulated_ = &chunk;
+}
+
+float* BlockInputs::score(const TreeModel& model, int layer, std::int32_t node, std::int64_t input,
+                          const Dropout& dropout, std::size_t& stride) {
+  const ChunkView& chunk = model.chunk(layer, node);
+  const std::size_t room = room_for(chunk), passes = static_cast<std::size_t>(dropout.passes);
+  if (logits_.size() < (passes + 1) * room) logits_.resize((passes + 1) * room);
+  const Input& here = inputs_[static_cast<std::size_t>(input)];
+  const Kernels& simd = kernels();
+  const float* values = values_.data() + here.begin;
+  if (tabulated_ == &chunk)
+    simd.look_up_hits(chunk, table_.data(), numbers_.data() + here.begin, values, here.size, hits_);
+  else
+    simd.find_hits(chunk, hashes_.data() + here.begin, values, here.size, hits_);
+  if (passes > 1) {
+    const std::uint64_t number = static_cast<std::uint64_t>(model.tree().chunk(layer, node));
+    simd.score_thinned(chunk, hits_, dropped_, dropout.share, dropout.passes,
+                       dropout.seed + number * 0x9e3779b97f4a7c15u, room, logits_.data() + passes * room,
+                       logits_.data());
+    stride = room;
+  } else {
+    simd.score_chunk(chunk, hits_, logits_.data());
+    stride = chunk.lanes / static_cast<std::size_t>(model.parts() * model.members());
+  }
+  if (model.parts() > 1) {
+    const std::size_t lanes = chunk.lanes / static_cast<std::size_t>(model.parts());
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+      float* logits = logits_.data() + pass * room;
+      for (std::size_t i = lanes; i < chunk.lanes; ++i) logits[i % lanes] += logits[i];
+    }
+  }
+  return logits_.data();
+}
+
+}  // namespace hedgerow

@@ -1,0 +1,74 @@
+// The inputs of a block, hashed once, and the scratch memory to score chunks for them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels.h"
+#include "sparse.h"
+#include "tree_model.h"
+
+namespace hedgerow {
+
+// Dropped rows of a chunk: `share` of them in each of `passes` passes, which rows being a matter of the seed.
+struct Dropout {
+  float share = 0;  // 0: no dropout, and one pass
+  int passes = 1;
+  std::uint64_t seed = 0;
+};
+
+class BlockInputs {
+ public:
+  void prepare(const FeatureHash& hash, const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise);
+  std::int64_t size() const { return static_cast<std::int64_t>(inputs_.size()); }
+  // Features of an input.
+  std::int64_t features(std::int64_t input) const { return inputs_[static_cast<std::size_t>(input)].size; }
+
+  // Tells that a node's chunk is about to be looked up so many times in a row.
+  void approach(const ChunkView& chunk, std::int64_t lookups);
+  // Forgets the chunk last approached. Must be called while its model is there.
+  void leave();
+  // Logits of the children of a node for one input, in memory that the next call overwrites. Those of the next member
+  // (with dropout, of the next pass) are `stride` numbers further on.
+  float* score(const TreeModel& model, int layer, std::int32_t node, std::int64_t input, const Dropout& dropout,
+               std::size_t& stride);
+
+ private:
+  struct Input {
+    std::size_t begin;
+    std::int64_t size;
+  };
+  void number_features(int hash_bits);
+  void make_room(std::size_t features);
+  void point(Hits& hits, std::size_t list);
+
+  std::vector<Input> inputs_;
+  std::vector<std::uint32_t> hashes_;
+  std::vector<float> values_;
+  std::size_t room_ = 0;
+  Hits hits_{}, dropped_{};
+  std::vector<std::uint32_t> codes_, offsets_;
+  std::vector<float> hit_values_;
+  // Features of a large block, numbered from the most frequent on: a table of a chunk's rows by these numbers is small,
+  // and most lookups fall into its first few lines.
+  std::vector<std::uint32_t> numbers_;         // of each entry, like hashes_
+  std::vector<std::uint32_t> number_of_hash_;  // 0 if the block does not have it
+  std::vector<std::uint32_t> counts_, distinct_;
+  std::vector<std::uint32_t> table_;  // the code of every number's row in `tabulated_`; none has number 0
+  const ChunkView* tabulated_ = nullptr;
+  std::vector<float> logits_;
+};
+
+// Leaves at the end of a scope, however it ends.
+class Leaving {
+ public:
+  explicit Leaving(BlockInputs& inputs) : inputs_(inputs) {}
+  ~Leaving() { inputs_.leave(); }
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+
+ private:
+  BlockInputs& inputs_;
+};
+
+}  // namespace hedgerow

@@ -1,0 +1,150 @@
+#include "uncertainty.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace hedgerow {
+
+namespace {
+
+constexpr std::int64_t kMostBlock = 4096;
+constexpr std::int64_t kBlockBytes = std::int64_t{96} << 20;
+
+// So many inputs that what a worker keeps of them stays within bounds.
+std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
+                        int threads) {
+  std::int64_t bytes = 1;
+  for (int tree = 0; tree < forest.trees(); ++tree) {
+    const LabelTree& labels = forest.model(tree).tree();
+    const std::int64_t beam = std::max(options.beam, labels.nodes_for(std::max(k, options.top)));
+    for (int layer = 0; layer < labels.depth(); ++layer)
+      bytes += std::min<std::int64_t>(beam, labels.nodes(layer)) * forest.paths(tree).widest(layer) *
+               forest.voices(tree) * static_cast<std::int64_t>(sizeof(float));
+  }
+  return even_block(X.rows, std::min(kBlockBytes / bytes, kMostBlock), threads);
+}
+
+// Calls use(searcher, first row, last row, task) after each block was searched.
+template <class Use>
+void search_blocks(const Forest& forest, const SparseRows& X, std::int32_t k, bool ordered, const VoteOptions& options,
+                   int threads, Watch& watch, std::int64_t block, Use use) {
+  if (X.rows == 1) {
+    // No thread, no lock, and scratch memory that is already there.
+    thread_local std::unique_ptr<VoteSearcher> searcher;
+    thread_local const Forest* owner = nullptr;
+    if (!searcher || owner != &forest) searcher = std::make_unique<VoteSearcher>(forest);
+    owner = &forest;
+    searcher->search(X, 0, 1, k, ordered, options, watch);
+    use(*searcher, 0, 1, 0);
+    return;
+  }
+  std::vector<std::unique_ptr<VoteSearcher>> searchers(static_cast<std::size_t>(threads));
+  const std::int64_t blocks = (X.rows + block - 1) / block;
+  watch.plan(static_cast<double>(blocks));
+  parallel_for(static_cast<std::size_t>(blocks), threads, watch, [&](std::size_t task, int worker) {
+    auto& searcher = searchers[static_cast<std::size_t>(worker)];
+    if (!searcher) searcher = std::make_unique<VoteSearcher>(forest);
+    const std::int64_t begin = static_cast<std::int64_t>(task) * block, end = std::min(X.rows, begin + block);
+    searcher->search(X, begin, end, k, ordered, options, watch);
+    use(*searcher, begin, end, task);
+    watch.advance(1.0);
+  });
+}
+
+float sum(const float* values, std::int64_t count) {
+  double total = 0;
+  for (std::int64_t i = 0; i < count; ++i) total += static_cast<double>(values[i]);
+  return static_cast<float>(total);
+}
+
+}  // namespace
+
+void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
+                         int threads, Watch& watch, const UncertainLabels& labels, const UncertainInputs& inputs) {
+  const auto write = [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t) {
+    std::vector<float> room;
+    Best best;
+    for (std::int64_t row = begin; row < end; ++row) {
+      votes.gather(row - begin);
+      const std::int64_t size = votes.size();
+      room.resize(5 * static_cast<std::size_t>(size));
+      const auto part = [&](std::int64_t i) { return room.data() + i * size; };
+      const Measures all{part(0), part(1), part(2), part(3), part(4)};
+      kernels().measure(votes.logs(), votes.stride(), forest.members(), size, all);
+      inputs.expected[row] = sum(all.probability, size);
+      inputs.total[row] = sum(all.total, size);
+      inputs.data[row] = sum(all.data, size);
+      inputs.knowledge[row] = sum(all.knowledge, size);
+      inputs.variance[row] = sum(all.variance, size);
+      const Certificate certificate = votes.certificate();
+      inputs.bound[row] = certificate.probability;
+      inputs.missed[row] = certificate.uncertainty;
+
+      best.reset(k);
+      best.offer(all.probability, size, votes.candidates());
+      const auto& ranked = best.finish();
+      if (ranked.size() < static_cast<std::size_t>(k))
+        throw std::invalid_argument("scores of row " + std::to_string(row) +
+                                    " of X are not finite; scale X and train anew");
+      for (std::int64_t i = 0; i < k; ++i) {
+        const std::int32_t label = ranked[static_cast<std::size_t>(i)].node();
+        const std::int64_t from = votes.number(label), to = row * k + i;
+        labels.labels[to] = label;
+        labels.measures.probability[to] = all.probability[from];
+        labels.measures.total[to] = all.total[from];
+        labels.measures.data[to] = all.data[from];
+        labels.measures.knowledge[to] = all.knowledge[from];
+        labels.measures.variance[to] = all.variance[from];
+      }
+    }
+  };
+  search_blocks(forest, X, k, false, options, threads, watch, block_size(forest, X, k, options, threads), write);
+}
+
+VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
+                         int threads, Watch& watch) {
+  const std::size_t members = static_cast<std::size_t>(forest.members());
+  const std::int64_t block = block_size(forest, X, k, options, threads);
+  struct Part {
+    std::vector<std::int32_t> labels;
+    std::vector<float> probabilities;
+  };
+  std::vector<Part> parts(static_cast<std::size_t>((X.rows + block - 1) / block));
+  VoteArrays out;
+  out.indptr.assign(static_cast<std::size_t>(X.rows) + 1, 0);
+  out.bound.resize(static_cast<std::size_t>(X.rows));
+  out.missed.resize(static_cast<std::size_t>(X.rows));
+  search_blocks(forest, X, k, true, options, threads, watch, block,
+                [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t task) {
+                  Part& part = parts[task];
+                  for (std::int64_t row = begin; row < end; ++row) {
+                    votes.gather(row - begin);
+                    const std::size_t size = static_cast<std::size_t>(votes.size());
+                    part.labels.insert(part.labels.end(), votes.candidates(), votes.candidates() + size);
+                    const std::size_t first = part.probabilities.size();
+                    part.probabilities.resize(first + size * members);
+                    for (std::size_t i = 0; i < size; ++i)
+                      for (std::size_t m = 0; m < members; ++m)
+                        part.probabilities[first + i * members + m] = votes.logs()[m * votes.stride() + i];
+                    kernels().exponentials(part.probabilities.data() + first,
+                                           static_cast<std::int64_t>(size * members));
+                    const Certificate certificate = votes.certificate();
+                    out.indptr[static_cast<std::size_t>(row) + 1] = votes.size();
+                    out.bound[static_cast<std::size_t>(row)] = certificate.probability;
+                    out.missed[static_cast<std::size_t>(row)] = certificate.uncertainty;
+                  }
+                });
+  for (std::size_t row = 0; row < static_cast<std::size_t>(X.rows); ++row) out.indptr[row + 1] += out.indptr[row];
+  out.labels.reserve(static_cast<std::size_t>(out.indptr.back()));
+  out.probabilities.reserve(static_cast<std::size_t>(out.indptr.back()) * members);
+  for (Part& part : parts) {
+    out.labels.insert(out.labels.end(), part.labels.begin(), part.labels.end());
+    out.probabilities.insert(out.probabilities.end(), part.probabilities.begin(), part.probabilities.end());
+    part = {};
+  }
+  return out;
+}
+
+}  // namespace hedgerow

@@ -1,0 +1,57 @@
+"""Opening model files."""
+
+from __future__ import annotations
+
+import os
+
+from hedgerow.ensemble import Dropout, Ensemble
+from hedgerow.estimator import HedgerowClassifier
+from hedgerow.labels import read_label_sections
+from hedgerow.model_file import Malformed, read_model
+from hedgerow.text import TfidfVectorizer
+from hedgerow.text_estimator import HedgerowTextClassifier
+
+__all__ = ["load"]
+
+
+def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifier:
+    """Open a model file, whichever classifier it holds.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    verify : bool
+        Check every byte; see `HedgerowClassifier.load`.
+
+    Returns
+    -------
+    HedgerowClassifier or HedgerowTextClassifier
+    """
+    file = read_model(path, verify=verify)
+    kinds = {"features": HedgerowClassifier, "text": HedgerowTextClassifier}
+    try:
+        header = file.header
+        if header["kind"] not in kinds:
+            raise ValueError(f"unknown kind of model {header['kind']!r}")
+        model = kinds[header["kind"]](**header["parameters"])
+        model._check_parameters()
+        model.classes_ = read_label_sections(file)
+        dropout = Dropout(**header["dropout"]) if "dropout" in header else None
+        model._ensemble = Ensemble.from_sections(
+            header["trees"], file.sections, len(model.classes_), dropout, verify
+        )
+        model.tree_ = model._ensemble.tree
+        model.n_features_in_ = model._ensemble.features
+        if isinstance(model, HedgerowTextClassifier):
+            vectorizer = model._new_vectorizer()
+            prefix = "text."
+            arrays = {n[len(prefix) :]: a for n, a in file.sections.items() if n.startswith(prefix)}
+            model.vectorizer_ = TfidfVectorizer.from_arrays(vectorizer.get_params(), arrays)
+            if len(model.vectorizer_.idf_) != model.n_features_in_:
+                raise ValueError("the vocabulary and the weights differ in their number of features")
+    except Malformed:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise Malformed(f"{file.path} does not hold a whole model: {error}") from error
+    return model

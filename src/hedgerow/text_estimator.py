@@ -1,0 +1,193 @@
+"""The classifier for texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from hedgerow.estimator import HedgerowClassifier, TopLabels
+from hedgerow.text import TfidfVectorizer
+from hedgerow.uncertain_labels import UncertainLabels
+from hedgerow.votes import Votes
+
+__all__ = ["HedgerowTextClassifier"]
+
+
+class HedgerowTextClassifier(HedgerowClassifier):
+    """Extreme multi-label classifier for texts: tf-idf on words and word pairs, then `HedgerowClassifier`.
+
+    Parameters
+    ----------
+    ngrams : (1, 1) or (1, 2), default=(1, 2)
+        Words only, or words and pairs of words.
+    min_count : int, default=2
+        Drop terms that fewer texts have.
+    max_features : int or None, default=None
+        Keep so many terms, the most frequent ones.
+    sublinear : bool, default=True
+        Weigh a term that occurs tf times by 1 + ln(tf).
+    **parameters
+        As of `HedgerowClassifier`.
+
+    Attributes
+    ----------
+    vectorizer_ : TfidfVectorizer
+        From texts to features.
+
+    Examples
+    --------
+    >>> texts = ["a thorny shrub", "a shrub with thorny twigs", "an evergreen tree", "the evergreen tree"]
+    >>> labels = [["hawthorn"], ["hawthorn"], ["holly"], ["holly"]]
+    >>> model = HedgerowTextClassifier(random_state=0).fit(texts, labels)
+    >>> model.top(["evergreen"], k=1).labels
+    array([['holly']], dtype=object)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HedgerowClassifier._parameter_constraints,
+        "ngrams": [tuple, list],
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "max_features": [Interval(Integral, 1, None, closed="left"), None],
+        "sublinear": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        ngrams: tuple[int, int] = (1, 2),
+        min_count: int = 2,
+        max_features: int | None = None,
+        sublinear: bool = True,
+        method: str = "single",
+        members: int = 10,
+        trees: int | None = None,
+        alpha: float = 0.5,
+        hard_negatives: int = 10,
+        dropout: float = 0.05,
+        branching: int = 8,
+        leaf_size: int = 100,
+        loss: str = "squared_hinge",
+        C: float = 1.0,
+        positive_cost: float = 1.0,
+        negative_cost: float = 1.0,
+        tolerance: float = 0.1,
+        max_passes: int = 100,
+        weight_threshold: float = 0.05,
+        negatives: str = "tfn",
+        matcher_beam: int = 20,
+        bias: float = 1.0,
+        normalize: bool = True,
+        beam: int = 50,
+        candidates: str | int = "scored",
+        missing: str = "exact",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            method=method,
+            members=members,
+            trees=trees,
+            alpha=alpha,
+            hard_negatives=hard_negatives,
+            dropout=dropout,
+            branching=branching,
+            leaf_size=leaf_size,
+            loss=loss,
+            C=C,
+            positive_cost=positive_cost,
+            negative_cost=negative_cost,
+            tolerance=tolerance,
+            max_passes=max_passes,
+            weight_threshold=weight_threshold,
+            negatives=negatives,
+            matcher_beam=matcher_beam,
+            bias=bias,
+            normalize=normalize,
+            beam=beam,
+            candidates=candidates,
+            missing=missing,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.ngrams = ngrams
+        self.min_count = min_count
+        self.max_features = max_features
+        self.sublinear = sublinear
+
+    def fit(self, X: Iterable[str], Y: Any, **options: Any) -> HedgerowTextClassifier:
+        """Learn the vocabulary and the classifier.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        Y : indicator matrix of shape (n, L), or list of lists of labels
+            The labels of each text.
+        **options
+            As of `HedgerowClassifier.fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        vectorizer = self._new_vectorizer()
+        if (progress := options.get("progress")) is not None:
+            progress(0.0, "reading words")
+        features = vectorizer.fit_transform(X)
+        super().fit(features, Y, **options)
+        self.vectorizer_ = vectorizer
+        return self
+
+    def top(self, X: Iterable[str], k: int = 5, **options: Any) -> TopLabels:
+        """The k most probable labels of each text; see `HedgerowClassifier.top`."""
+        return super().top(self._transform(X), k, **options)
+
+    def add_members(self, X: Iterable[str], Y: Any, count: int, **options: Any) -> HedgerowTextClassifier:
+        """Train more members on the same texts; see `HedgerowClassifier.add_members`."""
+        super().add_members(self._transform(X), Y, count, **options)
+        return self
+
+    def predict_uncertain(self, X: Iterable[str], k: int = 5, **options: Any) -> UncertainLabels:
+        """Labels and doubts of each text; see `HedgerowClassifier.predict_uncertain`."""
+        return super().predict_uncertain(self._transform(X), k, **options)
+
+    def predict_votes(self, X: Iterable[str], **options: Any) -> Votes:
+        """What every member says of each text; see `HedgerowClassifier.predict_votes`."""
+        return super().predict_votes(self._transform(X), **options)
+
+    def predict_proba(self, X: Iterable[str], k: int = 100) -> sp.csr_array:
+        """Probabilities of the best labels of each text; see `HedgerowClassifier.predict_proba`."""
+        return super().predict_proba(self._transform(X), k)
+
+    def _transform(self, texts: Iterable[str]) -> sp.csr_array:
+        check_is_fitted(self, "vectorizer_")
+        self.vectorizer_.n_jobs = self.n_jobs
+        return self.vectorizer_.transform(texts)
+
+    def _new_vectorizer(self) -> TfidfVectorizer:
+        return TfidfVectorizer(
+            ngrams=tuple(self.ngrams),  # type: ignore[arg-type]  # JSON has no tuples
+            min_count=self.min_count,
+            max_features=self.max_features,
+            sublinear=self.sublinear,
+            n_jobs=self.n_jobs,
+        )
+
+    def _extend(self, sections: dict[str, Any], header: dict[str, Any]) -> None:
+        header["kind"] = "text"
+        for name, array in self.vectorizer_.to_arrays().items():
+            sections[f"text.{name}"] = array
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags

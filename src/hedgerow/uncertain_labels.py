@@ -1,0 +1,130 @@
+"""Predictions with their doubts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hedgerow.atomic_file import atomic_file
+
+__all__ = ["InputUncertainty", "UncertainLabels"]
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class InputUncertainty:
+    """How sure the model is of each input as a whole: sums over all candidate labels. Arrays of shape (n,).
+
+    Attributes
+    ----------
+    expected : float32 array
+        Expected number of labels.
+    total, data, knowledge, variance : float32 array
+        Sums of the labels' measures. Mind the direction: an input unlike the training data gets low
+        probabilities everywhere, and so *low* sums.
+    bound : float32 array
+        How far the mean probability of any label may be from the one that a search through all labels gives.
+    missed : float32 array
+        How far `total` may be from the one that a search through all labels gives.
+    """
+
+    expected: Floats
+    total: Floats
+    data: Floats
+    knowledge: Floats
+    variance: Floats
+    bound: Floats
+    missed: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainLabels:
+    """The best labels of each input, best first, with their measures of uncertainty. Arrays of shape (n, k).
+
+    Attributes
+    ----------
+    labels : array
+        Labels as in `classes_`: names, or columns of Y.
+    probability : float32 array
+        Mean probability over the members.
+    total : float32 array
+        Total uncertainty: the entropy of that mean.
+    data : float32 array
+        Data uncertainty: the members' mean entropy. The label itself is ambiguous; more data would not help.
+    knowledge : float32 array
+        Knowledge uncertainty, total - data: the members disagree. More data would help.
+    variance : float32 array
+        Variance of the members' probabilities.
+    instance : InputUncertainty
+        The same for each input as a whole.
+    """
+
+    labels: npt.NDArray[Any]
+    probability: Floats
+    total: Floats
+    data: Floats
+    knowledge: Floats
+    variance: Floats
+    instance: InputUncertainty
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], classes: npt.NDArray[Any]
+    ) -> UncertainLabels:
+        """Name what the engine found."""
+        of_inputs = {
+            name.removeprefix("input_"): array for name, array in arrays.items() if name.startswith("input_")
+        }
+        of_labels = {
+            name: array
+            for name, array in arrays.items()
+            if name != "labels" and not name.startswith("input_")
+        }
+        return cls(labels=classes[arrays["labels"]], **of_labels, instance=InputUncertainty(**of_inputs))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table` with a row for each label: input, rank, label and the measures of both."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError("tables need pyarrow; install hedgerow[parquet]") from error
+        n, k = self.labels.shape
+        columns: dict[str, Any] = {
+            "input": np.repeat(np.arange(n), k),
+            "rank": np.tile(np.arange(1, k + 1), n),
+            "label": self.labels.ravel(),
+        }
+        for name in ("probability", "total", "data", "knowledge", "variance"):
+            columns[name] = getattr(self, name).ravel()
+        for name, values in vars(self.instance).items():
+            columns[f"input_{name}"] = np.repeat(values, k)
+        return pyarrow.table(columns)
+
+    def to_frame(self) -> Any:
+        """A `pandas.DataFrame` with the columns of `to_arrow`."""
+        return self.to_arrow().to_pandas()
+
+    def to_parquet(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the columns of `to_arrow` to a Parquet file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        overwrite : bool
+            Replace an existing file.
+        """
+        table = self.to_arrow()
+        from pyarrow import parquet
+
+        with atomic_file(path, overwrite=overwrite) as file:
+            parquet.write_table(table, file)
