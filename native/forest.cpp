@@ -1,9 +1,14 @@
 #include "forest.h"
 
 #include <algorithm>
+#include <atomic>
 #include <stdexcept>
 
 namespace hedgerow {
+
+namespace {
+std::atomic<std::uint64_t> next_serial{1};
+}
 
 TreePaths::TreePaths(const LabelTree& tree) {
   const std::size_t depth = static_cast<std::size_t>(tree.depth());
@@ -32,7 +37,7 @@ TreePaths::TreePaths(const LabelTree& tree) {
 }
 
 Forest::Forest(std::vector<const TreeModel*> trees, std::int32_t labels, const Dropout& dropout)
-    : trees_(std::move(trees)), labels_(labels), dropout_(dropout) {
+    : serial_(next_serial.fetch_add(1)), trees_(std::move(trees)), labels_(labels), dropout_(dropout) {
   if (trees_.empty()) throw std::invalid_argument("a forest needs a tree");
   if (dropout.passes < 1 || !(dropout.share >= 0) || !(dropout.share < 1))
     throw std::invalid_argument("dropout needs at least one pass and a share in [0, 1)");

@@ -39,6 +39,8 @@ class Forest {
   // `labels` is the number of labels of all trees together. Dropout makes the passes of one tree its members.
   Forest(std::vector<const TreeModel*> trees, std::int32_t labels, const Dropout& dropout);
 
+  // No other forest has this number, even one that comes to lie at the same address later.
+  std::uint64_t serial() const { return serial_; }
   int trees() const { return static_cast<int>(trees_.size()); }
   const TreeModel& model(int tree) const { return *trees_[static_cast<std::size_t>(tree)]; }
   const TreePaths& paths(int tree) const { return paths_[static_cast<std::size_t>(tree)]; }
@@ -52,6 +54,7 @@ class Forest {
   int first_voice(int tree) const { return first_voice_[static_cast<std::size_t>(tree)]; }
 
  private:
+  std::uint64_t serial_;
   std::vector<const TreeModel*> trees_;
   std::vector<TreePaths> paths_;
   std::vector<int> first_voice_;

@@ -33,9 +33,8 @@ void search_blocks(const Forest& forest, const SparseRows& X, std::int32_t k, bo
   if (X.rows == 1) {
     // No thread, no lock, and scratch memory that is already there.
     thread_local std::unique_ptr<VoteSearcher> searcher;
-    thread_local const Forest* owner = nullptr;
-    if (!searcher || owner != &forest) searcher = std::make_unique<VoteSearcher>(forest);
-    owner = &forest;
+    if (!searcher) searcher = std::make_unique<VoteSearcher>(forest);
+    searcher->use(forest);
     searcher->search(X, 0, 1, k, ordered, options, watch);
     use(*searcher, 0, 1, 0);
     return;

@@ -41,8 +41,12 @@ std::int64_t Visits::find(std::int64_t input, std::int32_t node) const {
 }
 
 void VoteSearcher::use(const Forest& forest) {
-  if (forest_ == &forest) return;
   forest_ = &forest;
+  if (serial_ == forest.serial()) return;
+  serial_ = forest.serial();
+  size_ = 0;
+  kept_.clear();
+  found_.clear();
   found_.resize(static_cast<std::size_t>(forest.trees()));
   for (int tree = 0; tree < forest.trees(); ++tree) {
     Found& found = found_[static_cast<std::size_t>(tree)];

@@ -101,6 +101,7 @@ class VoteSearcher {
   void forget_numbers();
 
   const Forest* forest_ = nullptr;
+  std::uint64_t serial_ = 0;  // of the forest that the scratch memory is made for
   VoteOptions options_;
   Watch* watch_ = nullptr;
   BlockInputs inputs_;
