@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hedgerow.estimator import HedgerowClassifier, TopLabels
+    from hedgerow.explanation import Explanation, explain
     from hedgerow.label_tree import LabelTree
+    from hedgerow.pecos_models import import_pecos
+    from hedgerow.queries import Queries, query
     from hedgerow.saved_model import load
     from hedgerow.text import TfidfVectorizer
     from hedgerow.text_estimator import HedgerowTextClassifier
@@ -26,38 +29,48 @@ __version__ = version("hedgerow")
 
 # Loaded when first used: `hedgerow --help` must not wait for scikit-learn.
 _HOMES = {
+    "Explanation": "hedgerow.explanation",
     "HedgerowClassifier": "hedgerow.estimator",
     "HedgerowTextClassifier": "hedgerow.text_estimator",
     "InputUncertainty": "hedgerow.uncertain_labels",
     "LabelTree": "hedgerow.label_tree",
     "Measures": "hedgerow.uncertainty",
+    "Queries": "hedgerow.queries",
     "TfidfVectorizer": "hedgerow.text",
     "TopLabels": "hedgerow.estimator",
     "UncertainLabels": "hedgerow.uncertain_labels",
     "Votes": "hedgerow.votes",
     "energy": "hedgerow.uncertainty",
+    "explain": "hedgerow.explanation",
+    "import_pecos": "hedgerow.pecos_models",
     "instance_uncertainty": "hedgerow.uncertainty",
     "joint_energy": "hedgerow.uncertainty",
     "label_uncertainty": "hedgerow.uncertainty",
     "load": "hedgerow.saved_model",
+    "query": "hedgerow.queries",
 }
 
 __all__ = [
+    "Explanation",
     "HedgerowClassifier",
     "HedgerowTextClassifier",
     "InputUncertainty",
     "LabelTree",
     "Measures",
+    "Queries",
     "TfidfVectorizer",
     "TopLabels",
     "UncertainLabels",
     "Votes",
     "__version__",
     "energy",
+    "explain",
+    "import_pecos",
     "instance_uncertainty",
     "joint_energy",
     "label_uncertainty",
     "load",
+    "query",
 ]
 
 
