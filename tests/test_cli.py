@@ -24,6 +24,7 @@ from hedgerow.cli.demo import print_demo
 from hedgerow.cli.failures import ExitCode
 from hedgerow.cli.terminal import plain, plain_json, progress_bar, shortened
 from hedgerow.demo import DemoResult, Example, Prediction, demonstrate
+from hedgerow.ensemble_training import Checkpoint
 
 RECORDS = [
     {"id": f"r{i}", "text": f"{kind} number {i} of the {kind} family", "labels": [kind, "any, \"quoted\""]}
@@ -176,6 +177,221 @@ def test_interrupt_ends_with_130_and_leaves_nothing(
     assert os.listdir(tmp_path) == ["data"]
 
 
+# --- fit, ensembles ---
+
+ENSEMBLE = ["--method", "boosted-bagging", "--members", "4", "--threads", "1"]
+
+
+@pytest.fixture
+def ensemble(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    path = tmp_path / "four.hedgerow"
+    assert main(["fit", str(data), str(path), *ENSEMBLE]) == 0
+    capsys.readouterr()
+    return path
+
+
+def interrupt_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Ctrl-C while this member is being stored."""
+    write = Checkpoint.write
+
+    def interrupted(self: Checkpoint, member: int, tree: Any) -> None:
+        if member == number:
+            self.folder.mkdir(exist_ok=True)
+            raise KeyboardInterrupt
+        write(self, member, tree)
+
+    monkeypatch.setattr(Checkpoint, "write", interrupted)
+
+
+def test_fit_of_an_ensemble_tells_method_and_members_and_leaves_the_model_only(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", str(data), str(tmp_path / "m"), *ENSEMBLE]) == 0
+    captured = capsys.readouterr()
+    assert "boosted-bagging, 4 members): 4 labels learned from 36 rows" in captured.out
+    assert captured.err == ""
+    assert sorted(os.listdir(tmp_path)) == ["data", "m"]
+    options = ["--trees", "2", "--alpha", "0.25", "--hard-negatives", "3", "--json"]
+    assert main(["fit", str(data), str(tmp_path / "n"), *ENSEMBLE, *options]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["method"], summary["members"]) == ("boosted-bagging", 4)
+    model = hedgerow.load(tmp_path / "n")
+    assert model.describe()["trees"] == 2
+    for name, value in {"trees": 2, "alpha": 0.25, "hard_negatives": 3}.items():
+        assert summary["settings"][name] == model.get_params()[name] == value
+
+
+def test_fit_leaves_options_alone_that_the_method_does_not_use(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--members", "7", "--alpha", "2", "--dropout", "0.5", "--json"]
+    assert main(["fit", str(data), str(tmp_path / "m"), *options]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["method"], summary["members"]) == ("single", 1)
+
+
+@pytest.mark.parametrize("method", ["single", "bagging"])
+def test_more_trees_than_members_end_with_the_code_for_usage(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str
+) -> None:
+    code, message = failure(
+        capsys, "fit", data, tmp_path / "m", "--method", method, "--members", 3, "--trees", 4
+    )
+    assert code == ExitCode.USAGE
+    assert "--trees: 4 trees are more than the 3 members" in message
+
+
+def test_interrupted_ensemble_goes_on_with_the_same_command_to_the_same_model(
+    data: Path, ensemble: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m"
+    folder = tmp_path / "m.members"
+    command = ["fit", str(data), str(path), *ENSEMBLE]
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_at(2, patch)
+        assert main(command) == ExitCode.INTERRUPTED
+    assert capsys.readouterr() == (
+        "",
+        f"hedgerow: interrupted; 2 of 4 members are kept in {folder}; the same command goes on from there\n",
+    )
+    assert not path.exists()
+    (folder / ".member-0002.hedgerow.0123456789abcdef.tmp").touch()  # a kill while it was written
+    assert main(command) == 0
+    assert capsys.readouterr().err == f"hedgerow: 2 of 4 members found in {folder}\n"
+    assert path.read_bytes() == ensemble.read_bytes()
+    assert not folder.exists()
+
+
+def test_ensemble_interrupted_before_its_first_member_leaves_nothing(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_at(0, monkeypatch)
+    assert main(["fit", str(data), str(tmp_path / "m"), *ENSEMBLE]) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "hedgerow: interrupted; nothing was written\n"
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_interrupt_after_the_model_was_saved_says_so(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: Checkpoint) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "clear", interrupt)
+    assert main(["fit", str(data), str(tmp_path / "m"), *ENSEMBLE]) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == f"hedgerow: interrupted; {tmp_path / 'm'} is saved\n"
+    assert hedgerow.load(tmp_path / "m").describe()["members"] == 4
+
+
+def test_members_of_another_fit_are_refused_with_the_way_out(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "m.members"
+    interrupt_at(2, monkeypatch)
+    main(["fit", str(data), str(tmp_path / "m"), *ENSEMBLE])
+    before = sorted(os.listdir(folder))
+    with open(data / "other.jsonl", "w") as file:
+        file.writelines(json.dumps(record) + "\n" for record in RECORDS[1:])
+    for source, more in ((data, ["--alpha", "0.25"]), (data, ["--seed", "1"]), (data / "other.jsonl", [])):
+        capsys.readouterr()
+        assert main(["fit", str(source), str(tmp_path / "m"), *ENSEMBLE, *more]) == ExitCode.DATA
+        assert f"{folder} holds members of another fit" in (message := capsys.readouterr().err)
+        assert "delete it" in message
+    assert sorted(os.listdir(folder)) == before
+    (folder / "member-0001.hedgerow").write_bytes(b"rubbish")
+    assert main(["fit", str(data), str(tmp_path / "m"), *ENSEMBLE]) == ExitCode.MODEL
+    assert f"delete the folder {folder}" in capsys.readouterr().err
+
+
+def test_file_in_place_of_the_folder_of_members_is_refused_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.members").write_text("precious")
+    code, message = failure(capsys, "fit", "/nonexistent", tmp_path / "m", "--method", "bagging")
+    assert (code, "move it away" in message) == (ExitCode.WRITE, True)
+
+
+def test_other_files_in_the_folder_of_members_stay(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "m.members").mkdir()
+    (tmp_path / "m.members" / "notes.txt").write_text("precious")
+    assert main(["fit", str(data), str(tmp_path / "m"), *ENSEMBLE]) == 0
+    assert os.listdir(tmp_path / "m.members") == ["notes.txt"]
+
+
+def test_disk_that_is_full_for_members_ends_with_the_code_for_writing(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    code, message = failure(capsys, "fit", data, tmp_path / "m", *ENSEMBLE)
+    assert (code, "No space left" in message) == (ExitCode.WRITE, True)
+
+
+@pytest.mark.parametrize("trees", [None, 6])
+def test_extended_ensemble_is_the_one_that_was_fitted_at_once(
+    data: Path, ensemble: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], trees: int | None
+) -> None:
+    named = [] if trees is None else ["--trees", str(trees)]
+    six = ["--members", "6", *named]
+    assert main(["fit", str(data), str(tmp_path / "once"), *ENSEMBLE, *six]) == 0
+    capsys.readouterr()
+    extended = [str(tmp_path / "more"), "--extend", str(ensemble), *six, "--json"]
+    assert main(["fit", str(data), *extended]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["method"], summary["members"]) == ("boosted-bagging", 6)
+    assert summary["settings"]["members"] == 6
+    assert (tmp_path / "more").read_bytes() == (tmp_path / "once").read_bytes()
+
+
+def test_ensemble_can_be_extended_in_place(data: Path, ensemble: Path) -> None:
+    command = ["fit", str(data), str(ensemble), "--extend", str(ensemble), "--members", "5", "--overwrite"]
+    assert main(command) == 0
+    assert hedgerow.load(ensemble).describe()["members"] == 5
+
+
+def test_extend_refuses_what_cannot_be_extended(
+    data: Path, model: Path, ensemble: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def extend(old: Path, *more: object, source: Path = data) -> tuple[int, str]:
+        return failure(capsys, "fit", source, tmp_path / "m", "--extend", old, *more)
+
+    code, message = extend(model)
+    assert (code, "--method single" in message) == (ExitCode.MODEL, True)
+    code, message = extend(ensemble, "--members", 4)
+    assert (code, "has 4 members already" in message) == (ExitCode.USAGE, True)
+    code, message = extend(ensemble, "--alpha", 0.1)
+    assert (code, "was fitted with 0.5" in message) == (ExitCode.USAGE, True)
+    code, message = extend(ensemble, "--trees", 3)
+    assert (code, "--trees" in message) == (ExitCode.USAGE, True)
+    code, message = extend(data / "no.hedgerow")
+    assert (code, "no.hedgerow" in message) == (ExitCode.MODEL, True)
+    shared = tmp_path / "shared"
+    assert main(["fit", str(data), str(shared), *ENSEMBLE, "--trees", "2"]) == 0
+    capsys.readouterr()
+    code, message = extend(shared)
+    assert (code, "4 members share 2 trees" in message) == (ExitCode.MODEL, True)
+    assert not (tmp_path / "m").exists()
+
+
+def test_extend_refuses_data_with_other_labels(
+    ensemble: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes: dict[str, Any] = {
+        "is new": lambda labels: [*labels, "cherry"],
+        "is missing": lambda labels: labels[:1],
+    }
+    for told, change in changes.items():
+        records = [{**record, "labels": change(record["labels"])} for record in RECORDS]
+        (tmp_path / "other.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        code, message = failure(capsys, "fit", tmp_path / "other.jsonl", tmp_path / "m", "--extend", ensemble)
+        assert (code, told in message) == (ExitCode.DATA, True)
+    (tmp_path / "features.txt").write_text("1 2 2\n0 0:1.0\n")
+    code, message = failure(capsys, "fit", tmp_path / "features.txt", tmp_path / "m", "--extend", ensemble)
+    assert (code, "HedgerowTextClassifier" in message) == (ExitCode.DATA, True)
+
+
 # --- predict ---
 
 
@@ -297,6 +513,115 @@ def test_labels_without_names_stay_numbers(tmp_path: Path, capsys: pytest.Captur
     assert {type(item["label"]) for record in found for item in record["labels"]} == {int}
 
 
+MEASURES = ["total", "data", "knowledge", "variance"]
+OF_INPUTS = ["expected", *MEASURES, "bound", "missed"]
+
+
+def test_predict_with_uncertainty_writes_what_the_library_says_in_all_formats(
+    data: Path, ensemble: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    command = ["predict", str(ensemble), str(data), "--k", "2"]
+    assert main([*command, "--uncertainty"]) == 0
+    found = lines(capsys.readouterr().out)
+    texts = [record["text"] for record in RECORDS[:4]]
+    expected = hedgerow.load(ensemble).predict_uncertain(texts, 2)
+    table = []
+    for row, record in enumerate(found):
+        assert list(record) == ["id", "labels", "input"]
+        assert list(record["input"]) == OF_INPUTS
+        for name, value in record["input"].items():
+            assert np.float32(value) == getattr(expected.instance, name)[row]
+        for place, item in enumerate(record["labels"]):
+            assert list(item) == ["label", "probability", *MEASURES]
+            assert item["label"] == expected.labels[row, place]
+            for name in ("probability", *MEASURES):
+                assert np.float32(item[name]) == getattr(expected, name)[row, place]
+            measures = [*list(item.values())[1:], *record["input"].values()]
+            table.append((row, record["id"], place + 1, item["label"], *map(np.float32, measures)))
+    columns = [
+        "row",
+        "id",
+        "rank",
+        "label",
+        "probability",
+        *MEASURES,
+        *(f"input_{name}" for name in OF_INPUTS),
+    ]
+    assert main([*command, "--uncertainty", "--out", str(tmp_path / "p.csv")]) == 0
+    with open(tmp_path / "p.csv", newline="") as file:
+        header, *rows = list(csv.reader(file))
+    assert header == columns
+    assert [(int(r[0]), r[1], int(r[2]), r[3], *map(np.float32, r[4:])) for r in rows] == table
+    assert main([*command, "--uncertainty", "--out", str(tmp_path / "p.parquet")]) == 0
+    records = parquet.read_table(tmp_path / "p.parquet").to_pylist()
+    assert list(records[0]) == columns
+    assert [tuple(record.values()) for record in records] == table
+    # Without the option, labels and probabilities are the same, and nothing else is written.
+    capsys.readouterr()
+    assert main(command) == 0
+    for plainly, record in zip(lines(capsys.readouterr().out), found, strict=True):
+        assert list(plainly) == ["id", "labels"]
+        short = [{name: item[name] for name in ("label", "probability")} for item in record["labels"]]
+        assert plainly["labels"] == short
+
+
+def test_predict_passes_the_options_of_the_search_on(
+    data: Path, ensemble: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    predict = hedgerow.HedgerowTextClassifier.predict_uncertain
+
+    def listen(self: Any, X: Any, k: int = 5, **options: Any) -> Any:
+        asked.append((self.beam, self.candidates, self.missing, options["tolerance"]))
+        return predict(self, X, k, **options)
+
+    monkeypatch.setattr(hedgerow.HedgerowTextClassifier, "predict_uncertain", listen)
+    command = ["predict", str(ensemble), str(data), "--uncertainty"]
+    assert main(command) == 0
+    for candidates in ("all", "scored", "3"):
+        more = ["--tolerance", "0.25", "--missing", "delta", "--beam", "7", "--candidates", candidates]
+        assert main([*command, *more]) == 0
+    assert asked == [
+        (50, "scored", "exact", None),
+        (7, "all", "delta", 0.25),
+        (7, "scored", "delta", 0.25),
+        (7, 3, "delta", 0.25),
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--tolerance=0.1"],
+        ["--uncertainty", "--tolerance=2"],
+        ["--candidates=0"],
+        ["--candidates=few"],
+        ["--missing=x"],
+    ],
+)
+def test_bad_options_of_the_search_end_with_the_code_for_usage(
+    data: Path, ensemble: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    code, message = failure(capsys, "predict", ensemble, data, *options)
+    assert code == ExitCode.USAGE
+    assert "hedgerow predict --help" in message
+
+
+def test_predict_gives_the_labels_that_every_member_knows_where_k_is_larger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Each label has one row: samples of the rows leave labels out.
+    records = [{"text": f"word{i} and word{i}", "labels": [f"l{i}"]} for i in range(8)]
+    source = tmp_path / "few.jsonl"
+    source.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert main(["fit", str(source), str(tmp_path / "m"), "--method", "bagging", "--members", "3"]) == 0
+    capsys.readouterr()
+    for more in ([], ["--uncertainty"]):
+        assert main(["predict", str(tmp_path / "m"), str(source), "--k", "8", *more]) == 0
+        assert all(0 < len(record["labels"]) < 8 for record in lines(capsys.readouterr().out))
+
+
 # --- inspect, demo and the rest ---
 
 
@@ -314,26 +639,65 @@ def test_inspect_names_the_format_the_labels_and_the_sections(
     assert all(set(section) == {"dtype", "shape", "bytes"} for section in found["sections"].values())
 
 
-def test_demo_predicts_held_out_texts() -> None:
-    result = demonstrate(n_jobs=1)
-    assert (result.train_rows, result.test_rows) == (4000, 500)
-    assert all(len(example.predictions) == 5 for example in result.examples)
-    assert result.precision[1] > 0.75
-    assert result.precision[5] > 0.5
+@pytest.mark.parametrize(("method", "members", "trees"), [("mc-dropout", 3, 1), ("bagging", 4, 2)])
+def test_inspect_tells_method_members_and_trees(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, members: int, trees: int
+) -> None:
+    path = str(tmp_path / "m")
+    options = ["--method", method, "--members", str(members), "--trees", str(trees)]
+    assert main(["fit", str(data), path, *options]) == 0
+    capsys.readouterr()
+    assert main(["inspect", path]) == 0
+    facts = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["method", method] in facts
+    assert ["members", str(members)] in facts
+    assert ["trees", str(trees)] in facts
+    assert main(["inspect", path, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["method"], found["members"], found["trees"]) == (method, members, trees)
 
 
-def test_demo_with_json_prints_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def demo() -> DemoResult:
+    return demonstrate(n_jobs=1)
+
+
+def printed(result: DemoResult, width: int = 100) -> str:
+    with open(os.devnull, "w") as nowhere:
+        console = Console(width=width, record=True, file=nowhere)
+        print_demo(console, result)
+        return console.export_text()
+
+
+def test_demo_predicts_held_out_texts_of_which_it_is_sure_or_in_doubt(demo: DemoResult) -> None:
+    assert (demo.train_rows, demo.test_rows, demo.members) == (4000, 500, 10)
+    assert all(len(example.predictions) == 5 for example in demo.examples)
+    assert demo.precision[1] > 0.75
+    assert demo.precision[5] > 0.5
+    text = printed(demo, width=80)
+    assert text.count("The model is fairly sure.") == 1
+    assert text.count("In doubt: the description does not tell.") == 1
+    assert text.count("In doubt, also because it saw too few descriptions like this one.") == 1
+    assert "doubt from lack" in text
+    assert "much" in text
+    assert "hardly" in text
+
+
+def test_demo_with_json_prints_one_object(
+    demo: DemoResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hedgerow.cli.demo.demonstrate", lambda n_jobs, progress: demo)
     assert main(["demo", "--json", "--threads", "1"]) == 0
-    assert set(json.loads(capsys.readouterr().out)["precision"]) == {"1", "3", "5"}
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["precision"]) == {"1", "3", "5"}
+    fields = {"label", "probability", "data", "knowledge", "right"}
+    assert all(set(item) == fields for example in found["examples"] for item in example["predictions"])
 
 
 def test_demo_prints_labels_as_they_are_not_as_mark_up() -> None:
-    odd = Prediction("[red]x[/red]\x1b[2J", 0.5, True)
+    odd = Prediction("[red]x[/red]\x1b[2J", 0.5, 0.6, 0.09, True)
     example = Example("[bold]id", "text [/] with \x07 bell", [odd], ["[missed]"])
-    console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    print_demo(console, DemoResult(1, 1, 1, 0.1, 0.1, {1: 1.0}, [example]))
-    console.file.close()
-    text = console.export_text()
+    text = printed(DemoResult(1, 1, 1, 1, 0.1, 0.1, {1: 1.0}, [example]))
     assert r"[red]x[/red]\x1b[2J" in text
     assert "[bold]id" in text
     assert "[missed]" in text

@@ -9,22 +9,26 @@ from typing import Any
 
 import numpy.typing as npt
 
-from .estimator import TopLabels
 from .sample import Sample, load_sample
 from .text_estimator import HedgerowTextClassifier
+from .uncertain_labels import UncertainLabels
 
 __all__ = ["DemoResult", "Example", "Prediction", "demonstrate"]
 
-SHOWN = ("abook", "armagetronad-dedicated", "bonnie++", "cgdb")
+# One that the model is sure of, one that is ambiguous, and one of a kind of which it saw too little.
+SHOWN = ("armagetronad-dedicated", "kmouth", "coco-cs")
+MEMBERS = 10
 RANKS = (1, 3, 5)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A label, its probability, and whether it is right."""
+    """A label, its probability, the two parts of its uncertainty in nats, and whether it is right."""
 
     label: str
     probability: float
+    data: float
+    knowledge: float
     right: bool
 
 
@@ -44,7 +48,7 @@ class DemoResult:
 
     Attributes
     ----------
-    train_rows, test_rows, labels : int
+    train_rows, test_rows, labels, members : int
         Sizes.
     fit_seconds, predict_seconds : float
         Wall-clock times.
@@ -57,6 +61,7 @@ class DemoResult:
     train_rows: int
     test_rows: int
     labels: int
+    members: int
     fit_seconds: float
     predict_seconds: float
     precision: dict[int, float]
@@ -64,7 +69,7 @@ class DemoResult:
 
 
 def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None = None) -> DemoResult:
-    """Train a text classifier on the embedded sample and predict its test part.
+    """Train an ensemble on the embedded sample and predict its test part.
 
     Parameters
     ----------
@@ -78,20 +83,21 @@ def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None 
     DemoResult
     """
     sample = load_sample()
-    classifier = HedgerowTextClassifier(n_jobs=n_jobs, random_state=0)
+    classifier = HedgerowTextClassifier(method="bagging", members=MEMBERS, n_jobs=n_jobs, random_state=0)
     start = time.perf_counter()
     classifier.fit(sample.train_texts, sample.train_labels, progress=progress)
     fitted = time.perf_counter()
-    top = classifier.top(sample.test_texts, max(RANKS))
+    best = classifier.predict_uncertain(sample.test_texts, max(RANKS))
     done = time.perf_counter()
     return DemoResult(
         train_rows=len(sample.train_texts),
         test_rows=len(sample.test_texts),
         labels=len(classifier.classes_),
+        members=MEMBERS,
         fit_seconds=fitted - start,
         predict_seconds=done - fitted,
-        precision={k: precision_at(top.labels, sample.test_labels, k) for k in RANKS},
-        examples=[_example(sample, sample.test_ids.index(name), top) for name in SHOWN],
+        precision={k: precision_at(best.labels, sample.test_labels, k) for k in RANKS},
+        examples=[_example(sample, sample.test_ids.index(name), best) for name in SHOWN],
     )
 
 
@@ -108,11 +114,14 @@ def precision_at(labels: npt.NDArray[Any], truth: Sequence[Sequence[str]], k: in
     return hits / (k * len(truth))
 
 
-def _example(sample: Sample, row: int, top: TopLabels) -> Example:
+def _example(sample: Sample, row: int, best: UncertainLabels) -> Example:
     right = sample.test_labels[row]
+    columns = (best.labels, best.probability, best.data, best.knowledge)
     predictions = [
-        Prediction(str(label), float(share), label in right)
-        for label, share in zip(top.labels[row].tolist(), top.probability[row].tolist(), strict=True)
+        Prediction(label, probability, data, knowledge, label in right)
+        for label, probability, data, knowledge in zip(
+            *(column[row].tolist() for column in columns), strict=True
+        )
     ]
     found = {prediction.label for prediction in predictions}
     return Example(

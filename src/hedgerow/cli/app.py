@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
 from .failures import ExitCode, Failure
-from .terminal import print_error
+from .terminal import plain, print_error
 
 app = typer.Typer(
     name="hedgerow",
@@ -25,6 +26,18 @@ class Method(str, Enum):
     """Ways to train."""
 
     single = "single"
+    mc_dropout = "mc-dropout"
+    bagging = "bagging"
+    boosting = "boosting"
+    boosted_bagging = "boosted-bagging"
+
+
+class Missing(str, Enum):
+    """What stands for a member's vote on a label that it did not meet."""
+
+    exact = "exact"
+    delta = "delta"
+    bound = "bound"
 
 
 class Loss(str, Enum):
@@ -41,6 +54,24 @@ class Negatives(str, Enum):
     tfn_man = "tfn+man"
 
 
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number")
+    return value
+
+
+def _between_0_and_1(value: float) -> float:
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"{value} is not between 0 and 1")
+    return value
+
+
+def _read_candidates(value: str | None) -> str | None:
+    if value is None or value in ("scored", "all") or re.fullmatch("[1-9][0-9]{0,17}", value):
+        return value
+    raise typer.BadParameter(f"{value!r} is none of scored, all and positive numbers")
+
+
 Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. Results do not depend on it.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
@@ -52,18 +83,59 @@ Out = Annotated[
         help="Write here: .jsonl (also .gz, .xz, .zst), .csv or .parquet. Default: JSON lines to stdout."
     ),
 ]
+Extend = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        metavar="OLD_MODEL",
+        help="Do not fit anew: take this ensemble, train more members on the same DATA until there are"
+        " --members, and write all as MODEL.",
+        show_default=False,
+    ),
+]
+Trees = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=1,
+        max=4096,
+        help="Label trees that the members share: fewer make a smaller and faster model. Default: one for"
+        " each member.",
+        show_default=False,
+    ),
+]
+Tolerance = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="With --uncertainty: search on until no missed label can be more probable than this."
+        " Default: stop where the beam ends.",
+        show_default=False,
+    ),
+]
+Candidates = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="scored|all|N",
+        callback=_read_candidates,
+        help="Labels that the members of an ensemble vote on: all that the search scored, all there are"
+        " (slow), or the best N of each member. Default: as fitted, usually scored.",
+        show_default=False,
+    ),
+]
+MissingVotes = Annotated[
+    Optional[Missing],  # noqa: UP045
+    typer.Option(
+        help="Where a member did not meet a label that another one proposes: let it look (exact), count it as"
+        " 0 (delta), or take the most it can be (bound). Default: as fitted, usually exact.",
+        show_default=False,
+    ),
+]
 PartName = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
         "--part", help="Part of INPUT. Default: test of a folder, all of a file.", show_default=False
     ),
 ]
-
-
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is not a finite number")
-    return value
 
 
 def _show_version(wanted: bool) -> None:
@@ -93,11 +165,47 @@ def hedgerow(
 
 @app.command()
 def fit(
+    context: typer.Context,
     data: Annotated[
         Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
     ],
     model: Annotated[Path, typer.Argument(help="The model file to write.", metavar="MODEL")],
-    method: Annotated[Method, typer.Option(help="How to train.")] = Method.single,
+    method: Annotated[
+        Method,
+        typer.Option(
+            metavar="METHOD",
+            help="How to train: one tree (single); one tree, asked several times with some weights left out"
+            " (mc-dropout); or several members, each taught by its own sample of the rows (bagging), by the"
+            " mistakes of those before it (boosting), or by both (boosted-bagging). All but single tell doubt"
+            " for lack of knowledge.",
+        ),
+    ] = Method.single,
+    members: Annotated[
+        int,
+        typer.Option(
+            min=1, max=4096, help="Members of an ensemble: more take longer and tell doubt more finely."
+        ),
+    ] = 10,
+    trees: Trees = None,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            callback=_finite,
+            help="With boosting: what a row counts that an earlier mistake brought in; others count 1.",
+        ),
+    ] = 0.5,
+    hard_negatives: Annotated[
+        int,
+        typer.Option(
+            min=1, max=100, help="With boosting: a mistake is a wrong label among so many best ones."
+        ),
+    ] = 10,
+    dropout: Annotated[
+        float,
+        typer.Option(callback=_between_0_and_1, help="With mc-dropout: share of the weights left out."),
+    ] = 0.05,
+    extend: Extend = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     threads: Threads = 0,
     negatives: Annotated[
@@ -125,15 +233,31 @@ def fit(
     DATA is read by its layout: train.txt of the extreme classification repository, a PECOS folder,
     train_texts.txt with train_labels.txt, or records with text and labels as .jsonl, .csv or .parquet.
 
+    Finished members of an ensemble are kept in the folder MODEL.members until
+    MODEL is saved: after Ctrl-C or a crash, the same command goes on from there.
+
     \b
     Examples:
       hedgerow fit eurlex-4k/ eurlex.hedgerow
+      hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
+      hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --threads 4
     """  # noqa: D301
-    from .fit import run_fit
+    from .fit import Extension, run_fit
 
+    if trees is not None and trees > members:
+        raise typer.BadParameter(
+            f"{trees} trees are more than the {members} members that share them (--members)",
+            ctx=context,
+            param_hint="--trees",
+        )
     settings = {
         "method": method.value,
+        "members": members,
+        "trees": trees,
+        "alpha": alpha,
+        "hard_negatives": hard_negatives,
+        "dropout": dropout,
         "branching": branching,
         "leaf_size": leaf_size,
         "loss": loss.value,
@@ -143,11 +267,20 @@ def fit(
         "beam": beam,
         "random_state": seed,
     }
-    run_fit(data, model, settings, threads, labels_field, overwrite, json)
+    extension = None if extend is None else Extension(extend, _given(context, settings))
+    run_fit(data, model, settings, threads, labels_field, extension, overwrite, json)
+
+
+def _given(context: typer.Context, settings: dict[str, Any]) -> frozenset[str]:
+    """Names of the settings that stand on the command line, rather than being defaults."""
+    names = {name: "seed" if name == "random_state" else name for name in settings}
+    sources = {name: context.get_parameter_source(option) for name, option in names.items()}
+    return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
 
 
 @app.command()
 def predict(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")],
     input: Annotated[Path, typer.Argument(help="A file, or a data folder (its test part).", metavar="INPUT")],
     k: Annotated[
@@ -157,6 +290,13 @@ def predict(
     part: PartName = None,
     threads: Threads = 0,
     beam: Beam = None,
+    uncertainty: Annotated[
+        bool,
+        typer.Option("--uncertainty", help="Say also how sure the model is of each label and each input."),
+    ] = False,
+    tolerance: Tolerance = None,
+    candidates: Candidates = None,
+    missing: MissingVotes = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Predict the best labels of each input.
@@ -165,14 +305,30 @@ def predict(
     {"id": ..., "labels": [{"label": ..., "probability": ...}, ...]}.
     CSV and Parquet hold one row a label: row, id, rank, label, probability.
 
+    With --uncertainty, each label also has its total uncertainty, which is the
+    sum of data (the label is ambiguous) and knowledge (the members disagree, for
+    they saw too little), and the variance of the members' probabilities. Each
+    input has an object "input", or columns input_...: the expected number of
+    labels, the same measures summed over all labels, and how far a search through
+    all labels could change a probability (bound) or the total (missed).
+
     \b
     Examples:
       hedgerow predict tags.hedgerow new.jsonl
+      hedgerow predict tags.hedgerow new.jsonl --uncertainty --out doubts.csv
       hedgerow predict eurlex.hedgerow eurlex-4k/ --k 10 --out predictions.parquet
     """  # noqa: D301
     from .predict import run_predict
 
-    run_predict(model, input, k, out, part, threads, beam, overwrite)
+    if tolerance is not None and not uncertainty:
+        raise typer.BadParameter("it needs --uncertainty", ctx=context, param_hint="--tolerance")
+    search = {
+        "beam": beam,
+        "candidates": int(candidates) if candidates and candidates.isdigit() else candidates,
+        "missing": missing and missing.value,
+    }
+    search = {name: value for name, value in search.items() if value is not None}
+    run_predict(model, input, k, out, part, threads, search, uncertainty, tolerance, overwrite)
 
 
 @app.command()
@@ -185,11 +341,114 @@ def inspect(
     \b
     Examples:
       hedgerow inspect tags.hedgerow
-      hedgerow inspect tags.hedgerow --json | jq .settings
+      hedgerow inspect tags.hedgerow --json | jq .parameters
     """  # noqa: D301
     from .inspect import run_inspect
 
     run_inspect(model, json)
+
+
+@app.command()
+def import_pecos(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders that PECOS's XLinearModel.save wrote.", metavar="DIR")
+    ],
+    model: Annotated[Path, typer.Argument(help="The model file to write.", metavar="MODEL")],
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Make one model of trained PECOS XR-Linear models, each a member of an ensemble.
+
+    Scores are those of PECOS; several DIR give uncertainty without training anew.
+    They must have the same features and labels, and the post-processor l3-hinge
+    (PECOS's default) or sigmoid.
+
+    Inputs are taken as they are, as in PECOS: if it was trained on rows scaled to
+    length 1, give such rows to predict, too.
+
+    \b
+    Examples:
+      hedgerow import-pecos pecos-model/ tags.hedgerow
+      hedgerow import-pecos seed-0/ seed-1/ seed-2/ ensemble.hedgerow
+    """  # noqa: D301
+    from .import_pecos import run_import_pecos
+
+    run_import_pecos(folders, model, overwrite, json)
+
+
+@app.command()
+def explain(
+    model: Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")],
+    text_or_file: Annotated[
+        str,
+        typer.Argument(help="A text, - for one on stdin, or with --row a file.", metavar="TEXT_OR_FILE"),
+    ],
+    label: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="The label to explain. Default: the most probable one.", show_default=False),
+    ] = None,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Words of each kind.")] = 10,
+    row: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=0, help="Explain this input of a file, from 0.", show_default=False),
+    ] = None,
+    part: PartName = None,
+    threads: Threads = 0,
+    json: AsJson = False,
+) -> None:
+    """Say which words moved a label of one input, and on which the members disagree.
+
+    The effect of a word is how much the logarithm of the label's probability would fall without it.
+
+    \b
+    Examples:
+      hedgerow explain tags.hedgerow "an address book for the terminal"
+      hedgerow explain tags.hedgerow - --label role::program < description.txt
+      hedgerow explain eurlex.hedgerow eurlex-4k/ --row 17 --json
+    """  # noqa: D301
+    from .explain import run_explain
+
+    run_explain(model, text_or_file, label, n, row, part, threads, json)
+
+
+@app.command()
+def query(
+    model: Annotated[Path, typer.Argument(help="The model file: an ensemble.", metavar="MODEL")],
+    input: Annotated[Path, typer.Argument(help="A file, or a data folder (its test part).", metavar="INPUT")],
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many to choose.")] = 10,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Choose pairs of input and label, for answers of yes or no.")
+    ] = False,
+    diversity: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1.0, callback=_finite, help="From 0, the plain ranking, to 1, no like inputs."
+        ),
+    ] = 1.0,
+    out: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Write here: .jsonl (also .gz, .xz, .zst), .csv or .parquet."),
+    ] = None,
+    part: PartName = None,
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Choose the inputs whose labels, given by a human, would teach the model most.
+
+    They are those on which the members of an ensemble disagree most and that are unlike each other.
+    Each has its row (from 0), its id where there is one, for pairs the label, its score and its
+    knowledge uncertainty.
+
+    \b
+    Examples:
+      hedgerow fit data/ tags.hedgerow --method bagging
+      hedgerow query tags.hedgerow new.jsonl -n 20
+      hedgerow query tags.hedgerow new.jsonl --pairs --out questions.csv
+    """  # noqa: D301
+    from .query import run_query
+
+    run_query(model, input, n, pairs, diversity, out, part, threads, overwrite, json)
 
 
 @app.command()
@@ -222,7 +481,10 @@ def main(arguments: list[str] | None = None) -> int:
         result = app(args=arguments, prog_name="hedgerow", standalone_mode=False)
         code = result if isinstance(result, int) else int(ExitCode.OK)
     except Failure as failure:
-        print_error(str(failure))
+        if failure.code == ExitCode.INTERRUPTED:
+            print(f"hedgerow: interrupted; {plain(failure)}", file=sys.stderr)
+        else:
+            print_error(str(failure))
         return failure.code
     except (KeyboardInterrupt, typer.Abort):
         code = int(ExitCode.INTERRUPTED)

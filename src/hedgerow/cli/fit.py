@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +14,32 @@ from rich.console import Console
 
 from ..atomic_file import check_target
 from ..data import DataError, Part, read_part
+from ..ensemble_training import Checkpoint
 from ..estimator import HedgerowClassifier
+from ..model_file import ModelFileError
+from ..saved_model import load
 from ..text_estimator import HedgerowTextClassifier
 from .failures import ExitCode, Failure, failing_as, reason
-from .terminal import cell, human_bytes, print_json, progress_bar
+from .terminal import Report, cell, human_bytes, plain, print_json, progress_bar
+
+_TRAINS_MEMBERS = ("bagging", "boosting", "boosted-bagging")
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A model that gets more members.
+
+    Attributes
+    ----------
+    model : Path
+        Its file.
+    given : frozenset of str
+        Names of the settings that were asked for, rather than left at their defaults: they must be those of
+        the model.
+    """
+
+    model: Path
+    given: frozenset[str]
 
 
 def run_fit(
@@ -22,51 +48,91 @@ def run_fit(
     settings: dict[str, Any],
     threads: int,
     labels_field: str,
+    extension: Extension | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Read, train, save and tell; what would fail at the end fails at the start."""
     check_new_file(model, overwrite)
+    old = None if extension is None else _open_extendable(extension, settings)
+    kept = None
+    if old is None and settings["method"] in _TRAINS_MEMBERS:
+        kept = _KeptMembers(Path(f"{model}.members"), settings["members"])
+        kept.tell()
     start = time.perf_counter()
-    with progress_bar() as report:
-        with failing_as(ExitCode.DATA, DataError):
-            part = read_part(
-                data,
-                "train",
-                labels_field=labels_field,
-                threads=threads,
-                progress=lambda share: report(share, "reading"),
-            )
-        inputs, estimator = _choose(data, part)
-        classifier = estimator(**settings, n_jobs=threads or -1)
-        try:
-            classifier.fit(inputs, part.Y, classes=part.label_names, progress=report)
-        except (ValueError, TypeError) as error:
-            # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
-            wrong = type(error).__name__ == "InvalidParameterError"
-            raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
-        report(0.0, "saving")
-        with failing_as(ExitCode.WRITE):
-            classifier.save(model, overwrite=overwrite)
+    before = _identity(model)
+    try:
+        with progress_bar() as report:
+            with failing_as(ExitCode.DATA, DataError):
+                part = read_part(
+                    data,
+                    "train",
+                    labels_field=labels_field,
+                    threads=threads,
+                    progress=lambda share: report(share, "reading"),
+                )
+            inputs, estimator = _choose(data, part)
+            if extension is None or old is None:
+                classifier = estimator(**settings, n_jobs=threads or -1)
+                _fit(classifier, inputs, part, kept, report)
+            else:
+                _check_same_data(data, part, extension.model, old, estimator)
+                classifier = old.set_params(n_jobs=threads or -1)
+                _extend(classifier, inputs, part, settings, report)
+            report(0.0, "saving")
+            with failing_as(ExitCode.WRITE):
+                classifier.save(model, overwrite=overwrite)
+        if kept is not None:
+            with failing_as(ExitCode.WRITE):
+                kept.delete()
+        _tell(model, classifier, part, list(settings), time.perf_counter() - start, as_json)
+    except KeyboardInterrupt:
+        if _identity(model) != before:
+            left = f"{model} is saved"
+        else:
+            left = kept.left_behind() if kept else "nothing was written"
+        raise Failure(ExitCode.INTERRUPTED, left) from None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What differs once a file was replaced."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_mtime_ns
+
+
+def _tell(
+    model: Path,
+    classifier: HedgerowClassifier,
+    part: Part,
+    settings: list[str],
+    seconds: float,
+    as_json: bool,
+) -> None:
+    about = classifier.describe()
     summary: dict[str, Any] = {
         "model": str(model),
         "bytes": model.stat().st_size,
+        "method": about["method"],
+        "members": about["members"],
         "rows": part.n,
-        "labels": len(classifier.classes_),
-        "seconds": round(time.perf_counter() - start, 3),
-        "settings": settings,
+        "labels": about["labels"],
+        "seconds": round(seconds, 3),
+        "settings": {name: about["parameters"][name] for name in settings},
     }
     if as_json:
         print_json(summary)
-    else:
-        console = Console(soft_wrap=True, highlight=False)
-        console.print(
-            cell(
-                f"Saved {model} ({human_bytes(summary['bytes'])}): {summary['labels']:,} labels learned from"
-            )
-            + cell(f" {summary['rows']:,} rows in {summary['seconds']:.1f} s.")
-        )
-        console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    members = "1 member" if summary["members"] == 1 else f"{summary['members']:,} members"
+    kind = f"{human_bytes(summary['bytes'])}; {summary['method']}, {members}"
+    console.print(
+        cell(f"Saved {model} ({kind}): {summary['labels']:,} labels learned from")
+        + cell(f" {summary['rows']:,} rows in {summary['seconds']:.1f} s.")
+    )
+    console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))
 
 
 def check_new_file(path: Path | str, overwrite: bool) -> None:
@@ -93,3 +159,153 @@ def _choose(data: Path, part: Part) -> tuple[Any, type[HedgerowClassifier]]:
     if part.texts is not None:
         return part.texts, HedgerowTextClassifier
     raise Failure(ExitCode.DATA, f"{data} has neither texts nor features to learn from")
+
+
+@dataclass(frozen=True)
+class _KeptMembers:
+    """The folder beside the model with the members that are done."""
+
+    folder: Path
+    wanted: int
+
+    def tell(self) -> None:
+        """Say on stderr what is there of an earlier run."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise Failure(
+                ExitCode.WRITE,
+                f"{self.folder} is a file, but finished members are kept in a folder of that name;"
+                " move it away, or choose another MODEL",
+            )
+        if found := self.count():
+            print(f"hedgerow: {self._share(found)} found in {plain(self.folder)}", file=sys.stderr)
+
+    def count(self) -> int:
+        """How many members are done."""
+        return len(list(self.folder.glob("member-*.hedgerow")))
+
+    def left_behind(self) -> str:
+        """What an interrupt leaves: members, or nothing at all."""
+        if found := self.count():
+            verb = "is" if found == 1 else "are"
+            return f"{self._share(found)} {verb} kept in {self.folder}; the same command goes on from there"
+        with contextlib.suppress(OSError):  # not there, or not ours alone
+            self.folder.rmdir()
+        return "nothing was written"
+
+    def delete(self) -> None:
+        """Remove the members and what a crash left of one; other files stay, and so does their folder."""
+        for path in self.folder.glob(".member-*.tmp"):
+            path.unlink()
+        Checkpoint(self.folder, fingerprint="", labels=0).clear()
+
+    def _share(self, found: int) -> str:
+        return f"{found} of {self.wanted} member{'' if self.wanted == 1 else 's'}"
+
+
+def _fit(
+    classifier: HedgerowClassifier, inputs: Any, part: Part, kept: _KeptMembers | None, report: Report
+) -> None:
+    folder = None if kept is None else kept.folder
+    try:
+        # What a disk refuses here are members, not data.
+        with failing_as(ExitCode.WRITE):
+            _train(
+                lambda: classifier.fit(
+                    inputs, part.Y, classes=part.label_names, checkpoint=folder, progress=report
+                )
+            )
+    except ModelFileError as error:
+        raise Failure(
+            ExitCode.MODEL, f"{reason(error)}; to begin anew, delete the folder {folder}"
+        ) from error
+
+
+def _extend(
+    classifier: HedgerowClassifier, inputs: Any, part: Part, settings: dict[str, Any], report: Report
+) -> None:
+    wanted = settings["members"]
+    # Each member has a tree of its own, whether that was said by number or not.
+    named = classifier.trees is not None or settings["trees"] is not None
+    classifier.set_params(trees=None)
+    more = wanted - classifier.members
+    _train(lambda: classifier.add_members(inputs, part.Y, more, progress=report))
+    classifier.set_params(trees=wanted if named else None)
+
+
+def _train(train: Callable[[], object]) -> None:
+    try:
+        train()
+    except ModelFileError:
+        raise
+    except (ValueError, TypeError) as error:
+        # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
+        wrong = type(error).__name__ == "InvalidParameterError"
+        raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
+
+
+def _open_extendable(extension: Extension, settings: dict[str, Any]) -> HedgerowClassifier:
+    """Load the model and refuse now what could not be extended later."""
+    path = extension.model
+    with failing_as(ExitCode.MODEL, ModelFileError):
+        model = load(path)
+    about = model.describe()
+    members, trees = about["members"], about["trees"]
+    if model.method not in _TRAINS_MEMBERS:
+        raise Failure(
+            ExitCode.MODEL,
+            f"--extend {path}: it was fitted with --method {model.method}, which trains one tree only;"
+            " fit an ensemble anew, such as with --method bagging",
+        )
+    if trees != members:
+        raise Failure(
+            ExitCode.MODEL,
+            f"--extend {path}: its {members} members share {trees} trees; fit all members anew",
+        )
+    if not isinstance(model.random_state, int):
+        raise Failure(
+            ExitCode.MODEL,
+            f"--extend {path}: it was imported, or fitted without a seed; fit all members anew",
+        )
+    if settings["members"] <= members:
+        raise Failure(
+            ExitCode.USAGE, f"--extend {path}: it has {members} members already; ask for more with --members"
+        )
+    if settings["trees"] not in (None, settings["members"]):
+        raise Failure(ExitCode.USAGE, "--extend gives every new member a tree of its own; leave out --trees")
+    for name in sorted(extension.given - {"members", "trees"}):
+        used = model.get_params(deep=False)[name]
+        if settings[name] != used:
+            option = "seed" if name == "random_state" else name.replace("_", "-")
+            raise Failure(
+                ExitCode.USAGE,
+                f"--{option} is {settings[name]}, but {path} was fitted with {used}; leave it out, or fit"
+                " anew without --extend",
+            )
+    return model
+
+
+def _check_same_data(
+    data: Path, part: Part, path: Path, model: HedgerowClassifier, estimator: type[HedgerowClassifier]
+) -> None:
+    """Refuse data that the model cannot have been fitted to, as far as it remembers them."""
+    if type(model) is not estimator:
+        raise Failure(
+            ExitCode.DATA, f"{data} needs a {estimator.__name__}, but {path} holds a {type(model).__name__}"
+        )
+    known = model.classes_.tolist()
+    columns = 0 if part.Y is None else part.Y.shape[1]
+    found: list[Any] = list(range(columns) if part.label_names is None else part.label_names)
+    if found != known:
+        raise Failure(
+            ExitCode.DATA,
+            f"{data} has other labels than {path} was fitted to ({_difference(found, known)});"
+            " --extend needs the same DATA",
+        )
+
+
+def _difference(found: list[Any], known: list[Any]) -> str:
+    if new := sorted(set(found) - set(known), key=str):
+        return f"{new[0]!r} is new"
+    if lost := sorted(set(known) - set(found), key=str):
+        return f"{lost[0]!r} is missing"
+    return "in another order"

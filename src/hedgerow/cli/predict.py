@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ..data import DataError, read_part
+from ..estimator import TopLabels
 from ..model_file import ModelFileError
 from ..saved_model import load
 from ..text_estimator import HedgerowTextClassifier
+from ..uncertain_labels import UncertainLabels
 from .failures import ExitCode, Failure, failing_as
 from .fit import check_new_file
 from .predictions import Predictions, check_output, print_predictions, write_predictions
@@ -22,7 +24,9 @@ def run_predict(
     out: str | None,
     part_name: str | None,
     threads: int,
-    beam: int | None,
+    search: dict[str, Any],
+    uncertainty: bool,
+    tolerance: float | None,
     overwrite: bool,
 ) -> None:
     """Load, read, predict and write."""
@@ -31,10 +35,7 @@ def run_predict(
         check_output(out)
     with failing_as(ExitCode.MODEL, ModelFileError):
         classifier = load(model)
-    settings: dict[str, Any] = {"n_jobs": threads or -1}
-    if beam is not None:
-        settings["beam"] = beam
-    classifier.set_params(**settings)
+    classifier.set_params(**search, n_jobs=threads or -1)
     with progress_bar() as report:
         with failing_as(ExitCode.DATA, DataError):
             part = read_part(
@@ -54,8 +55,13 @@ def run_predict(
             )
         with failing_as(ExitCode.DATA, ValueError, TypeError):
             # All labels of a model that knows fewer than k, rather than an error about the default.
-            top = classifier.top(inputs, min(k, len(classifier.tree_.labels)), progress=report)
-    predictions = Predictions(top.labels, top.probability, part.ids)
+            k = min(k, classifier._ensemble.known)
+            best: TopLabels | UncertainLabels
+            if uncertainty:
+                best = classifier.predict_uncertain(inputs, k, tolerance=tolerance, progress=report)
+            else:
+                best = classifier.top(inputs, k, progress=report)
+    predictions = Predictions(best, part.ids)
     with failing_as(ExitCode.WRITE):
         if out is None:
             print_predictions(predictions)

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import orjson
 
 from ..data.compressed import SUFFIXES, packed_file
+from ..estimator import TopLabels
+from ..uncertain_labels import UncertainLabels
 from .failures import ExitCode, Failure
 from .terminal import plain_json
 
@@ -24,24 +26,37 @@ _ROWS_A_WRITE = 4096
 
 @dataclass(frozen=True)
 class Predictions:
-    """The best labels of a batch.
+    """The best labels of a batch, as the columns that every format writes.
 
     Attributes
     ----------
-    labels : ndarray, shape (n, k)
-        Names or numbers in rank order.
-    probability : ndarray of float, shape (n, k)
-        Their probabilities.
+    best : TopLabels or UncertainLabels
+        Labels in rank order, with or without doubts.
     ids : sequence of str, or None
         The names of the inputs.
     """
 
-    labels: npt.NDArray[Any]
-    probability: npt.NDArray[np.float32]
+    best: TopLabels | UncertainLabels
     ids: Sequence[str] | None
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """Names or numbers, shape (n, k)."""
+        return self.best.labels
+
+    @property
+    def of_labels(self) -> dict[str, npt.NDArray[np.float32]]:
+        """What is known of each label, by name: its probability and its doubts; shape (n, k)."""
+        columns = vars(self.best)
+        return {name: columns[name] for name in columns if name not in ("labels", "instance")}
+
+    @property
+    def of_inputs(self) -> dict[str, npt.NDArray[np.float32]]:
+        """What is known of each input as a whole, by name; shape (n,). Nothing without doubts."""
+        return dict(vars(self.best.instance)) if isinstance(self.best, UncertainLabels) else {}
 
 
 def check_output(path: str) -> None:
@@ -60,7 +75,8 @@ def write_predictions(path: str, predictions: Predictions, overwrite: bool) -> N
     """Write predictions so that the file is whole or not there.
 
     JSON lines have one object an input. CSV and Parquet are tables with one row a label: ``row`` (the number
-    of the input, from 0), ``id`` (where inputs have one), ``rank`` (from 1), ``label``, ``probability``.
+    of the input, from 0), ``id`` (where inputs have one), ``rank`` (from 1), ``label``, ``probability``; with
+    doubts also ``total``, ``data``, ``knowledge``, ``variance`` and ``input_expected`` to ``input_missed``.
 
     Parameters
     ----------
@@ -92,19 +108,25 @@ def print_predictions(predictions: Predictions) -> None:
 
 
 def json_lines(predictions: Predictions) -> Iterator[bytes]:
-    """Yield blocks of lines ``{"id": ..., "labels": [{"label": ..., "probability": ...}, ...]}``."""
+    """Yield blocks of lines ``{"id": ..., "labels": [{"label": ..., "probability": ...}, ...]}``.
+
+    With doubts, labels have more fields, and each line an object ``"input"``.
+    """
     option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
+    of_labels, of_inputs = predictions.of_labels, predictions.of_inputs
+    fields = ("label", *of_labels)
     for start in range(0, len(predictions), _ROWS_A_WRITE):
         lines = []
         rows = slice(start, start + _ROWS_A_WRITE)
-        labels, probabilities = predictions.labels[rows].tolist(), predictions.probability[rows]
-        for row, ranked in enumerate(zip(labels, probabilities, strict=True), start):
+        # NumPy's floats as they are: orjson writes the fewest digits that give the same 32-bit float.
+        columns = [predictions.labels[rows].tolist(), *(values[rows] for values in of_labels.values())]
+        for row, ranked in enumerate(zip(*columns, strict=True), start):
             record: dict[str, Any] = {} if predictions.ids is None else {"id": predictions.ids[row]}
-            # NumPy's floats as they are: orjson writes the fewest digits that give the same 32-bit float.
             record["labels"] = [
-                {"label": label, "probability": probability}
-                for label, probability in zip(*ranked, strict=True)
+                dict(zip(fields, values, strict=False)) for values in zip(*ranked, strict=True)
             ]
+            if of_inputs:
+                record["input"] = {name: values[row] for name, values in of_inputs.items()}
             lines.append(orjson.dumps(record, option=option))
         yield b"".join(lines)
 
@@ -128,12 +150,17 @@ def _kind(path: str) -> str:
 def _write_csv(file: IO[bytes], predictions: Predictions) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text)
-    ids = predictions.ids
-    writer.writerow(["row", *([] if ids is None else ["id"]), "rank", "label", "probability"])
+    ids, of_labels, of_inputs = predictions.ids, predictions.of_labels, predictions.of_inputs
+    name = [] if ids is None else ["id"]
+    writer.writerow(
+        ["row", *name, "rank", "label", *of_labels, *(f"input_{measure}" for measure in of_inputs)]
+    )
     for row, labels in enumerate(predictions.labels.tolist()):
         name = [] if ids is None else [ids[row]]
-        for rank, label in enumerate(labels, 1):
-            writer.writerow([row, *name, rank, label, str(predictions.probability[row, rank - 1])])
+        of_input = [str(values[row]) for values in of_inputs.values()]
+        for place, label in enumerate(labels):
+            of_label = [str(values[row, place]) for values in of_labels.values()]
+            writer.writerow([row, *name, place + 1, label, *of_label, *of_input])
     text.flush()
     text.detach()  # the file is not ours to close
 
@@ -158,5 +185,8 @@ def _write_parquet(file: IO[bytes], predictions: Predictions) -> None:
         columns["id"] = arrow.array([name for name in predictions.ids for _ in range(k)], arrow.string())
     columns["rank"] = arrow.array(np.tile(np.arange(1, k + 1), n), arrow.int32())
     columns["label"] = arrow.array(predictions.labels.ravel(), arrow.int64() if numbers else arrow.string())
-    columns["probability"] = arrow.array(predictions.probability.ravel(), arrow.float32())
+    for name, values in predictions.of_labels.items():
+        columns[name] = arrow.array(values.ravel(), arrow.float32())
+    for name, values in predictions.of_inputs.items():
+        columns[f"input_{name}"] = arrow.array(np.repeat(values, k), arrow.float32())
     arrow.parquet.write_table(arrow.table(columns), file)
