@@ -67,7 +67,7 @@ const std::vector<Ranked>& Best::finish() {
 
 const float* Searcher::score(int layer, std::int32_t node, float log_probability, std::int64_t input) {
   std::size_t stride;
-  float* logits = inputs_.score(*model_, layer, node, input, {}, stride);
+  float* logits = inputs_.score(*model_, layer, node, input, nullptr, stride);
   kernels().log_probabilities(logits, children(layer, node), log_probability, model_->transform());
   return logits;
 }
@@ -189,6 +189,29 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
     search(searchers[static_cast<std::size_t>(worker)], begin, std::min(X.rows, begin + block));
     watch.advance(1);
   });
+}
+
+void top_nodes(const TreeModel& model, const SparseRows& X, int layer, std::int32_t k, std::int32_t beam,
+               bool normalise, int threads, Watch& watch, std::int32_t* nodes, float* logs) {
+  SearchOptions options;
+  options.beam = beam;
+  options.k = layer == model.tree().depth() ? k : 1;
+  options.normalise = normalise;
+  std::vector<Searcher> searchers(static_cast<std::size_t>(threads), Searcher(model));
+  const std::int64_t block = even_block(X.rows, 512, threads);
+  parallel_for(
+      static_cast<std::size_t>((X.rows + block - 1) / block), threads, watch, [&](std::size_t task, int worker) {
+        const std::int64_t begin = static_cast<std::int64_t>(task) * block;
+        searchers[static_cast<std::size_t>(worker)].search(
+            X, begin, std::min(X.rows, begin + block), layer, options, watch,
+            [&](std::int64_t row, const std::vector<Ranked>& best) {
+              for (std::int64_t i = 0; i < k; ++i) {
+                const bool found = i < static_cast<std::int64_t>(best.size());
+                nodes[row * k + i] = found ? best[static_cast<std::size_t>(i)].node() : -1;
+                logs[row * k + i] = found ? best[static_cast<std::size_t>(i)].log_probability() : kMinusInfinity;
+              }
+            });
+      });
 }
 
 }  // namespace hedgerow

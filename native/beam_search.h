@@ -113,4 +113,9 @@ class Searcher {
 void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions& options, int threads, Watch& watch,
                 std::int32_t* labels, float* probabilities);
 
+// The best k nodes of a layer for every row as a beam finds them, row-major, and the logarithms of their probabilities.
+// Where fewer are found, the rest is node -1 of probability 0.
+void top_nodes(const TreeModel& model, const SparseRows& X, int layer, std::int32_t k, std::int32_t beam,
+               bool normalise, int threads, Watch& watch, std::int32_t* nodes, float* logs);
+
 }  // namespace hedgerow

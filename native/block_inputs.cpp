@@ -51,17 +51,12 @@ void BlockInputs::make_room(std::size_t features) {
   if (room_ >= features) return;
   room_ = features;
   codes_.resize(room_);
-  offsets_.resize(2 * kNoRow * room_);
-  hit_values_.resize(2 * kNoRow * room_);
-  point(hits_, 0);
-  point(dropped_, 1);
-}
-
-void BlockInputs::point(Hits& hits, std::size_t list) {
-  hits.codes = codes_.data();
+  offsets_.resize(kNoRow * room_);
+  hit_values_.resize(kNoRow * room_);
+  hits_.codes = codes_.data();
   for (std::size_t kind = 0; kind < kNoRow; ++kind) {
-    hits.offsets[kind] = offsets_.data() + (list * kNoRow + kind) * room_;
-    hits.values[kind] = hit_values_.data() + (list * kNoRow + kind) * room_;
+    hits_.offsets[kind] = offsets_.data() + kind * room_;
+    hits_.values[kind] = hit_values_.data() + kind * room_;
   }
 }
 
@@ -104,9 +99,9 @@ void BlockInputs::approach(const ChunkView& chunk, std::int64_t lookups) {
 }
 
 float* BlockInputs::score(const TreeModel& model, int layer, std::int32_t node, std::int64_t input,
-                          const Dropout& dropout, std::size_t& stride) {
+                          const Dropout* dropout, std::size_t& stride) {
   const ChunkView& chunk = model.chunk(layer, node);
-  const std::size_t room = room_for(chunk), passes = static_cast<std::size_t>(dropout.passes);
+  const std::size_t room = room_for(chunk), passes = dropout ? static_cast<std::size_t>(dropout->passes()) : 1;
   if (logits_.size() < (passes + 1) * room) logits_.resize((passes + 1) * room);
   const Input& here = inputs_[static_cast<std::size_t>(input)];
   const Kernels& simd = kernels();
@@ -115,11 +110,9 @@ float* BlockInputs::score(const TreeModel& model, int layer, std::int32_t node, 
     simd.look_up_hits(chunk, table_.data(), numbers_.data() + here.begin, values, here.size, hits_);
   else
     simd.find_hits(chunk, hashes_.data() + here.begin, values, here.size, hits_);
-  if (passes > 1) {
-    const std::uint64_t number = static_cast<std::uint64_t>(model.tree().chunk(layer, node));
-    simd.score_thinned(chunk, hits_, dropped_, dropout.share, dropout.passes,
-                       dropout.seed + number * 0x9e3779b97f4a7c15u, room, logits_.data() + passes * room,
-                       logits_.data());
+  if (dropout) {
+    const auto number = static_cast<std::uint64_t>(model.tree().chunk(layer, node));
+    simd.score_thinned(chunk, hits_, dropout->thinning(number), room, logits_.data() + passes * room, logits_.data());
     stride = room;
   } else {
     simd.score_chunk(chunk, hits_, logits_.data());

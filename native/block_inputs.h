@@ -4,18 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "dropout.h"
 #include "kernels.h"
 #include "sparse.h"
 #include "tree_model.h"
 
 namespace hedgerow {
-
-// Dropped rows of a chunk: `share` of them in each of `passes` passes, which rows being a matter of the seed.
-struct Dropout {
-  float share = 0;  // 0: no dropout, and one pass
-  int passes = 1;
-  std::uint64_t seed = 0;
-};
 
 class BlockInputs {
  public:
@@ -29,8 +23,8 @@ class BlockInputs {
   // Forgets the chunk last approached. Must be called while its model is there.
   void leave();
   // Logits of the children of a node for one input, in memory that the next call overwrites. Those of the next member
-  // (with dropout, of the next pass) are `stride` numbers further on.
-  float* score(const TreeModel& model, int layer, std::int32_t node, std::int64_t input, const Dropout& dropout,
+  // (with a dropout, of the next pass) are `stride` numbers further on.
+  float* score(const TreeModel& model, int layer, std::int32_t node, std::int64_t input, const Dropout* dropout,
                std::size_t& stride);
 
  private:
@@ -40,13 +34,12 @@ class BlockInputs {
   };
   void number_features(int hash_bits);
   void make_room(std::size_t features);
-  void point(Hits& hits, std::size_t list);
 
   std::vector<Input> inputs_;
   std::vector<std::uint32_t> hashes_;
   std::vector<float> values_;
   std::size_t room_ = 0;
-  Hits hits_{}, dropped_{};
+  Hits hits_{};
   std::vector<std::uint32_t> codes_, offsets_;
   std::vector<float> hit_values_;
   // Features of a large block, numbered from the most frequent on: a table of a chunk's rows by these numbers is small,

@@ -36,12 +36,10 @@ TreePaths::TreePaths(const LabelTree& tree) {
     leaves_[static_cast<std::size_t>(labels[place])] = parents_[depth][place];
 }
 
-Forest::Forest(std::vector<const TreeModel*> trees, std::int32_t labels, const Dropout& dropout)
-    : serial_(next_serial.fetch_add(1)), trees_(std::move(trees)), labels_(labels), dropout_(dropout) {
+Forest::Forest(std::vector<const TreeModel*> trees, std::int32_t labels, std::optional<Dropout> dropout)
+    : serial_(next_serial.fetch_add(1)), trees_(std::move(trees)), labels_(labels), dropout_(std::move(dropout)) {
   if (trees_.empty()) throw std::invalid_argument("a forest needs a tree");
-  if (dropout.passes < 1 || !(dropout.share >= 0) || !(dropout.share < 1))
-    throw std::invalid_argument("dropout needs at least one pass and a share in [0, 1)");
-  if (drops() && (trees_.size() > 1 || trees_[0]->members() > 1))
+  if (dropout_ && (trees_.size() > 1 || trees_[0]->members() > 1))
     throw std::invalid_argument("dropout is for a single model");
   for (const TreeModel* tree : trees_) {
     if (tree->features() != trees_[0]->features())

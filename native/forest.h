@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "block_inputs.h"
+#include "dropout.h"
 #include "tree_model.h"
 
 namespace hedgerow {
@@ -37,20 +38,19 @@ class TreePaths {
 class Forest {
  public:
   // `labels` is the number of labels of all trees together. Dropout makes the passes of one tree its members.
-  Forest(std::vector<const TreeModel*> trees, std::int32_t labels, const Dropout& dropout);
+  Forest(std::vector<const TreeModel*> trees, std::int32_t labels, std::optional<Dropout> dropout);
 
   // No other forest has this number, even one that comes to lie at the same address later.
   std::uint64_t serial() const { return serial_; }
   int trees() const { return static_cast<int>(trees_.size()); }
   const TreeModel& model(int tree) const { return *trees_[static_cast<std::size_t>(tree)]; }
   const TreePaths& paths(int tree) const { return paths_[static_cast<std::size_t>(tree)]; }
-  const Dropout& dropout() const { return dropout_; }
-  bool drops() const { return dropout_.passes > 1; }
+  const Dropout* dropout() const { return dropout_ ? &*dropout_ : nullptr; }
   std::int32_t labels() const { return labels_; }
 
   int members() const { return members_; }
   // Members of one tree, and how many come before them.
-  int voices(int tree) const { return drops() ? dropout_.passes : model(tree).members(); }
+  int voices(int tree) const { return dropout_ ? dropout_->passes() : model(tree).members(); }
   int first_voice(int tree) const { return first_voice_[static_cast<std::size_t>(tree)]; }
 
  private:
@@ -59,7 +59,7 @@ class Forest {
   std::vector<TreePaths> paths_;
   std::vector<int> first_voice_;
   std::int32_t labels_;
-  Dropout dropout_;
+  std::optional<Dropout> dropout_;
   int members_ = 0;
 };
 

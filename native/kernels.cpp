@@ -795,37 +795,76 @@ void score_chunk(const ChunkView& chunk, const Hits& hits, float* logits) {
   add_rows(chunk, hits, logits);
 }
 
-inline std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+// Adds one row to the sums.
+inline void add_row(const ChunkView& chunk, std::uint32_t kind, std::uint32_t offset, float x, float* sums) {
+  const unsigned char* row = chunk.payload + offset;
+  const int groups = static_cast<int>(chunk.groups);
+  if (kind == kPairRow) {
+    sums[row[0]] += bf16_at(row + 2) * x;
+    sums[row[1]] += bf16_at(row + 4) * x;
+    return;
+  }
+  const auto add = [&](int g, const U16& pairs) {
+    store(sums + 16 * g, load<F16>(sums + 16 * g) + bf16_low(pairs) * x);
+    store(sums + 16 * g + 16, load<F16>(sums + 16 * g + 16) + bf16_high(pairs) * x);
+  };
+  if (kind == kDenseRow) {
+    int g = 0;
+    for (; g + 1 < groups; g += 2) add(g, load<U16>(row + 32 * g));
+    if (g < groups) store(sums + 16 * g, load<F16>(sums + 16 * g) + widen(row + 32 * g) * x);
+    return;
+  }
+  const unsigned char* p = row + 4 * ((groups + 1) / 2);
+  for (int g = 0; g < groups; g += 2) {
+    std::uint32_t mask;
+    __builtin_memcpy(&mask, row + 2 * g, 4);
+    if (mask == 0) continue;
+    add(g, spread(p, mask));
+    p += 2 * __builtin_popcount(mask);
+  }
+}
+
+// Which entry of the masks each row draws.
+inline void draw_entries(const std::uint32_t* offsets, std::int64_t size, std::uint32_t seed, std::uint32_t* entries) {
+  std::int64_t i = 0;
+  for (; i + 16 <= size; i += 16) {
+    U16 draw = load<U16>(offsets + i);
+    draw = combine<U16>([&](int part) { return (draw.parts[part] ^ seed) * 0x9e3779b1u; });
+    draw = combine<U16>([&](int part) { return (draw.parts[part] ^ (draw.parts[part] >> 15)) * 0x85ebca77u; });
+    store(entries + i, draw >> (32 - Thinning::kEntryBits));
+  }
+  for (; i < size; ++i) {
+    std::uint32_t draw = (offsets[i] ^ seed) * 0x9e3779b1u;
+    draw = (draw ^ (draw >> 15)) * 0x85ebca77u;
+    entries[i] = draw >> (32 - Thinning::kEntryBits);
+  }
 }
 
 // A pass is the whole less what it drops, so the work grows with the rows that are dropped and not with the passes.
-void score_thinned(const ChunkView& chunk, const Hits& hits, Hits& dropped, float share, int passes, std::uint64_t seed,
-                   std::size_t stride, float* whole, float* logits) {
+void score_thinned(const ChunkView& chunk, const Hits& hits, const Thinning& thinning, std::size_t stride, float* whole,
+                   float* logits) {
   const int groups = static_cast<int>(chunk.groups), padded = (groups + 1) / 2 * 2;
   for (int g = 0; g < padded; ++g) store(whole + 16 * g, all<16>(0.0f));
   add_rows(chunk, hits, whole);
-  const float scale = 1.0f / (1.0f - share);
-  const std::uint64_t threshold = static_cast<std::uint64_t>(share * 4294967296.0);
-  for (int pass = 0; pass < passes; ++pass) {
-    float* out = logits + static_cast<std::size_t>(pass) * stride;
-    for (int g = 0; g < padded; ++g) store(out + 16 * g, all<16>(0.0f));
-    for (std::uint32_t kind = 0; kind < kNoRow; ++kind) {
-      std::int64_t count = 0;
+  for (int g = 0; g < groups; ++g)
+    store(whole + 16 * g, load<F16>(chunk.bias + 16 * g) + load<F16>(whole + 16 * g) * thinning.scale);
+  for (int pass = 0; pass < thinning.passes; ++pass)
+    for (int g = 0; g < padded; ++g)
+      store(logits + static_cast<std::size_t>(pass) * stride + 16 * g, load<F16>(whole + 16 * g));
+  for (std::uint32_t kind = 0; kind < kNoRow; ++kind) {
+    const std::uint32_t* offsets = hits.offsets[kind];
+    draw_entries(offsets, hits.counts[kind], thinning.seed, hits.codes);
+    for (int word = 0; word < thinning.words; ++word) {
+      float* first = logits + 32 * static_cast<std::size_t>(word) * stride;
       for (std::int64_t i = 0; i < hits.counts[kind]; ++i) {
-        dropped.offsets[kind][count] = hits.offsets[kind][i];
-        dropped.values[kind][count] = -hits.values[kind][i];
-        const std::uint64_t key = std::uint64_t{hits.offsets[kind][i]} << 16 | static_cast<unsigned>(pass);
-        count += mix(seed + key * 0x9e3779b97f4a7c15u) >> 32 < threshold;
+        std::uint32_t bits =
+            thinning
+                .masks[hits.codes[i] * static_cast<std::uint32_t>(thinning.words) + static_cast<std::uint32_t>(word)];
+        const float x = -hits.values[kind][i] * thinning.scale;
+        for (; bits; bits &= bits - 1)
+          add_row(chunk, kind, offsets[i], x, first + static_cast<std::size_t>(__builtin_ctz(bits)) * stride);
       }
-      dropped.counts[kind] = count;
     }
-    add_rows(chunk, dropped, out);
-    for (int g = 0; g < groups; ++g)
-      store(out + 16 * g,
-            load<F16>(chunk.bias + 16 * g) + (load<F16>(whole + 16 * g) + load<F16>(out + 16 * g)) * scale);
   }
 }
 
@@ -925,7 +964,7 @@ void measure(const float* logs, std::size_t stride, int members, std::int64_t si
     }
     const F16 total = entropy(mean, clamped_log(mean));
     // Rounding must not make knowledge negative, nor data more than the total.
-    const F16 data = smaller<16>(doubts * share, total);
+    const F16 data = members == 1 ? total : smaller<16>(doubts * share, total);
     store_some(out.probability + i, mean, lanes);
     store_some(out.total + i, total, lanes);
     store_some(out.data + i, data, lanes);

@@ -85,6 +85,17 @@ inline constexpr std::int64_t kHitsSlack = 16;
 inline constexpr int kCodeKindShift = 30;
 inline constexpr std::uint32_t kNoCode = 0xffffffffu;
 
+// Which rows of a chunk each pass of a dropout leaves out: a row draws an entry of `masks` by chance, 32 bits a word, a
+// bit for each pass.
+struct Thinning {
+  static constexpr int kEntryBits = 12;
+  const std::uint32_t* masks;
+  int words;  // of an entry
+  int passes;
+  float scale;  // of what a pass keeps
+  std::uint32_t seed;
+};
+
 // Where the measures of uncertainty of some labels go.
 struct Measures {
   float* probability;
@@ -108,10 +119,10 @@ struct Kernels {
                        const float* values, std::int64_t size, Hits& hits);
   // Logits of all lanes; `logits` has room for 16 lanes a group, and an even number of groups.
   void (*score_chunk)(const ChunkView& chunk, const Hits& hits, float* logits);
-  // Logits in each of `passes` passes, every one of which drops a random share of the rows and scales the rest up.
-  // Pass p is at logits + p · stride; `whole` and `dropped` are scratch.
-  void (*score_thinned)(const ChunkView& chunk, const Hits& hits, Hits& dropped, float share, int passes,
-                        std::uint64_t seed, std::size_t stride, float* whole, float* logits);
+  // Logits in each pass of a dropout. Pass p is at logits + p · stride; `whole` is scratch, and so are the codes of
+  // `hits`.
+  void (*score_thinned)(const ChunkView& chunk, const Hits& hits, const Thinning& thinning, std::size_t stride,
+                        float* whole, float* logits);
   // logits[i] = parent + log of the transformed logit, in place
   void (*log_probabilities)(float* logits, std::int64_t size, float parent, Transform transform);
   // logs[i] = exp(logs[i]), in place

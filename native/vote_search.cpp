@@ -60,6 +60,7 @@ void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t 
                           const VoteOptions& options, Watch& watch) {
   forget_numbers();
   options_ = options;
+  in_order_ = forest_->trees() == 1 && options.top == 0 && !ordered;
   if (options_.top > 0) options_.top = std::max(options_.top, k);
   watch_ = &watch;
   inputs_.prepare(forest_->model(0).hash(), X, begin, end, options.normalise);
@@ -178,7 +179,7 @@ void VoteSearcher::choose(int tree, int layer, std::int64_t input, std::int32_t 
     const float* means = means_.data() + static_cast<std::size_t>(visit - begin) * width;
     const std::int32_t first = first_child(visit);
     for (std::int32_t child = 0; child < children_of(visit); ++child) {
-      if (kept_[static_cast<std::size_t>(first + child)] || means[child] > tolerance) {
+      if (kept_[static_cast<std::size_t>(first + child)] || means[child] > tolerance || options_.tolerance <= 0) {
         here.add(first + child, static_cast<std::int32_t>(input));
         for (std::size_t voice = 0; voice < voices; ++voice)
           here.paths.push_back(above.children(visit)[voice * above.stride + static_cast<std::size_t>(child)]);
@@ -333,7 +334,7 @@ void VoteSearcher::gather(std::int64_t input) {
     const Found& found = found_[static_cast<std::size_t>(tree)];
     here_.push_back(found.frontiers[static_cast<std::size_t>(input)]);
     fill(tree, found.layers.back(), input, only_top);
-    if (several && options_.missing == Missing::exact) fill(tree, found.extra.back(), input, false);
+    if (several && options_.missing == Missing::exact) fill_extra(tree, input);
     if (bounds) fill_bounds(tree, input);
   }
 }
@@ -357,6 +358,10 @@ void VoteSearcher::fill(int tree, const Visits& visits, std::int64_t input, bool
     for (std::size_t voice = 0; voice < visits.voices; ++voice) {
       const float* logs = visits.children(visit) + voice * visits.stride;
       float* row = matrix_.data() + (first_voice + voice) * stride_;
+      if (in_order_) {
+        std::copy_n(logs, count, row + number_[static_cast<std::size_t>(own[0])]);
+        continue;
+      }
       for (std::int32_t i = 0; i < count; ++i) {
         const std::int32_t at = number_[static_cast<std::size_t>(own[i])];
         if (at >= 0 && !only_top)
@@ -371,6 +376,27 @@ void VoteSearcher::fill(int tree, const Visits& visits, std::int64_t input, bool
   counts_.assign(missed_.size(), 1.0f / static_cast<float>(visits.voices));
   kernels().add_missed(missed_.data(), counts_.data(), static_cast<std::int64_t>(missed_.size()), frontier.mass);
   frontier.worst = std::max(frontier.worst, *std::max_element(missed_.begin(), missed_.end()));
+}
+
+// Enters what the members of a tree said when they went to the candidates of others. What they met there by the way is
+// below pruned nodes, which are counted as left behind already.
+void VoteSearcher::fill_extra(int tree, std::int64_t input) {
+  const LabelTree& labels = forest_->model(tree).tree();
+  const Visits& extra = found_[static_cast<std::size_t>(tree)].extra.back();
+  for (std::int64_t visit = extra.begins[static_cast<std::size_t>(input)];
+       visit < extra.begins[static_cast<std::size_t>(input) + 1]; ++visit) {
+    const std::int32_t node = extra.nodes[static_cast<std::size_t>(visit)];
+    const std::int32_t begin = labels.child_begin(labels.depth() - 1, node);
+    const std::int32_t end = labels.child_begin(labels.depth() - 1, node + 1);
+    for (std::int32_t place = begin; place < end; ++place) {
+      const std::int32_t at = number_[static_cast<std::size_t>(labels.labels()[static_cast<std::size_t>(place)])];
+      if (at < 0) continue;
+      for (std::size_t voice = 0; voice < extra.voices; ++voice)
+        matrix_[(static_cast<std::size_t>(forest_->first_voice(tree)) + voice) * stride_ +
+                static_cast<std::size_t>(at)] =
+            extra.children(visit)[voice * extra.stride + static_cast<std::size_t>(place - begin)];
+    }
+  }
 }
 
 // Enters, for candidates that the members of a tree did not meet, the probability of the node where they turned away.

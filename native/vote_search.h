@@ -21,7 +21,8 @@ struct VoteOptions {
   std::int32_t beam = 50;
   std::int32_t top = 0;  // > 0: candidates are the best so many labels of each member; 0: all that were scored
   Missing missing = Missing::exact;
-  float tolerance = 1.0f;  // go on below every node whose mean probability is above this, whatever the beam
+  // Go on below every node whose mean probability is above this, whatever the beam; 0 goes everywhere.
+  float tolerance = std::numeric_limits<float>::infinity();
   bool normalise = true;
 };
 
@@ -97,6 +98,7 @@ class VoteSearcher {
   void complete(int tree);
   const float* log_of(int tree, int layer, std::int32_t node, std::int64_t input) const;
   void fill(int tree, const Visits& visits, std::int64_t input, bool only_top);
+  void fill_extra(int tree, std::int64_t input);
   void fill_bounds(int tree, std::int64_t input);
   void forget_numbers();
 
@@ -121,6 +123,7 @@ class VoteSearcher {
 
   const std::int32_t* labels_ = nullptr;
   std::int64_t size_ = 0;
+  bool in_order_ = false;  // candidates are in the order in which a single tree scored them
   std::size_t stride_ = 0;
   std::vector<float> matrix_;
   std::vector<Frontier> here_;

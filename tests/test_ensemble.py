@@ -821,7 +821,7 @@ def test_bagging_trains_each_member_as_a_single_model_weighted_by_its_bootstrap(
 
 @pytest.mark.parametrize("members", [4, 5])
 @pytest.mark.parametrize("trees", [1, 2, 3])
-def test_members_that_share_a_tree_are_those_trained_alone_on_the_tree_of_the_first(
+def test_members_that_share_a_tree_are_those_trained_alone_on_their_tree(
     monkeypatch: pytest.MonkeyPatch, members: int, trees: int
 ) -> None:
     X, Y = random_problem(32, 60, 30, 50)
@@ -835,8 +835,7 @@ def test_members_that_share_a_tree_are_those_trained_alone_on_the_tree_of_the_fi
     for trained in model._ensemble.trees:
         for voice in range(trained.members):
             seed, counts = drawn(6, member, 60)
-            tree = trained.tree if voice else None
-            own = alone(monkeypatch, seed, X, Y, weights=counts, tree=tree)
+            own = alone(monkeypatch, seed, X, Y, weights=counts, tree=trained.tree)
             assert_same_weights(trained, own, voice)
             member += 1
     assert member == members
@@ -1017,7 +1016,8 @@ def test_members_added_to_a_model_on_a_tree_of_ones_own_are_on_that_tree() -> No
     tree = LabelTree.from_clusters([np.arange(50) % 7])
     parameters: dict[str, Any] = {"method": "bagging", "random_state": 1, **DEEP}
     at_once = HedgerowClassifier(members=3, **parameters).fit(X, Y, tree=tree)
-    later = HedgerowClassifier(members=2, **parameters).fit(X, Y, tree=tree).add_members(X, Y, 1)
+    later = HedgerowClassifier(members=2, **parameters).fit(X, Y, tree=tree)
+    later.add_members(X, Y, 1, tree=tree)
     assert_same_votes(later.predict_votes(X), at_once.predict_votes(X))
 
 
@@ -1171,15 +1171,13 @@ def test_fit_that_was_stopped_goes_on_from_the_checkpoint_and_ends_with_the_same
 
 
 X51, Y51 = random_problem(51, 60, 30, 50)
-LARGE_TREE = np.arange(50) % 7
+CLUSTERS = np.arange(50) % 7
 OTHER_FITS: dict[str, Callable[[Path], Any]] = {
     "inputs": lambda folder: begun().fit(X51 * 2, Y51, checkpoint=folder),
     "order of inputs": lambda folder: begun().fit(X51[::-1], Y51, checkpoint=folder),
     "labels": lambda folder: begun().fit(X51, Y51[::-1], checkpoint=folder),
     "sample_weight": lambda folder: begun().fit(X51, Y51, sample_weight=np.arange(60), checkpoint=folder),
-    "tree": lambda folder: begun().fit(
-        X51, Y51, tree=LabelTree.from_clusters([LARGE_TREE]), checkpoint=folder
-    ),
+    "tree": lambda folder: begun().fit(X51, Y51, tree=LabelTree.from_clusters([CLUSTERS]), checkpoint=folder),
     "label_features": lambda folder: begun().fit(X51, Y51, label_features=np.eye(50), checkpoint=folder),
     "width": lambda folder: begun().fit(
         csr_array((X51.data, X51.indices, X51.indptr), shape=(60, 35)), Y51, checkpoint=folder

@@ -257,6 +257,22 @@ nb::tuple top(const Model& model, const Rows& X, int k, int beam, bool normalise
   return nb::make_tuple(matrix(std::move(labels), rows, columns), matrix(std::move(probabilities), rows, columns));
 }
 
+nb::tuple best_nodes(const Model& model, const Rows& X, int layer, int k, int beam, bool normalise, int threads) {
+  if (model.get().members() != 1) throw nb::value_error("members that share a tree have no beam of their own");
+  if (layer < 1 || layer > model.get().tree().depth() || k < 1 || k > model.get().tree().nodes(layer))
+    throw nb::value_error("no such layer, or fewer nodes in it");
+  const auto rows = static_cast<std::size_t>(X.view().rows), columns = static_cast<std::size_t>(k);
+  auto nodes = std::make_unique_for_overwrite<std::int32_t[]>(rows * columns);
+  auto logs = std::make_unique_for_overwrite<float[]>(rows * columns);
+  {
+    PythonWatch watch;
+    nb::gil_scoped_release release;
+    top_nodes(model.get(), X.view(), layer, k, beam, normalise, resolve_threads(threads), watch, nodes.get(),
+              logs.get());
+  }
+  return nb::make_tuple(matrix(std::move(nodes), rows, columns), matrix(std::move(logs), rows, columns));
+}
+
 nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>> table_of(const Model& model) {
   const auto& shapes = model.get().shapes();
   auto rows = std::make_unique<std::uint64_t[]>(6 * shapes.size());
@@ -289,7 +305,9 @@ nb::tuple chunk_entries(const Model& model, std::int64_t chunk) {
 class Trees {
  public:
   Trees(nb::list models, std::int32_t labels, float share, int passes, std::uint64_t seed)
-      : models_(std::move(models)), forest_(pointers(), labels, Dropout{share, passes, seed}) {}
+      : models_(std::move(models)),
+        forest_(pointers(), labels,
+                passes > 0 ? std::optional<Dropout>(std::in_place, share, passes, seed) : std::nullopt) {}
   const Forest& get() const { return forest_; }
 
  private:
@@ -405,6 +423,8 @@ void bind_engine(nb::module_& m) {
                   "table"_a, "weights"_a, "deep"_a, "threads"_a, nb::rv_policy::take_ownership)
       .def("top", &top, "X"_a, "k"_a, "beam"_a, "normalise"_a, "best_first"_a, "threads"_a, "progress"_a.none(),
            "The best k labels of each row: (labels, probabilities), both (rows, k).")
+      .def("best_nodes", &best_nodes, "X"_a, "layer"_a, "k"_a, "beam"_a, "normalise"_a, "threads"_a,
+           "The best k nodes of a layer for each row: (nodes, logarithms of their probabilities).")
       .def("table", &table_of, "One row a chunk: begin, bytes, lanes, home buckets, buckets, unit shift.")
       .def(
           "block",
@@ -435,7 +455,7 @@ void bind_engine(nb::module_& m) {
           },
           "Y"_a, "count"_a, "Of the best labels of each row, those that Y does not have: (indptr, indices).");
 
-  nb::class_<Trees>(m, "Forest", "Trees that vote together; with passes > 1, one tree under dropout.")
+  nb::class_<Trees>(m, "Forest", "Trees that vote together; with passes > 0, one tree under dropout.")
       .def(nb::init<nb::list, std::int32_t, float, int, std::uint64_t>(), "models"_a, "labels"_a, "share"_a, "passes"_a,
            "seed"_a)
       .def_prop_ro("members", [](const Trees& forest) { return forest.get().members(); })

@@ -47,6 +47,11 @@ class TreeModel:
         The best k labels of each row: (labels, probabilities), both (rows, k).
         """
 
+    def best_nodes(self, X: Rows, layer: int, k: int, beam: int, normalise: bool, threads: int) -> tuple:
+        """
+        The best k nodes of a layer for each row: (nodes, logarithms of their probabilities).
+        """
+
     def table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]:
         """
         One row a chunk: begin, bytes, lanes, home buckets, buckets, unit shift.
@@ -78,7 +83,7 @@ class HardNegatives:
         """
 
 class Forest:
-    """Trees that vote together; with passes > 1, one tree under dropout."""
+    """Trees that vote together; with passes > 0, one tree under dropout."""
 
     def __init__(self, models: list, labels: int, share: float, passes: int, seed: int) -> None: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ class Search:
     missing : {"exact", "delta", "bound"}
         What stands for the probability of a candidate that a member did not meet.
     tolerance : float
-        Go on below every node that is more probable than this; 1 leaves it to the beam.
+        Go on below every node that is more probable; 0 goes everywhere, infinity leaves it to the beam.
     threads : int
         0 uses all processors.
     """
@@ -58,7 +59,7 @@ class Search:
     beam: int
     candidates: str | int = "scored"
     missing: str = "exact"
-    tolerance: float = 1.0
+    tolerance: float = math.inf
     threads: int = 0
 
 
@@ -79,7 +80,7 @@ class Ensemble:
         self.trees = tuple(trees)
         self.labels = labels
         self.dropout = dropout
-        off = dropout or Dropout(0.0, 1, 0)
+        off = dropout or Dropout(0.0, 0, 0)
         self._forest = _native.Forest(
             [tree.native for tree in self.trees], labels, off.share, off.passes, off.seed
         )
@@ -145,8 +146,8 @@ class Ensemble:
         return indptr, labels, probs.reshape(len(labels), self.members), bound, missed
 
     def _how(self, search: Search, everything: bool) -> tuple[int, int, str, float, bool, int]:
-        top = search.candidates if isinstance(search.candidates, int) else 0
         everything = everything or search.candidates == "all"
+        top = search.candidates if isinstance(search.candidates, int) and not everything else 0
         return (
             EVERYTHING if everything else search.beam,
             top,

@@ -52,10 +52,19 @@ class TrainingData:
     width: int
     costs: npt.NDArray[np.float32] | None
 
-    def fingerprint(self, inputs: Any, settings: str) -> str:
+    def fingerprint(self, inputs: Any, tree: LabelTree | None, label_features: Any, settings: str) -> str:
         """A hash of the data and the settings: equal ones give equal members."""
-        digest = xxhash.xxh3_128(settings.encode())
+        digest = xxhash.xxh3_128(repr((settings, self.width, self.indicator.shape)).encode())
         matrix = sp.csr_array(inputs)
+        if label_features is not None:
+            vectors = sp.csr_array(label_features)
+            digest.update(repr(vectors.shape).encode())
+            for array in (vectors.indptr, vectors.indices, vectors.data):
+                digest.update(np.ascontiguousarray(array).data)
+        if tree is not None:
+            for array in (*tree.begins, tree.labels):
+                digest.update(repr(len(array)).encode())
+                digest.update(np.ascontiguousarray(array).data)
         for array in (
             matrix.indptr,
             matrix.indices,
@@ -152,7 +161,9 @@ def train_members(
             own_seed = int(draw.integers(2**62))
             costs = _bootstrap(draw, data) if bootstrap else data.costs
             shared = number > 0 and number * trees // members == (number - 1) * trees // members
-            tree = trained[-1].tree if shared else grow(costs, own_seed, told("clustering", 0.0))
+            # A tree that several members share must have the labels of all of them.
+            grown_on = costs if trees == members else data.costs
+            tree = trained[-1].tree if shared else grow(grown_on, own_seed, told("clustering", 0.0))
             wrong = _wrong(negatives, data, boosting.count) if boosting and negatives and number > 0 else None
             alpha = boosting.alpha if boosting else 1.0
             trained.append(train(tree, costs, wrong, alpha, own_seed, told("training", 0.1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -72,8 +73,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     members : int, default=10
         Number of members; "single" has one.
     trees : int or None, default=None
-        Label trees that the members are spread over. None gives each its own, which is more accurate; 1 is
-        the fastest and smallest.
+        Label trees that the members are spread over. None gives each its own, as in the paper; 1 is the
+        fastest and smallest.
     alpha : float, default=0.5
         With boosting, the cost of an input where only an earlier mistake brings it, relative to the others.
     hard_negatives : int, default=10
@@ -250,8 +251,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         sample_weight : array, shape (n,), optional
             Factor on C for each input; 0 leaves it out.
         checkpoint : path-like, optional
-            A folder for the members that are done. A fit that was stopped goes on from there, if data and
-            parameters are the same, and ends with the same model.
+            A folder for the members of an ensemble that are done. A fit that was stopped goes on from there,
+            if data and parameters are the same, and ends with the same model.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -277,6 +278,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         Y: Any,
         count: int,
         *,
+        tree: LabelTree | None = None,
         label_features: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         progress: Progress | None = None,
@@ -287,7 +289,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, Y, label_features, sample_weight
+        X, Y, tree, label_features, sample_weight
             What the ensemble was fitted to.
         count : int
             How many members to add.
@@ -318,13 +320,17 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
                 f"Y has {matrix.shape[1]} columns, but the model knows {len(self.classes_)} labels"
             )
         data = TrainingData(rows, labels, matrix, self.n_features_in_, _as_costs(sample_weight, X.shape[0]))
+        self._check_tree(tree, label_features, matrix.shape[1])
+        before = {"members": self.members, "trees": self.trees}
         self.members += int(count)
+        if self.trees is not None:
+            self.trees += int(count)
         try:
             seed = self._seed()
             done = list(self._ensemble.trees)
-            trained = self._train(X, data, seed, None, label_features, None, done, progress)
+            trained = self._train(X, data, seed, tree, label_features, None, done, progress)
         except BaseException:
-            self.members -= int(count)
+            self.set_params(**before)
             raise
         self._adopt(trained, seed, self.classes_)
         return self
@@ -626,10 +632,11 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             return [train(own_tree, data.costs, None, 1.0, seed, _stage(progress, "training"))]
         store = None
         if checkpoint is not None:
+            if not isinstance(self.random_state, int | np.integer):
+                raise ValueError("a fit can only go on later with an integer random_state; choose one")
             settings = repr((sorted(self._plain_parameters().items()), seed))
-            if tree is not None:
-                settings += repr((tree.begins, tree.labels))
-            store = Checkpoint(checkpoint, data.fingerprint(X, settings), data.indicator.shape[1])
+            mark = data.fingerprint(X, tree, label_features, settings)
+            store = Checkpoint(checkpoint, mark, data.indicator.shape[1])
             done = store.read()
         members = train_members(
             data,
@@ -740,14 +747,14 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         # Not all parameters: that would take as long as the search for one input.
         own = {"beam": self.beam, "candidates": self.candidates, "missing": self.missing}
         validate_parameter_constraints(_SEARCH_CONSTRAINTS, own, type(self).__name__)
-        if tolerance is not None and not 0 <= tolerance <= 1:
-            raise ValueError(f"tolerance is {tolerance}; it is a probability, between 0 and 1")
+        if tolerance is not None and not (_is_probability(tolerance)):
+            raise ValueError(f"tolerance is {tolerance!r}; it is a probability, between 0 and 1")
         candidates = self.candidates if isinstance(self.candidates, str) else _within_int32(self.candidates)
         return Search(
             _within_int32(self.beam),
             candidates,
             self.missing,
-            1.0 if tolerance is None else float(tolerance),
+            math.inf if tolerance is None else float(tolerance),
             self._threads(),
         )
 
@@ -798,6 +805,10 @@ def _indicator(Y: list[list[Any]], known: dict[Any, int]) -> sp.csr_array:
     return sp.csr_array(
         (np.ones(len(columns), dtype=np.float32), columns, indptr), shape=(len(Y), len(known))
     )
+
+
+def _is_probability(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) <= 1
 
 
 def _stage(progress: Progress | None, what: str) -> Stage:

@@ -37,7 +37,9 @@ def precision_at(labels: npt.NDArray[np.integer[Any]], Y: Any, k: int) -> float:
     >>> precision_at(np.array([[2, 0], [1, 0]]), csr_array([[0, 0, 1], [1, 0, 0]]), 1)
     0.5
     """
-    truth = sp.csr_array(Y)
+    truth = _truth(Y)
+    if labels.shape[1] < k:
+        raise ValueError(f"labels has {labels.shape[1]} columns; P@{k} needs {k}")
     labelled = np.flatnonzero(np.diff(truth.indptr))
     hits = cast(Any, truth)[labelled[:, None], labels[labelled, :k]]
     return float(np.mean(hits.toarray() != 0))
@@ -66,10 +68,9 @@ def misclassification_auroc(votes: Votes, scores: npt.ArrayLike, Y: Any) -> Arra
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != votes.labels.shape:
         raise ValueError(f"scores has shape {values.shape} for {len(votes.labels)} candidates")
-    truth = sp.csr_array(Y)
+    truth = _truth(Y)
     if truth.shape != (len(votes), votes.n_labels):
         raise ValueError(f"Y has shape {truth.shape}; it must be {(len(votes), votes.n_labels)}")
-    truth.sort_indices()
     means = votes.probs.mean(axis=1, dtype=np.float64)
     areas = np.full(len(votes), np.nan)
     for row in range(len(votes)):
@@ -92,6 +93,13 @@ def misclassification_auroc(votes: Votes, scores: npt.ArrayLike, Y: Any) -> Arra
         pairs += outside * (zeros / 2 + right_outside / 2)
         areas[row] = pairs / (positives * negatives)
     return areas
+
+
+def _truth(Y: Any) -> sp.csr_array:
+    truth = sp.csr_array(Y, copy=True)
+    truth.sum_duplicates()
+    truth.eliminate_zeros()
+    return truth
 
 
 def _wrong(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from scipy.sparse import csc_array, csr_array
 
 from hedgerow import _native
 from hedgerow.data import DataError
-from hedgerow.data.pecos import _load
+from hedgerow.data.pecos import load_matrix
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.label_tree import LabelTree
 from hedgerow.tree_classifier import TRANSFORMS, TreeClassifier
@@ -346,10 +345,7 @@ def _read_parameters(path: Path, kind: str) -> dict[str, Any]:
 def _read_matrix(path: Path) -> csr_array:
     if not path.exists():
         raise DataError(path, "is missing; save the model again with PECOS")
-    try:
-        return _load(path)
-    except (RuntimeError, zlib.error) as error:  # of damaged archives
-        raise DataError(path, f"cannot be read as a sparse matrix: {error}") from error
+    return load_matrix(path)
 
 
 def _check(path: Path, noun: str, found: int, expected: int, where: str) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hedgerow import _native
 from hedgerow.label_tree import LabelTree
+from hedgerow.matrices import as_rows
 from hedgerow.model_file import ALIGNMENT, Chunked, Malformed
 
 __all__ = ["TreeClassifier"]
@@ -122,6 +123,14 @@ class TreeClassifier:
         """The best k labels of each row and their probabilities, both of shape (rows, k)."""
         labels, probability = self.native.top(X, k, beam, self.normalize, exact, threads, progress)
         return labels, probability
+
+    def best_nodes(
+        self, X: Any, layer: int, k: int, beam: int, threads: int = 0
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """The best k nodes of a layer as a beam finds them, and the logarithms of their probabilities."""
+        rows = as_rows(X, columns=self.features, threads=threads)
+        nodes, logs = self.native.best_nodes(rows, layer, k, beam, self.normalize, threads)
+        return nodes, logs
 
     def node_weights(self, layer: int, node: int) -> tuple[npt.NDArray[Any], ...]:
         """Weights of a node's children as (features, child numbers, weights) and their biases."""

@@ -139,5 +139,8 @@ def joint_energy(votes: Votes, transform: str) -> Array:
 
 
 def _sums(values: Array, indptr: npt.NDArray[np.int64]) -> Array:
-    running = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    return np.asarray(running[indptr[1:]] - running[indptr[:-1]])
+    sums = np.zeros(len(indptr) - 1)
+    filled = np.flatnonzero(np.diff(indptr))
+    if filled.size:
+        sums[filled] = np.add.reduceat(values, indptr[filled], dtype=np.float64)
+    return sums

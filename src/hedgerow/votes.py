@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -84,8 +84,11 @@ class Votes:
             set_(self, name, _vector(name, values, np.float32))
             if len(getattr(self, name)) != len(self):
                 raise ValueError(f"{name} has {len(values)} entries for {len(self)} inputs")
-        if self.classes is not None and len(self.classes) != self.n_labels:
-            raise ValueError(f"there are {len(self.classes)} classes for {self.n_labels} labels")
+        if self.classes is not None:
+            names = np.asarray(self.classes)
+            set_(self, "classes", names if names.dtype.kind in "iu" else names.astype(object))
+            if self.classes.shape != (self.n_labels,):
+                raise ValueError(f"there are {len(self.classes)} classes for {self.n_labels} labels")
 
     @classmethod
     def from_members(cls, members: Sequence[Any], classes: npt.ArrayLike | None = None) -> Votes:
@@ -159,6 +162,11 @@ class Votes:
             raise ValueError("there is nothing to concatenate")
         first = parts[0]
         for number, part in enumerate(parts):
+            if (part.classes is None) != (first.classes is None) or not np.array_equal(
+                part.classes if part.classes is not None else [],
+                first.classes if first.classes is not None else [],
+            ):
+                raise ValueError(f"parts[{number}] names its labels otherwise than parts[0]")
             if (part.n_labels, part.members) != (first.n_labels, first.members):
                 raise ValueError(
                     f"parts[{number}] has {part.n_labels} labels and {part.members} members, but parts[0] has"
@@ -266,10 +274,15 @@ class Votes:
 
 def _vector(name: str, values: Any, dtype: type[np.generic]) -> npt.NDArray[Any]:
     array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
-        raise ValueError(
-            f"{name} must be a vector of numbers; it has shape {array.shape}, type {array.dtype}"
-        )
+    whole = np.issubdtype(dtype, np.integer)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in ("iu" if whole else "iuf")):
+        kind = "integers" if whole else "numbers"
+        raise ValueError(f"{name} must be a vector of {kind}; it has shape {array.shape}, type {array.dtype}")
+    limits = np.iinfo(cast(Any, dtype)) if whole else None
+    if limits and array.size and (array.max() > limits.max or array.min() < limits.min):
+        raise ValueError(f"{name} has the value {max(array.max(), -array.min(), key=abs)}, beyond any label")
+    if not whole and not np.isfinite(array).all():
+        raise ValueError(f"{name} has the value {array[~np.isfinite(array)][0]}")
     return np.ascontiguousarray(array, dtype=dtype)
 
 

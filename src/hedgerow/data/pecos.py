@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -49,7 +50,7 @@ def read_pecos(
     -------
     Part
     """
-    X = None if features_path is None else _load(features_path)
+    X = None if features_path is None else load_matrix(features_path)
     texts = None if texts_path is None else [text for _, text in read_lines(texts_path, progress=progress)]
     if X is not None and texts is not None and X.shape[0] != len(texts):
         raise DataError(
@@ -57,7 +58,7 @@ def read_pecos(
         )
     if labels_path is None:
         return Part(X=X, texts=texts)
-    Y = _ones(_load(labels_path))
+    Y = _ones(load_matrix(labels_path))
     rows = Y.shape[0] if X is None and texts is None else X.shape[0] if X is not None else len(texts or ())
     if Y.shape[0] != rows:
         raise DataError(labels_path, f"has {Y.shape[0]} rows, but {features_path or texts_path} has {rows}")
@@ -84,7 +85,7 @@ def read_pecos(
     return Part(X=X, texts=texts, Y=mapped, label_names=list(label_names), unknown_labels=unknown)
 
 
-def _load(path: Path) -> csr_array:
+def load_matrix(path: Path) -> csr_array:
     """Load a sparse matrix as float32 and check all that a damaged or hostile file could get wrong."""
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -97,7 +98,7 @@ def _load(path: Path) -> csr_array:
             indices, indptr, data, shape, kind = (file[key] for key in _KEYS)
     except DataError:
         raise
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(
             path, f"cannot be read as a sparse matrix: {error}; write it with scipy.sparse.save_npz"
         ) from error

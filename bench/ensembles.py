@@ -1,0 +1,438 @@
+"""Ensembles and uncertainty beside one model of PECOS: `python -m bench.ensembles`.
+
+For each data set: ten bagged members with a tree of their own at the default weight threshold; how well doubt
+finds wrong labels (AUROC) with a search through all labels and at several beams; and what the smallest beam
+costs that is within 0.1 of the exact AUROC. PECOS's figures are those of `python -m bench`. On eurlex-4k
+also: the other methods over several seeds, alpha, dropout, the unpruned ensemble, and the checks of the
+paper's theorems. Finished parts are kept under `results/raw`; writes `results/ensembles.json` and
+`results/ensembles.md`, `results/theorems.svg`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from bench import datasets, machine, measure
+from bench.plan import PYTHONS, RAW, RESULTS, Run
+from hedgerow import HedgerowClassifier, Votes, label_uncertainty
+from hedgerow.metrics import misclassification_auroc
+
+NAMES = ("eurlex-4k", "tibkat-en", "debian-depends")
+MEMBERS = 10
+BEAMS = (5, 7, 10, 12, 15, 20, 30, 50)
+MEASURES = ("variance", "total", "knowledge")
+AUROC_ROWS = 1000  # of the test set, evenly spread; candidates over all labels take much memory
+BLOCK = 50
+SINGLE_ROWS = 300
+SEEDS = 3
+ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+METHODS = ("single", "mc-dropout", "bagging", "boosting", "boosted-bagging")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--datasets", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=list(PARTS))
+    parser.add_argument("--data", type=Path, default=datasets.SOURCE)
+    parser.add_argument("--cache", type=Path, default=datasets.CACHE)
+    parser.add_argument(
+        "--fresh", action="store_true", help="forget the stored measurements of the chosen parts"
+    )
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        work, names = PARTS[part]
+        for name in names:
+            if name not in arguments.datasets:
+                continue
+            stored = RAW / f"{name}.ensembles.{part}.json"
+            if arguments.fresh or not stored.exists():
+                folder = datasets.prepare(name, arguments.data, arguments.cache)
+                train, test = datasets.load(folder, "trn"), datasets.load(folder, "tst")
+                result = work(train, test)
+                stored.write_text(json.dumps(result, indent=1) + "\n")
+            print(f"{name} {part}: {stored.read_text()[:200]!r}", flush=True)
+    collected = {
+        part: {
+            name: json.loads(path.read_text())
+            for name in names
+            if (path := RAW / f"{name}.ensembles.{part}.json").exists()
+        }
+        for part, (_, names) in PARTS.items()
+    }
+    described = machine.describe(PYTHONS)
+    (RESULTS / "ensembles.json").write_text(json.dumps({"machine": described} | collected, indent=1) + "\n")
+    (RESULTS / "ensembles.md").write_text(markdown(collected))
+    if collected["theorems"]:
+        plot_theorems(collected["theorems"]["eurlex-4k"], RESULTS / "theorems.svg")
+
+
+def bagged(train: Any, **settings: Any) -> HedgerowClassifier:
+    model = HedgerowClassifier(method="bagging", members=MEMBERS, random_state=0, n_jobs=measure.THREADS)
+    return model.set_params(**settings).fit(train.X, train.Y)
+
+
+def cost(train: Any, test: Any) -> dict[str, Any]:
+    """Fit, size, AUROC by beam, and time of the smallest beam that is good enough."""
+    start = time.perf_counter()
+    model = bagged(train)
+    result: dict[str, Any] = {"fit_seconds": time.perf_counter() - start, "disk_bytes": disk_bytes(model)}
+    sample = np.linspace(0, test.X.shape[0] - 1, min(AUROC_ROWS, test.X.shape[0])).astype(int)
+    X, Y = test.X[sample], test.Y[sample]
+    model.set_params(candidates="all")
+    result["exact"] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, X)}
+    model.set_params(candidates="scored")
+    result["beams"] = {}
+    for beam in BEAMS:
+        model.set_params(beam=beam)
+        result["beams"][beam] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, test.X)}
+    model.set_params(candidates=100, missing="delta", beam=50)
+    result["paper"] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, test.X)}
+    model.set_params(candidates="scored", missing=HedgerowClassifier().missing)
+    beam = smallest_beam(result)
+    model.set_params(beam=beam, n_jobs=1)
+    rows = [test.X[int(row)] for row in np.linspace(0, test.X.shape[0] - 1, SINGLE_ROWS)]
+    result |= {"beam": beam, "precision": precision(model.set_params(beam=50), test)}
+    result["single"] = {
+        str(width): percentiles(
+            lambda x, width=width: model.set_params(beam=width).predict_uncertain(x), rows
+        )
+        for width in (beam, 50)
+    }
+    return result
+
+
+def smallest_beam(result: dict[str, Any]) -> int:
+    """The first beam whose AUROC is within 0.1 of the exact one for every measure."""
+    exact = result["exact"]["auroc"]
+    for beam, found in sorted(result["beams"].items(), key=lambda item: int(item[0])):
+        if all(abs(found["auroc"][name] - exact[name]) <= 0.1 for name in MEASURES):
+            return int(beam)
+    return max(BEAMS)
+
+
+def unpruned(train: Any, test: Any) -> dict[str, Any]:
+    """The ensemble with all weights, for what pruning costs in accuracy."""
+    result = {}
+    for threshold in (0.0, 1e-3, 0.05):
+        model = bagged(train, weight_threshold=threshold)
+        result[str(threshold)] = {
+            "precision": precision(model, test),
+            "auroc": aurocs(model, test.X, test.Y),
+            "disk_bytes": disk_bytes(model),
+        }
+    return result
+
+
+def methods(train: Any, test: Any) -> dict[str, Any]:
+    """Every method over several seeds."""
+    result: dict[str, Any] = {}
+    for method in METHODS:
+        found = []
+        for seed in range(SEEDS):
+            model = HedgerowClassifier(method=method, members=MEMBERS, random_state=seed, missing="delta")
+            start = time.perf_counter()
+            model.fit(train.X, train.Y)
+            seconds = time.perf_counter() - start
+            found.append(
+                {"precision": precision(model, test), "auroc": aurocs(model, test.X, test.Y), "fit": seconds}
+            )
+        result[method] = found
+    return result
+
+
+def alpha(train: Any, test: Any) -> dict[str, Any]:
+    """Boosting under every cost of hard negatives, over several seeds."""
+    result: dict[str, Any] = {}
+    for value in ALPHAS:
+        found = []
+        for seed in range(SEEDS):
+            model = HedgerowClassifier(
+                method="boosting", members=MEMBERS, alpha=value, random_state=seed, missing="delta"
+            )
+            model.fit(train.X, train.Y)
+            found.append({"precision": precision(model, test), "auroc": aurocs(model, test.X, test.Y)})
+        result[str(value)] = found
+    return result
+
+
+def dropout(train: Any, test: Any) -> dict[str, Any]:
+    """Ten passes in one traversal against one pass."""
+    result = {}
+    for name, settings in {
+        "one pass, labels": {"method": "single"},
+        "one pass, uncertainty": {"method": "single"},
+        "ten passes, uncertainty": {"method": "mc-dropout", "members": MEMBERS},
+    }.items():
+        model = HedgerowClassifier(random_state=0, n_jobs=measure.THREADS, **settings).fit(train.X, train.Y)
+        ask = (lambda m, x: m.top(x, measure.TOP)) if "labels" in name else None
+        result[name] = seconds_a_row(model, test.X, ask)
+    return result
+
+
+def theorems(train: Any, test: Any) -> dict[str, Any]:
+    """Average regret of the beam in each layer, and how far total uncertainty is off, against the beam."""
+    model = bagged(train)
+    rows = np.linspace(0, test.X.shape[0] - 1, 500).astype(int)
+    X = test.X[rows]
+    votes = model.set_params(candidates="all").predict_votes(X)
+    exact = dense(votes, label_uncertainty(votes).total)
+    model.set_params(candidates="scored", missing="delta")
+    member = model._ensemble.trees[0]
+    result: dict[str, Any] = {"regret": {}, "label": {}, "instance": {}, "bound": {}}
+    for beam in (1, 2, 3, 5, 7, 10, 15, 20, 30, 50):
+        regrets = []
+        for layer in range(1, member.tree.depth + 1):
+            k = min(beam, member.tree.layer_sizes[layer])
+            found = np.exp(member.best_nodes(X, layer, k, beam)[1])
+            best = np.exp(member.best_nodes(X, layer, k, 2**30)[1])
+            regrets.append(float((best - found).mean()))
+        result["regret"][beam] = regrets
+        votes = model.set_params(beam=beam).predict_votes(X)
+        off = np.abs(dense(votes, label_uncertainty(votes).total) - exact)
+        result["label"][beam] = float(off.mean())
+        result["instance"][beam] = float(np.abs(off.sum(axis=1)).mean())
+        result["bound"][beam] = float(np.mean(votes.missed))
+    return result
+
+
+def dense(votes: Votes, values: np.ndarray) -> np.ndarray:
+    """Values of candidates as an array over all labels."""
+    return sp.csr_array((values, votes.labels, votes.indptr), shape=(len(votes), votes.n_labels)).toarray()
+
+
+def disk_bytes(model: HedgerowClassifier) -> int:
+    with tempfile.TemporaryDirectory(dir=RESULTS) as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        return path.stat().st_size
+
+
+def aurocs(model: HedgerowClassifier, X: Any, Y: Any) -> dict[str, float]:
+    """Mean over inputs of the AUROC of each measure, in percent."""
+    areas: dict[str, list[np.ndarray]] = {name: [] for name in MEASURES}
+    for begin in range(0, X.shape[0], BLOCK):
+        votes = model.predict_votes(X[begin : begin + BLOCK])
+        measures = label_uncertainty(votes)
+        for name in MEASURES:
+            truth = Y[begin : begin + BLOCK]
+            areas[name].append(misclassification_auroc(votes, getattr(measures, name), truth))
+    return {name: float(100 * np.nanmean(np.concatenate(found))) for name, found in areas.items()}
+
+
+def precision(model: HedgerowClassifier, test: Any) -> list[float]:
+    return list(measure.precision(model.top(test.X, 5).labels, test.Y).values())
+
+
+def seconds_a_row(
+    model: HedgerowClassifier, X: Any, ask: Callable[[HedgerowClassifier, Any], Any] | None = None
+) -> float:
+    """The best of three batches."""
+    ask = ask or (lambda m, x: m.predict_uncertain(x, 5))
+    walls = []
+    for _ in range(measure.REPEATS):
+        start = time.perf_counter()
+        ask(model, X)
+        walls.append(time.perf_counter() - start)
+    return min(walls) / X.shape[0]
+
+
+def percentiles(ask: Callable[[Any], Any], rows: list[Any]) -> dict[str, float]:
+    for row in rows[:10]:
+        ask(row)
+    seconds = []
+    for row in rows:
+        start = time.perf_counter()
+        ask(row)
+        seconds.append(time.perf_counter() - start)
+    return {"p50": float(np.percentile(seconds, 50)), "p99": float(np.percentile(seconds, 99))}
+
+
+PARTS: dict[str, tuple[Callable[[Any, Any], dict[str, Any]], tuple[str, ...]]] = {
+    "cost": (cost, NAMES),
+    "dropout": (dropout, NAMES),
+    "unpruned": (unpruned, ("eurlex-4k",)),
+    "methods": (methods, ("eurlex-4k",)),
+    "alpha": (alpha, ("eurlex-4k",)),
+    "theorems": (theorems, ("eurlex-4k",)),
+}
+
+
+def markdown(parts: dict[str, dict[str, Any]]) -> str:
+    """The page `results/ensembles.md`."""
+    lines = [
+        "# Ensembles and uncertainty",
+        "",
+        f"{MEMBERS} bagged members with a tree of their own, default weight threshold, against ONE model of"
+        " PECOS with the settings of the paper at beam 50; 2 threads. Bold: the goal is reached.",
+        "",
+        "| what | goal | " + " | ".join(NAMES) + " |",
+        "|---|---|" + "---|" * len(NAMES),
+    ]
+    peers = {name: Run(name, "pecos", "tfn").result() or {} for name in NAMES}
+    found = parts["cost"]
+
+    def row(title: str, goals: dict[str, float], value: Callable[[str], float], style: str = ".2f") -> None:
+        cells = []
+        for name in NAMES:
+            if name not in found:
+                cells.append("n/a")
+                continue
+            number = value(name)
+            text = format(number, style)
+            cells.append(f"**{text}**" if number <= goals.get(name, -1) else text)
+        goal = " / ".join(f"{goals[name]:g}" if name in goals else "-" for name in NAMES)
+        lines.append(f"| {title} | ≤ {goal} | " + " | ".join(cells) + " |")
+
+    ones = dict.fromkeys(NAMES, 1.0)
+    batch = {"eurlex-4k": 0.7, "tibkat-en": 1.0, "debian-depends": 1.0}
+
+    def per_row(name: str, beam: int) -> float:
+        return float(found[name]["beams"][str(beam)]["batch"] / peers[name]["batch_seconds_per_row"])
+
+    row("fit / PECOS", ones, lambda n: found[n]["fit_seconds"] / peers[n]["fit_seconds"])
+    row(
+        "batch with uncertainty / PECOS's labels, smallest good beam",
+        batch,
+        lambda n: per_row(n, found[n]["beam"]),
+    )
+    row("the same at beam 50", {}, lambda n: per_row(n, 50))
+    row(
+        "one input with uncertainty, p50 ms, smallest good beam",
+        {"eurlex-4k": 2.0},
+        lambda n: 1e3 * found[n]["single"][str(found[n]["beam"])]["p50"],
+    )
+    row("the same at beam 50", {"eurlex-4k": 2.0}, lambda n: 1e3 * found[n]["single"]["50"]["p50"])
+    row("model file / PECOS's", ones, lambda n: found[n]["disk_bytes"] / peers[n]["model_disk_bytes"])
+    row(
+        "exact over all labels / smallest good beam, time",
+        {},
+        lambda n: found[n]["exact"]["batch"] / found[n]["beams"][str(found[n]["beam"])]["batch"],
+        ".1f",
+    )
+    if parts["dropout"]:
+        passes = parts["dropout"]
+        row(
+            "MC dropout, ten passes / one pass with uncertainty",
+            dict.fromkeys(NAMES, 2.0),
+            lambda n: (
+                passes[n]["ten passes, uncertainty"] / passes[n]["one pass, uncertainty"]
+                if n in passes
+                else float("nan")
+            ),
+        )
+        row(
+            "MC dropout, ten passes with uncertainty / one pass, labels only",
+            {},
+            lambda n: (
+                passes[n]["ten passes, uncertainty"] / passes[n]["one pass, labels"]
+                if n in passes
+                else float("nan")
+            ),
+        )
+    lines += [
+        "",
+        "## AUROC of misclassification by beam",
+        "",
+        f"Over all labels, mean over {AUROC_ROWS} test inputs, percent: variance / total / knowledge; ms a"
+        " row. Candidates are all labels that the beam scored; `top 100` is the paper's rule at beam 50.",
+        "",
+        "| beam | " + " | ".join(NAMES) + " |",
+        "|---|" + "---|" * len(NAMES),
+    ]
+    for beam in (*BEAMS, "exact", "top 100"):
+        cells = []
+        for name in NAMES:
+            if name not in found:
+                cells.append("n/a")
+                continue
+            of = (
+                found[name]["exact"]
+                if beam == "exact"
+                else found[name]["paper"]
+                if beam == "top 100"
+                else found[name]["beams"][str(beam)]
+            )
+            text = " / ".join(f"{of['auroc'][m]:.2f}" for m in MEASURES) + f"; {1e3 * of['batch']:.3f}"
+            cells.append(f"**{text}**" if str(beam) == str(found[name]["beam"]) else text)
+        lines.append(f"| {beam} | " + " | ".join(cells) + " |")
+    lines += ["", "Bold: the smallest beam within 0.1 of exact for all three.", ""]
+    for part, title in (("methods", "Methods on eurlex-4k"), ("alpha", "Boosting on eurlex-4k by alpha")):
+        for settings in parts[part].values():
+            lines += [
+                f"## {title}",
+                "",
+                f"Mean ± deviation over {SEEDS} seeds, percent, beam 50.",
+                "",
+                "| | P@1 | P@3 | P@5 | AUROC variance | total | knowledge |",
+                "|---|---|---|---|---|---|---|",
+            ]
+            for name, runs in settings.items():
+                table = np.array([[*r["precision"], *(r["auroc"][m] for m in MEASURES)] for r in runs])
+                cells = [
+                    f"{m:.2f} ± {s:.2f}" for m, s in zip(table.mean(0), table.std(0, ddof=1), strict=True)
+                ]
+                lines.append(f"| {name} | " + " | ".join(cells) + " |")
+            lines.append("")
+    for thresholds in parts["unpruned"].values():
+        lines += [
+            "## Weights dropped, bagging on eurlex-4k",
+            "",
+            "| threshold | P@1 | P@3 | P@5 | AUROC variance | total | knowledge | MB |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        for threshold, of in thresholds.items():
+            cells = [f"{v:.2f}" for v in (*of["precision"], *(of["auroc"][m] for m in MEASURES))]
+            lines.append(f"| {threshold} | " + " | ".join(cells) + f" | {of['disk_bytes'] / 1e6:.1f} |")
+        lines.append("")
+    if parts["theorems"]:
+        lines += [
+            "## The paper's theorems",
+            "",
+            "Left: average regret of the beam in each layer of a member's tree. Right: how far total"
+            " uncertainty is from the exact one, for a label and for an input, and the certificate.",
+            "",
+            "![Regret and error against the beam](theorems.svg)",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def plot_theorems(found: dict[str, Any], path: Path) -> None:
+    """Draw both checks against the beam."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    beams = [int(beam) for beam in found["regret"]]
+    regrets = np.array(list(found["regret"].values()))
+    for layer in range(regrets.shape[1]):
+        left.plot(
+            beams, np.maximum(regrets[:, layer], 1e-9), marker="o", markersize=3, label=f"layer {layer + 1}"
+        )
+    for name, title in (("label", "a label"), ("instance", "an input"), ("bound", "certificate of an input")):
+        right.plot(beams, np.maximum(list(found[name].values()), 1e-9), marker="o", markersize=3, label=title)
+    left.set_ylabel("average regret")
+    right.set_ylabel("error of total uncertainty")
+    for axes in (left, right):
+        axes.set_xlabel("beam")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.legend()
+    figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
