@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 # Errors only: without a terminal to look at, pip's warnings drown what matters.
 PIP := -m pip --quiet --quiet --disable-pip-version-check
 # What the extension is made of. Python files are not: the editable install reads them where they lie.
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.h native/*.cpp native/bindings/*)
-CPP_FILES := $(wildcard native/*.h native/*.cpp native/bindings/*.h native/bindings/*.cpp)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.h native/*.cpp native/kernels/* native/bindings/*)
+CPP_FILES := $(wildcard native/*.h native/*.cpp native/kernels/*.h native/bindings/*.h native/bindings/*.cpp)
 PYTHON_FILES := src tests native $(wildcard bench docs)
 
 # `make sanitize SANITIZER=thread` looks for races instead of bad addresses.
@@ -14,7 +14,8 @@ SANITIZER ?= address
 SANITIZER_VENV := .venv-$(SANITIZER)
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
 	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py \
-	tests/test_matrices.py tests/test_bad_input.py)
+	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
+	tests/test_pecos_models.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so
@@ -27,11 +28,11 @@ endif
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test lint format stubs sanitize bench bench-scaling wheel clean
+.PHONY: help demo test lint format stubs sanitize bench bench-ensembles bench-scaling wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The tools of the build lie in the environment, not in one that pip makes anew for each build: only so can CMake
 # compile just what changed.
@@ -105,6 +106,9 @@ $(PEERS)/installed: bench/peers.txt
 
 bench: $(VENV)/bench-tools $(PEERS)/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
+
+bench-ensembles: $(VENV)/bench-tools ## Measure ensembles and uncertainty
+	$(BIN)/python -m bench.ensembles $(BENCH_ARGS)
 
 bench-scaling: $(VENV)/bench-tools $(PEERS)/installed ## Measure how time grows with the number of labels
 	$(BIN)/python -m bench.scaling $(BENCH_ARGS)

@@ -32,6 +32,7 @@ THREADS = 2
 REPEATS = 3
 REPEAT_SECONDS = 60.0  # no further repeat of a batch after this long
 SINGLE_ROWS = 1000
+SERVED_ROWS = 300
 WORK = Path(__file__).parent / "work"
 
 
@@ -126,15 +127,42 @@ def main(make: Callable[[str], System], settings: tuple[str, ...]) -> None:
     parser.add_argument("folder", type=Path, help="a folder made by bench.datasets")
     parser.add_argument("setting", choices=settings)
     add_limits(parser)
-    parser.add_argument("--step", choices=("fit", "batch", "single"), help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=("fit", "batch", "single", "serve"), help=argparse.SUPPRESS)
     parser.add_argument("--layout", help=argparse.SUPPRESS)
     parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     system = make(arguments.setting)
-    if arguments.step:
+    if arguments.step == "serve":
+        serve(system, make(arguments.setting), arguments)
+    elif arguments.step:
         _step(system, arguments)
     else:
         print(json.dumps(_all_steps(system, arguments)))
+
+
+def serve(system: System, single: System, arguments: argparse.Namespace) -> None:
+    """Stay loaded; for every line from stdin predict a batch and single inputs, and print their times."""
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries print to stdout; that is now for answers only
+    X = load(arguments.folder, "tst").X
+    rows = [X[row] for row in np.linspace(0, X.shape[0] - 1, min(SERVED_ROWS, X.shape[0])).astype(int)]
+    batch_model = system.load(arguments.model, arguments.layout, THREADS)
+    single_model = single.load(arguments.model, arguments.layout, 1)
+    system.predict(batch_model, X[:100])
+    for row in rows[:10]:
+        single.predict(single_model, row)
+    print("ready", file=channel, flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        system.predict(batch_model, X)
+        answer = {"batch": (time.perf_counter() - start) / X.shape[0]}
+        seconds = []
+        for row in rows:
+            start = time.perf_counter()
+            single.predict(single_model, row)
+            seconds.append(time.perf_counter() - start)
+        answer |= {"p50": float(np.percentile(seconds, 50)), "p99": float(np.percentile(seconds, 99))}
+        print(json.dumps(answer), file=channel, flush=True)
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -151,7 +179,7 @@ def _step(system: System, arguments: argparse.Namespace) -> None:
         result = predict_batch(system, arguments.folder, arguments.model, arguments.layout)
     else:
         result = predict_single(system, arguments.folder, arguments.model, arguments.layout)
-    _result_file(arguments.model).write_text(json.dumps(result))
+    result_file(arguments.model).write_text(json.dumps(result))
 
 
 def _all_steps(system: System, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -211,8 +239,8 @@ def _run_step(arguments: argparse.Namespace, model_folder: Path, step: str, layo
         ) from None
     if ended.returncode:
         raise StepDiedError(f"{step} {layout}".strip() + f": exit status {ended.returncode}")
-    return json.loads(_result_file(model_folder).read_text())
+    return json.loads(result_file(model_folder).read_text())
 
 
-def _result_file(model_folder: Path) -> Path:
+def result_file(model_folder: Path) -> Path:
     return model_folder.with_name("step.json")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import hedgerow
 import hedgerow.data
+import hedgerow.metrics
 
 PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
@@ -16,6 +17,11 @@ SECTIONS = {
         hedgerow,
         ["Votes", "label_uncertainty", "instance_uncertainty", "Measures", "energy", "joint_energy"],
     ),
+    "Explanations, questions and imports": (
+        hedgerow,
+        ["explain", "Explanation", "query", "Queries", "import_pecos"],
+    ),
+    "Metrics": (hedgerow.metrics, ["precision_at", "misclassification_auroc"]),
     "The label tree": (hedgerow, ["LabelTree"]),
     "Texts": (hedgerow, ["TfidfVectorizer"]),
     "Data": (

@@ -9,9 +9,9 @@ RESULTS = DOCS.parent / "bench/results"
 INTRODUCTION = """# Results
 
 Everything here was measured by the commands named, on the machine named, on the same files. Times
-mean nothing by themselves; the ratios do. `make bench` repeats the tables, `make bench-scaling`
-draws time against the number of labels, and `python -m bench.seeds` repeats the accuracy over
-seeds. This page is made by `python docs/make_results.py`.
+mean nothing by themselves; the ratios do. `make bench` repeats the tables of the engine,
+`make bench-ensembles` those of ensembles and uncertainty, `make bench-scaling` draws time against
+the number of labels, and `python -m bench.seeds` repeats the accuracy over seeds. This page is made by `python docs/make_results.py`.
 
 How to read it: "paper" are the settings of the paper (8-means, leaves of 100, weights below 0.001
 dropped, squared hinge, beam 50, top 100); "default" differs in the weight threshold only, 0.05.
@@ -32,6 +32,14 @@ def page() -> str:
         .replace("\n## ", "\n### ")
     )
     parts.append("## Accuracy over seeds\n\n" + (RESULTS / "seeds.md").read_text())
+    if (RESULTS / "ensembles.md").exists():
+        parts.append(
+            (RESULTS / "ensembles.md")
+            .read_text()
+            .replace("# Ensembles", "## Ensembles", 1)
+            .replace("\n## ", "\n### ")
+            .replace("](theorems.svg)", "](../bench/results/theorems.svg)")
+        )
     if (RESULTS / "scaling.svg").exists():
         parts.append(
             "## Cost as the number of labels grows\n\n20,000 generated rows, 1,000 to 200,000 labels.\n\n"

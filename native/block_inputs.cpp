@@ -94,7 +94,7 @@ void BlockInputs::approach(const ChunkView& chunk, std::int64_t lookups) {
   // Many lookups in one chunk pay for a table of its rows; for few, its own buckets are better.
   if (numbers_.empty() || lookups <= kLookupsPerBucket * std::int64_t{chunk.bucket_count}) return;
   std::fill(table_.begin(), table_.end(), kNoCode);
-  fill_table(chunk, number_of_hash_.data(), table_.data());
+  kernels().fill_table(chunk, number_of_hash_.data(), table_.data());
   tabulated_ = &chunk;
 }
 

@@ -325,10 +325,6 @@ void each_row(const ChunkView& chunk, Use use) {
 
 }  // namespace
 
-void fill_table(const ChunkView& chunk, const std::uint32_t* numbers, std::uint32_t* table) {
-  each_row(chunk, [&](std::uint32_t hash, std::uint32_t code) { table[numbers[hash]] = code; });
-}
-
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk) {
   const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << chunk.hash_bits) - 1);
   const std::uint32_t inverse = inverse_multiplier();

@@ -87,7 +87,4 @@ std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk);
 std::vector<unsigned char> pack_entries(const FeatureHash& hash, std::vector<ChunkEntry> entries,
                                         std::span<const float> bias, ChunkShape& shape);
 
-// Sets table[numbers[hash]] to the code of the row for every row of a chunk.
-void fill_table(const ChunkView& chunk, const std::uint32_t* numbers, std::uint32_t* table);
-
 }  // namespace hedgerow

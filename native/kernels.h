@@ -114,7 +114,10 @@ struct Kernels {
   // The rows of a chunk that an input hits; `hashes` are the input's feature hashes.
   void (*find_hits)(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
                     Hits& hits);
-  // The same from a table with the code of each row; `numbers` are the places of the input's features in it.
+  // Sets table[numbers[hash]] to the code of the row for every row of a chunk.
+  void (*fill_table)(const ChunkView& chunk, const std::uint32_t* numbers, std::uint32_t* table);
+  // The rows that an input hits from a table with the code of each row; `numbers` are the places of the input's
+  // features in it.
   void (*look_up_hits)(const ChunkView& chunk, const std::uint32_t* table, const std::uint32_t* numbers,
                        const float* values, std::int64_t size, Hits& hits);
   // Logits of all lanes; `logits` has room for 16 lanes a group, and an even number of groups.
