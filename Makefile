@@ -28,7 +28,7 @@ endif
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test lint format stubs sanitize bench bench-ensembles bench-scaling wheel clean
+.PHONY: help demo test lint format stubs sanitize bench bench-paired bench-ensembles bench-scaling wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -106,6 +106,9 @@ $(PEERS)/installed: bench/peers.txt
 
 bench: $(VENV)/bench-tools $(PEERS)/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
+
+bench-paired: $(VENV)/bench-tools $(PEERS)/installed ## Let PECOS and Hedgerow predict in turns
+	$(BIN)/python -m bench.paired $(BENCH_ARGS)
 
 bench-ensembles: $(VENV)/bench-tools ## Measure ensembles and uncertainty
 	$(BIN)/python -m bench.ensembles $(BENCH_ARGS)

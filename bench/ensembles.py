@@ -28,11 +28,11 @@ from hedgerow.metrics import misclassification_auroc
 
 NAMES = ("eurlex-4k", "tibkat-en", "debian-depends")
 MEMBERS = 10
-BEAMS = (5, 7, 10, 12, 15, 20, 30, 50)
+BEAMS = (3, 5, 7, 10, 12, 15, 20, 30, 50)
 MEASURES = ("variance", "total", "knowledge")
-AUROC_ROWS = 1000  # of the test set, evenly spread; candidates over all labels take much memory
+AUROC_ROWS = 1000  # of the test set, evenly spread, and fewer where there are many labels
 BLOCK = 50
-SEEDS = 3
+SEEDS = 2
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 METHODS = ("single", "mc-dropout", "bagging", "boosting", "boosted-bagging")
 
@@ -86,7 +86,8 @@ def cost(train: Any, test: Any) -> dict[str, Any]:
     start = time.perf_counter()
     model = bagged(train)
     result: dict[str, Any] = {"fit_seconds": time.perf_counter() - start, "disk_bytes": disk_bytes(model)}
-    sample = np.linspace(0, test.X.shape[0] - 1, min(AUROC_ROWS, test.X.shape[0])).astype(int)
+    rows = min(AUROC_ROWS, 4_000_000 // test.Y.shape[1])
+    sample = np.linspace(0, test.X.shape[0] - 1, rows).astype(int)
     X, Y = test.X[sample], test.Y[sample]
     model.set_params(candidates="all")
     result["exact"] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, X)}
@@ -94,22 +95,22 @@ def cost(train: Any, test: Any) -> dict[str, Any]:
     result["beams"] = {}
     for beam in BEAMS:
         model.set_params(beam=beam)
-        result["beams"][beam] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, test.X)}
+        result["beams"][beam] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, X)}
     beam = smallest_beam(result)
     model.set_params(missing="exact", beam=beam)
-    result["walked"] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, test.X)}
+    result["walked"] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, X), "beam": beam}
     model.set_params(candidates=100, missing="delta", beam=50)
-    result["paper"] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, test.X)}
+    result["paper"] = {"auroc": aurocs(model, X, Y), "batch": seconds_a_row(model, X)}
     model.set_params(candidates="scored")
     result |= {"beam": beam, "precision": precision(model.set_params(beam=50), test)}
     return result
 
 
 def smallest_beam(result: dict[str, Any]) -> int:
-    """The first beam whose AUROC is within 0.1 of the exact one for every measure."""
+    """The first beam whose AUROC is no more than 0.1 below the exact one for every measure."""
     exact = result["exact"]["auroc"]
     for beam, found in sorted(result["beams"].items(), key=lambda item: int(item[0])):
-        if all(abs(found["auroc"][name] - exact[name]) <= 0.1 for name in MEASURES):
+        if all(found["auroc"][name] >= exact[name] - 0.1 for name in MEASURES):
             return int(beam)
     return max(BEAMS)
 
@@ -277,18 +278,7 @@ def markdown(parts: dict[str, dict[str, Any]]) -> str:
         lines.append(f"| {title} | ≤ {goal} | " + " | ".join(cells) + " |")
 
     ones = dict.fromkeys(NAMES, 1.0)
-    batch = {"eurlex-4k": 0.7, "tibkat-en": 1.0, "debian-depends": 1.0}
-
-    def per_row(name: str, beam: int) -> float:
-        return float(found[name]["beams"][str(beam)]["batch"] / peers[name]["batch_seconds_per_row"])
-
     row("fit / PECOS", ones, lambda n: found[n]["fit_seconds"] / peers[n]["fit_seconds"])
-    row(
-        "batch with uncertainty / PECOS's labels, smallest good beam",
-        batch,
-        lambda n: per_row(n, found[n]["beam"]),
-    )
-    row("the same at beam 50", {}, lambda n: per_row(n, 50))
     row("model file / PECOS's", ones, lambda n: found[n]["disk_bytes"] / peers[n]["model_disk_bytes"])
     row(
         "exact over all labels / smallest good beam, time",
@@ -320,15 +310,15 @@ def markdown(parts: dict[str, dict[str, Any]]) -> str:
         "",
         "## AUROC of misclassification by beam",
         "",
-        f"Over all labels, mean over {AUROC_ROWS} test inputs, percent: variance / total / knowledge; ms a"
-        " row. Candidates are all labels that the beam scored, and a member that did not meet one gives it 0"
-        ' (`missing="delta"`); "missing walked" is `missing="exact"` at the bold beam; "top 100" is the'
-        " paper's rule at beam 50.",
+        "Over all labels, mean over test inputs (1,000 on eurlex-4k, some 100 to 150 on the others), percent:"
+        " variance / total / knowledge; then ms a row for these inputs. Candidates are all labels that the"
+        " beam scored, and a member that did not meet one gives it 0 (missing = delta); 'missing walked' is"
+        " missing = exact; 'top 100' is the paper's rule at beam 50.",
         "",
         "| beam | " + " | ".join(NAMES) + " |",
         "|---|" + "---|" * len(NAMES),
     ]
-    titles = {"exact": "all labels", "walked": "bold, missing walked", "paper": "top 100"}
+    titles = {"exact": "all labels", "walked": "missing walked", "paper": "top 100"}
     for beam in (*BEAMS, *titles):
         cells = []
         for name in NAMES:
@@ -337,9 +327,11 @@ def markdown(parts: dict[str, dict[str, Any]]) -> str:
                 continue
             of = found[name][beam] if beam in titles else found[name]["beams"][str(beam)]
             text = " / ".join(f"{of['auroc'][m]:.2f}" for m in MEASURES) + f"; {1e3 * of['batch']:.3f}"
+            if "beam" in of:
+                text += f" (beam {of['beam']})"
             cells.append(f"**{text}**" if str(beam) == str(found[name]["beam"]) else text)
         lines.append(f"| {titles.get(str(beam), beam)} | " + " | ".join(cells) + " |")
-    lines += ["", "Bold: the smallest beam within 0.1 of exact for all three.", ""]
+    lines += ["", "Bold: the smallest beam that is at most 0.1 below all labels for all three measures.", ""]
     for part, title in (("methods", "Methods on eurlex-4k"), ("alpha", "Boosting on eurlex-4k by alpha")):
         for settings in parts[part].values():
             lines += [

@@ -1,4 +1,4 @@
-"""Ten bagged members with uncertainty: `python -m bench.run_ensemble FOLDER bagging`; its layout is a beam."""
+"""Ten bagged members with uncertainty, at the beam that `--layout` names: `python -m bench.run_ensemble`."""
 
 from __future__ import annotations
 

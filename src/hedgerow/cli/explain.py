@@ -18,7 +18,7 @@ from ..model_file import ModelFileError
 from ..saved_model import load
 from ..text_estimator import HedgerowTextClassifier
 from .failures import ExitCode, Failure, failing_as
-from .query import read_inputs
+from .inputs import read_inputs
 from .terminal import cell, print_json, progress_bar
 
 _VOTES_SHOWN = 20

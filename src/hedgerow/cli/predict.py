@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..data import DataError, read_part
 from ..estimator import TopLabels
 from ..model_file import ModelFileError
 from ..saved_model import load
-from ..text_estimator import HedgerowTextClassifier
 from ..uncertain_labels import UncertainLabels
-from .failures import ExitCode, Failure, failing_as
+from .failures import ExitCode, failing_as
 from .fit import check_new_file
+from .inputs import read_inputs
 from .predictions import Predictions, check_output, print_predictions, write_predictions
 from .terminal import progress_bar
 
@@ -37,22 +36,7 @@ def run_predict(
         classifier = load(model)
     classifier.set_params(**search, n_jobs=threads or -1)
     with progress_bar() as report:
-        with failing_as(ExitCode.DATA, DataError):
-            part = read_part(
-                data,
-                part_name or ("test" if data.is_dir() else None),
-                labels_field=None,
-                threads=threads,
-                progress=lambda share: report(share, "reading"),
-            )
-        reads_text = isinstance(classifier, HedgerowTextClassifier)
-        inputs = part.texts if reads_text else part.X
-        if inputs is None:
-            wanted, found = ("texts", "features") if reads_text else ("features", "texts")
-            raise Failure(
-                ExitCode.DATA,
-                f"{model} was trained on {wanted}, but {data} has only {found}; give it {wanted}",
-            )
+        part, inputs = read_inputs(model, classifier, data, part_name, threads, report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
             # All labels of a model that knows fewer than k, rather than an error about the default.
             k = min(k, classifier._ensemble.known)

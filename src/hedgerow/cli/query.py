@@ -11,17 +11,16 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from ..data import DataError, Part, read_part
+from ..data import Part
 from ..data.compressed import packed_file
-from ..estimator import HedgerowClassifier
 from ..model_file import ModelFileError
 from ..queries import Queries, check_members, query
 from ..saved_model import load
-from ..text_estimator import HedgerowTextClassifier
-from .failures import ExitCode, Failure, failing_as
+from .failures import ExitCode, failing_as
 from .fit import check_new_file
+from .inputs import read_inputs
 from .predictions import check_output
-from .terminal import Report, cell, print_json, progress_bar, shortened
+from .terminal import cell, print_json, progress_bar, shortened
 
 _WIDE = 120
 
@@ -59,33 +58,6 @@ def run_query(
         print_json({"rows": part.n, "queries": records})
     elif out is None:
         _print(Console(highlight=False), records, part)
-
-
-def read_inputs(
-    model: Path,
-    classifier: HedgerowClassifier,
-    data: Path,
-    part_name: str | None,
-    threads: int,
-    report: Report,
-) -> tuple[Part, Any]:
-    """Read what a model predicts from: a part of the data, and its texts or features."""
-    with failing_as(ExitCode.DATA, DataError):
-        part = read_part(
-            data,
-            part_name or ("test" if data.is_dir() else None),
-            labels_field=None,
-            threads=threads,
-            progress=lambda share: report(share, "reading"),
-        )
-    reads_text = isinstance(classifier, HedgerowTextClassifier)
-    inputs = part.texts if reads_text else part.X
-    if inputs is None:
-        wanted, found = ("texts", "features") if reads_text else ("features", "texts")
-        raise Failure(
-            ExitCode.DATA, f"{model} was trained on {wanted}, but {data} has only {found}; give it {wanted}"
-        )
-    return part, inputs
 
 
 def _records(chosen: Queries, ids: list[str] | None) -> list[dict[str, Any]]:
