@@ -22,7 +22,7 @@ times that were taken one after the other.
 How to read it: "paper" are the settings of the paper (8-means, leaves of 100, weights below 0.001
 dropped, squared hinge, beam 50, top 100); "default" differs in the weight threshold only, 0.05.
 "one" is one input at a time on one thread, through the Python interface. "n/a" was not measured
-yet, or the peer died; the column "died" tells. Steps were capped at 400 seconds (240 for the
+yet, or the peer died; the column "died" tells. Steps were capped at 300 to 900 seconds (240 for the
 generated set) and 20 GB. P@k is in percent, over test rows that have a label; labels that never
 occur in training count against every system.
 """
