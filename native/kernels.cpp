@@ -5,6 +5,7 @@
 #include "kernels/measures.h"
 #include "kernels/panel_solver.h"
 #include "kernels/vectors.h"
+#include "kernels/vote_measures.h"
 
 namespace hedgerow::KERNEL_LEVEL {
 
@@ -13,7 +14,8 @@ namespace hedgerow::KERNEL_LEVEL {
 
 extern const Kernels table;
 const Kernels table = {
-    NAME_OF(KERNEL_LEVEL), solve_panel,       dot_panel,    find_hits, fill_table, look_up_hits, score_chunk,
-    score_thinned,         log_probabilities, exponentials, log_means, measure,    add_missed,   select_at_least};
+    NAME_OF(KERNEL_LEVEL), solve_panel,    dot_panel,         find_hits,      fill_table, look_up_hits,
+    score_chunk,           score_thinned,  log_probabilities, exponentials,   log_means,  measure,
+    measure_votes,         count_at_least, add_missed,        select_at_least};
 
 }  // namespace hedgerow::KERNEL_LEVEL

@@ -105,6 +105,8 @@ struct Measures {
   float* variance;
 };
 
+inline constexpr int kVoteSums = 6;  // the five measures and the energy
+
 struct Kernels {
   const char* level;
   void (*solve_panel)(PanelProblem& problem);
@@ -134,6 +136,13 @@ struct Kernels {
   void (*log_means)(const float* logs, std::size_t stride, int members, std::int64_t size, float* out);
   // The measures of uncertainty of `size` labels whose members' log-probabilities are logs[m · stride + i].
   void (*measure)(const float* logs, std::size_t stride, int members, std::int64_t size, const Measures& out);
+  // The same of labels whose members' probabilities are probs[i · members + m]; `sums` gets the sums of the measures
+  // and of the energies over all labels. `room` is scratch for 16 · (members + 1) floats.
+  void (*measure_votes)(const float* probs, int members, std::int64_t size, Transform transform, const Measures& out,
+                        double* sums, float* room);
+  // How many values are above the threshold, and how many equal it.
+  void (*count_at_least)(const float* values, std::int64_t size, float threshold, std::int64_t& above,
+                         std::int64_t& equal);
   // Adds counts[i] · exp(logs[i]) over all entries.
   void (*add_missed)(const float* logs, const float* counts, std::int64_t size, double& mass);
   // Positions of the values >= threshold, in order; returns how many.

@@ -24,6 +24,14 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T>&& values) {
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
 }
 
+// Hands a row-major array's memory to NumPy without a copy.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> matrix(std::unique_ptr<T[]> values, std::size_t rows, std::size_t columns) {
+  T* data = values.release();
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<2>>(data, {rows, columns}, owner);
+}
+
 // A Watch that lets Python see signals, and tells `progress` (a callable or None) the share of work done.
 struct PythonWatch : hedgerow::Watch {
   explicit PythonWatch(nb::object progress = nb::none())
@@ -35,5 +43,6 @@ struct PythonWatch : hedgerow::Watch {
 };
 
 void bind_engine(nb::module_& m);
+void bind_judgement(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_text(nb::module_& m);

@@ -178,13 +178,6 @@ Model* open_model(const std::vector<Vector<std::int32_t>>& begins, const Vector<
   return new Model(std::move(model), nb::cast(weights));
 }
 
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<2>> matrix(std::unique_ptr<T[]> values, std::size_t rows, std::size_t columns) {
-  T* data = values.release();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<2>>(data, {rows, columns}, owner);
-}
-
 Model* merge(const std::vector<const Model*>& models, int threads, nb::object progress) {
   if (models.empty()) throw nb::value_error("there is nothing to merge");
   PythonWatch watch(std::move(progress));

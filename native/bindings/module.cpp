@@ -5,6 +5,7 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);
   m.doc() = "The native engine of hedgerow. Private: use the classes of the package.";
   bind_engine(m);
+  bind_judgement(m);
   bind_data(m);
   bind_text(m);
 }

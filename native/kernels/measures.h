@@ -50,14 +50,28 @@ void exponentials(float* logs, std::int64_t size) {
 }
 
 // -x ln x for a probability x with the logarithm `log`; 0 where x is 0.
-inline F16 surprise(const F16& x, const F16& log) { return select(x > 0.0f, -(x * log), all<16>(0.0f)); }
+template <int N>
+inline Floats<N> surprise(const Floats<N>& x, const Floats<N>& log) {
+  return select(x > 0.0f, -(x * log), all<N>(0.0f));
+}
 
-inline F16 clamped_log(const F16& x) { return logarithm<16>(larger<16>(x, all<16>(1.2e-38f))); }
+constexpr float kLeastNormal = 1.17549435e-38f;
 
-// Binary entropy of p with its logarithm.
-inline F16 entropy(const F16& p, const F16& log_p) {
-  const F16 rest = 1.0f - p;
-  return surprise(p, log_p) + surprise(rest, clamped_log(rest));
+template <int N>
+inline Floats<N> clamped_log(const Floats<N>& x) {
+  return logarithm<N>(larger<N>(x, all<N>(kLeastNormal)));
+}
+
+// Binary entropy of p with its logarithm. Of a small p, 1 - p has few digits, so -(1 - p) ln(1 - p) is taken from its
+// series there; where all of p are small, that saves a logarithm.
+constexpr float kSmall = 0.01f;
+template <int N>
+inline Floats<N> entropy(const Floats<N>& p, const Floats<N>& log_p) {
+  const Floats<N> series = p * (1.0f - p * (0.5f + p * (1.0f / 6.0f)));
+  const Ints<N> large = p >= kSmall;
+  if (collect_bits<N>(large) == 0) return surprise(p, log_p) + series;
+  const Floats<N> rest = 1.0f - p;
+  return surprise(p, log_p) + select(large, surprise(rest, clamped_log(rest)), series);
 }
 
 // Calls f(position, lanes) for every group of 16; the last may be shorter.
@@ -67,7 +81,11 @@ inline void each_group(std::int64_t size, Function f) {
 }
 
 inline void store_some(float* p, const F16& v, std::int64_t count) {
-  __builtin_memcpy(p, &v, static_cast<unsigned long>(count) * 4);
+  // A copy of unknown length is a slow string instruction; only the last group needs it.
+  if (count == 16)
+    store(p, v);
+  else
+    __builtin_memcpy(p, &v, static_cast<unsigned long>(count) * 4);
 }
 
 void log_means(const float* logs, std::size_t stride, int members, std::int64_t size, float* out) {

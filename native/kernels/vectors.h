@@ -210,9 +210,10 @@ inline F16 exponential(F16 x) {
   return select(alive, p * cast_bits<F16>(exponent), all<16>(0.0f));
 }
 
-// Natural logarithm of a positive normal number (Cephes' polynomial).
+// Natural logarithm of a positive normal number (Cephes' polynomial). Called and not inlined, it would load all its
+// constants each time.
 template <int N>
-inline Floats<N> logarithm(Floats<N> x) {
+[[gnu::always_inline]] inline Floats<N> logarithm(Floats<N> x) {
   const Ints<N> bits = cast_bits<Ints<N>>(x);
   Ints<N> exponent = (bits >> 23) - 126;
   Floats<N> m = cast_bits<Floats<N>>((bits & 0x007fffff) | 0x3f000000);  // in [0.5, 1)

@@ -98,6 +98,11 @@ class Forest:
         Candidates and members' probabilities: (indptr, labels, probs, bound, missed).
         """
 
+def judge(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, truth_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, transform: str, threads: int) -> tuple:
+    """
+    Votes beside the truth: (auroc, aupr, sums, best labels, their measures, ranks of the true labels, theirs).
+    """
+
 class XmcTextParser:
     """Parses the rows of the XMC repository's text format block by block."""
 

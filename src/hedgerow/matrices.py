@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 
-__all__ = ["as_indicator", "as_rows"]
+__all__ = ["as_indicator", "as_rows", "as_truth"]
 
 _INT32_MAX = np.iinfo(np.int32).max
 
@@ -81,6 +81,48 @@ def as_indicator(Y: Any, rows: int, threads: int = 0) -> tuple[sp.csr_array, _na
         csr.eliminate_zeros()
     kept, view = _checked(csr, None, "Y", threads)
     return kept, view
+
+
+def as_truth(Y: Any, shape: tuple[int, int]) -> sp.csr_array:
+    """Check the labels that predictions are compared with: what is stored and not zero is a label.
+
+    Unlike training, a comparison does not mind how often an entry is stored, nor in which order.
+
+    Parameters
+    ----------
+    Y : sparse matrix or array, or dense array, shape (n, L)
+        Not zero where a row has a label.
+    shape : (int, int)
+        The shape it must have.
+
+    Returns
+    -------
+    csr_array of int8
+        Ones with int64 indptr and int32 indices, sorted and each stored once.
+    """
+    csr = _as_csr(Y, "Y")
+    if csr.shape != tuple(shape):
+        raise ValueError(f"Y has shape {csr.shape}; it must be {tuple(shape)}")
+    if csr.data.dtype.kind not in "biuf":
+        raise TypeError(f"Y has dtype {csr.data.dtype}; an indicator matrix of numbers is needed")
+    indptr, indices = csr.indptr, csr.indices
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+        raise ValueError("Y.indptr is broken; build the matrix anew")
+    if indices.size and (indices.min() < 0 or indices.max() >= shape[1]):
+        at = int(np.flatnonzero((indices < 0) | (indices >= shape[1]))[0])
+        row = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise _out_of_range("Y", row, int(indices[at]), shape[1])
+    if not np.isfinite(csr.data).all():
+        at = int(np.flatnonzero(~np.isfinite(csr.data))[0])
+        row = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise ValueError(f"Y[{row}, {indices[at]}] is {csr.data[at]}; an indicator is 0 or 1")
+    kept = csr.data != 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
+    truth = sp.csr_array((np.ones(int(ends[-1]), dtype=np.int8), indices[kept], ends), shape=csr.shape)
+    truth.sum_duplicates()
+    truth.data = np.ones(truth.nnz, dtype=np.int8)
+    truth.indptr, truth.indices = truth.indptr.astype(np.int64), truth.indices.astype(np.int32)
+    return truth
 
 
 def _as_csr(matrix: Any, name: str) -> sp.csr_array:

@@ -1,0 +1,43 @@
+// Votes beside the truth: what the members got right, and whether their doubt finds what they got wrong.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels.h"
+#include "parallel.h"
+#include "sparse.h"
+
+namespace hedgerow {
+
+// Candidates of each row in ascending order, and the probabilities that the members give them.
+struct VoteRows {
+  std::int64_t rows;
+  std::int64_t labels;  // of all there are
+  int members;
+  const std::int64_t* indptr;
+  const std::int32_t* candidates;
+  const float* probabilities;  // candidate by candidate, members side by side
+};
+
+// Scores that are judged: probability, total, data, knowledge, variance.
+inline constexpr int kScores = 5;
+
+// Where results go.
+struct Judgements {
+  // rows × kScores: how well a score tells the wrong labels of a row from the right ones, over all labels. NaN where no
+  // label is wrong, or every one.
+  double* auroc;
+  double* aupr;
+  double* sums;  // rows × kVoteSums: the sums of the measures, and of the energy
+  // rows × k, best first: the best labels, -1 and zeros where there are too few candidates.
+  std::int32_t* best;
+  Measures of_best;
+  // For every entry of the truth: its place in the ranking, from 1, or 0 where it is no candidate.
+  std::int32_t* ranks;
+  Measures of_true;
+};
+
+void judge_votes(const VoteRows& votes, const SparseRows& truth, std::int32_t k, Transform transform, int threads,
+                 Watch& watch, const Judgements& out);
+
+}  // namespace hedgerow
