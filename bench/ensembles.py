@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from bench import datasets, machine, measure
 from bench.plan import PYTHONS, RAW, RESULTS, Run
 from hedgerow import HedgerowClassifier, Votes, label_uncertainty
-from hedgerow.metrics import misclassification_auroc
+from hedgerow.judgement import SCORES, judge
 
 NAMES = ("eurlex-4k", "tibkat-en", "debian-depends")
 MEMBERS = 10
@@ -212,14 +212,10 @@ def disk_bytes(model: HedgerowClassifier) -> int:
 
 def aurocs(model: HedgerowClassifier, X: Any, Y: Any) -> dict[str, float]:
     """Mean over inputs of the AUROC of each measure, in percent."""
-    areas: dict[str, list[np.ndarray]] = {name: [] for name in MEASURES}
-    for begin in range(0, X.shape[0], BLOCK):
-        votes = model.predict_votes(X[begin : begin + BLOCK])
-        measures = label_uncertainty(votes)
-        for name in MEASURES:
-            truth = Y[begin : begin + BLOCK]
-            areas[name].append(misclassification_auroc(votes, getattr(measures, name), truth))
-    return {name: float(100 * np.nanmean(np.concatenate(found))) for name, found in areas.items()}
+    blocks = [slice(begin, begin + BLOCK) for begin in range(0, X.shape[0], BLOCK)]
+    areas = np.concatenate([judge(model.predict_votes(X[block]), Y[block]).auroc for block in blocks])
+    means = 100 * np.nanmean(areas, axis=0)
+    return {name: float(means[SCORES.index(name)]) for name in MEASURES}
 
 
 def precision(model: HedgerowClassifier, test: Any) -> list[float]:

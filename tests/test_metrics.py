@@ -1,7 +1,8 @@
-"""The metrics are what scikit-learn and plain loops say over all labels."""
+"""The metrics are what scikit-learn and plain loops say."""
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -10,129 +11,344 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from sklearn.metrics import roc_auc_score
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import auc, average_precision_score, f1_score, ndcg_score, roc_auc_score, roc_curve
 
-from hedgerow import Votes
-from hedgerow.metrics import misclassification_auroc, precision_at
+from hedgerow.metrics import (
+    coverage_by_decile,
+    detection,
+    macro_f1_at,
+    ndcg_at,
+    precision_at,
+    propensities,
+    psp_at,
+    recall_at,
+    reliability,
+    risk_coverage,
+    roc_curve_points,
+)
 
 MANY = settings(max_examples=150, deadline=None, derandomize=True)
 
-
-def random_case(
-    seed: int, inputs: int, labels: int, members: int, share: float
-) -> tuple[Votes, npt.NDArray[np.float64], npt.NDArray[np.int8]]:
-    """Votes, scores and a truth, all with many ties, zeros, and true labels that are no candidates."""
-    random = np.random.default_rng(seed)
-    candidates = random.random((inputs, labels)) < random.choice([0.0, 0.4, 0.9, 1.0], (inputs, 1))
-    indptr = np.concatenate([[0], np.cumsum(candidates.sum(axis=1))])
-    probs = random.choice(np.linspace(0, 1, 5), (int(candidates.sum()), members))
-    probs += random.random(probs.shape) * (random.random(probs.shape) < 0.3)
-    votes = Votes(indptr, np.nonzero(candidates)[1], np.minimum(probs, 1), labels)
-    scores = random.choice([0, 0.1, 0.1, 0.5, 0.7], len(probs)) + random.random(len(probs)) * (
-        random.random() < 0.5
-    )
-    truth = (random.random((inputs, labels)) < share).astype(np.int8)
-    return votes, scores, truth
+Ranking = npt.NDArray[np.int64]
+Truth = npt.NDArray[np.int8]
 
 
-def dense_auroc(
-    votes: Votes, scores: npt.NDArray[np.float64], truth: npt.NDArray[np.int8]
-) -> npt.NDArray[np.float64]:
-    """scikit-learn's area of each input, over an array of all labels."""
-    areas = []
-    for row in range(len(votes)):
-        own = range(int(votes.indptr[row]), int(votes.indptr[row + 1]))
-        doubt = np.zeros(votes.n_labels)
-        doubt[votes.labels[own]] = scores[own]
-        # As many as are true, the most probable first, then the lower label; what is no candidate, never.
-        ranked = sorted(own, key=lambda at: (-votes.probs[at].astype(np.float64).mean(), votes.labels[at]))
-        predicted = np.zeros(votes.n_labels, dtype=bool)
-        predicted[votes.labels[ranked[: truth[row].sum()]]] = True
-        wrong = predicted != truth[row].astype(bool)
-        areas.append(roc_auc_score(wrong, doubt) if 0 < wrong.sum() < len(wrong) else np.nan)
-    return np.array(areas)
-
-
-cases = st.builds(
-    random_case,
-    st.integers(0, 2**32),
-    st.integers(1, 5),
-    st.integers(1, 25),
-    st.integers(1, 3),
-    st.sampled_from([0.0, 0.05, 0.3, 0.9, 1.0]),
-)
-
-
-@MANY
-@given(cases)
-def test_misclassification_auroc_is_scikit_learns_over_all_labels(case: Any) -> None:
-    votes, scores, truth = case
-    found = misclassification_auroc(votes, scores, csr_array(truth))
-    np.testing.assert_allclose(found, dense_auroc(votes, scores, truth), rtol=0, atol=1e-12)
-
-
-@MANY
-@given(cases, st.integers(0, 2**32))
-def test_misclassification_auroc_does_not_depend_on_how_the_truth_is_stored(case: Any, seed: int) -> None:
-    votes, scores, truth = case
-    random = np.random.default_rng(seed)
-    # Unsorted, and with zeros that are stored.
-    stored = truth.astype(bool) | (random.random(truth.shape) < 0.2)
-    columns = [random.permutation(np.flatnonzero(row)) for row in stored]
-    indptr = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
-    values = np.concatenate([row[c] for row, c in zip(truth, columns, strict=True)])
-    Y = csr_array((values, np.concatenate(columns), indptr), shape=truth.shape)
-    found = misclassification_auroc(votes, scores, Y)
-    np.testing.assert_array_equal(found, misclassification_auroc(votes, scores, csr_array(truth)))
-    np.testing.assert_array_equal(Y.toarray(), truth)
-
-
-def test_misclassification_auroc_of_a_case_done_by_hand() -> None:
-    # Of five labels, 0 and 3 are true and 0 and 1 are predicted: 1 and 3 are wrong, 3 is no candidate.
-    votes = Votes([0, 3], [0, 1, 2], [[0.9], [0.6], [0.2]], 5)
-    truth = csr_array([[1, 0, 0, 1, 0]])
-    # Wrong: 0.8 and 0; right: 0.3, 0.9 and 0. Pairs won: 2 of 3 by the first; half of one by the second.
-    assert misclassification_auroc(votes, [0.3, 0.8, 0.9], truth).item() == pytest.approx(2.5 / 6)
-
-
-def test_misclassification_auroc_is_nan_where_no_label_is_wrong_or_every_one() -> None:
-    votes = Votes([0, 1, 2, 2], [0, 0], [[0.9], [0.9]], 2)
-    truth = csr_array([[1, 0], [0, 1], [0, 0]])
-    assert np.isnan(misclassification_auroc(votes, [0.5, 0.5], truth)).tolist() == [True, True, True]
-
-
-def test_misclassification_auroc_of_arrays_that_do_not_fit_is_refused() -> None:
-    votes = Votes([0, 1, 2], [0, 1], [[0.9], [0.9]], 3)
-    with pytest.raises(ValueError, match=r"scores has shape \(3,\) for 2 candidates"):
-        misclassification_auroc(votes, [1, 2, 3], csr_array((2, 3)))
-    with pytest.raises(ValueError, match=r"Y has shape \(2, 4\); it must be \(2, 3\)"):
-        misclassification_auroc(votes, [1, 2], csr_array((2, 4)))
-
-
-def random_ranking(seed: int, inputs: int, labels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8]]:
+def random_ranking(seed: int, inputs: int, labels: int) -> tuple[Ranking, Truth]:
+    """A ranking of all labels, some of them missing at the end, and a truth with at least one label."""
     random = np.random.default_rng(seed)
     ranking = np.array([random.permutation(labels) for _ in range(inputs)])
-    truth = (random.random((inputs, labels)) < random.choice([0.0, 0.2, 0.7], (inputs, 1))).astype(np.int8)
+    truth = (random.random((inputs, labels)) < random.choice([0.0, 0.2, 0.7, 1.0], (inputs, 1))).astype(
+        np.int8
+    )
     truth[random.integers(inputs), random.integers(labels)] = 1
+    if random.random() < 0.5:
+        ranking[np.arange(labels) >= random.integers(0, labels + 1, (inputs, 1))] = -1
     return ranking, truth
 
 
+rankings = st.builds(random_ranking, st.integers(0, 2**32), st.integers(1, 8), st.integers(1, 14))
+
+
+def chosen_labels(ranking: Ranking, truth: Truth, k: int) -> list[tuple[list[int], set[int]]]:
+    """Of every input with labels, the best k and the true ones."""
+    return [
+        ([int(label) for label in best[:k] if label >= 0], set(np.flatnonzero(true).tolist()))
+        for best, true in zip(ranking, truth, strict=True)
+        if true.any()
+    ]
+
+
+# --- labels ---------------------------------------------------------------------------------------------
+
+
 @MANY
-@given(st.builds(random_ranking, st.integers(0, 2**32), st.integers(1, 8), st.integers(1, 9)), st.data())
-def test_precision_at_k_is_what_a_loop_counts_over_inputs_with_labels(case: Any, data: st.DataObject) -> None:
+@given(rankings, st.data())
+def test_precision_and_recall_at_k_are_what_a_loop_counts_over_inputs_with_labels(
+    case: Any, data: st.DataObject
+) -> None:
     ranking, truth = case
     k = data.draw(st.integers(1, ranking.shape[1]))
-    hits = inputs = 0
-    for row in range(len(ranking)):
-        if not truth[row].any():
-            continue
-        inputs += 1
-        for label in ranking[row, :k]:
-            hits += int(truth[row, label])
-    assert precision_at(ranking, csr_array(truth), k) == pytest.approx(hits / (inputs * k), rel=1e-12)
-    assert precision_at(ranking[:, :k], truth, k) == pytest.approx(hits / (inputs * k), rel=1e-12)
+    pairs = chosen_labels(ranking, truth, k)
+    precision = np.mean([sum(label in true for label in best) / k for best, true in pairs])
+    recall = np.mean([sum(label in true for label in best) / len(true) for best, true in pairs])
+    for labels in (ranking, ranking[:, :k]):
+        assert precision_at(labels, csr_array(truth), k) == pytest.approx(precision, rel=1e-12)
+        assert recall_at(labels, truth, k) == pytest.approx(recall, rel=1e-12)
 
 
 def test_precision_at_k_does_not_count_inputs_whose_stored_labels_are_zeros() -> None:
     Y = csr_array(([1, 0, 0], [0, 1, 0], [0, 2, 3]), shape=(2, 2))
     assert precision_at(np.array([[0, 1], [0, 1]]), Y, 1) == 1.0
+
+
+@MANY
+@given(rankings, st.data())
+def test_ndcg_at_k_is_scikit_learns_over_inputs_with_labels(case: Any, data: st.DataObject) -> None:
+    ranking, truth = case
+    if truth.shape[1] == 1:  # scikit-learn has no ranking of one label
+        return
+    k = data.draw(st.integers(1, ranking.shape[1]))
+    expected = []
+    for best, true in zip(ranking, truth, strict=True):
+        if not true.any():
+            continue
+        # A label for each place that is empty, wrong wherever it stands.
+        size = len(best)
+        scores, wider = np.zeros(2 * size), np.concatenate([true, np.zeros(size)])
+        for place, label in enumerate(best):
+            scores[label if label >= 0 else size + place] = size + 1 - place
+        expected.append(ndcg_score([wider], [scores], k=k))
+    assert ndcg_at(ranking, csr_array(truth), k) == pytest.approx(np.mean(expected), rel=1e-12)
+
+
+def test_propensities_rise_with_the_count_as_the_formula_says() -> None:
+    counts = np.array([0, 1, 5, 100, 5000])
+    scale = (np.log(5000) - 1) * 2.5**0.55
+    expected = [1 / (1 + scale * np.exp(-0.55 * np.log(count + 1.5))) for count in counts]
+    found = propensities(counts, 5000)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert (np.diff(found) > 0).all()
+    assert propensities([0], 5000, b=0)[0] == 0
+
+
+@MANY
+@given(rankings, st.data())
+def test_psp_at_k_is_the_weight_found_divided_by_the_most_there_is_to_find(
+    case: Any, data: st.DataObject
+) -> None:
+    ranking, truth = case
+    k = data.draw(st.integers(1, ranking.shape[1]))
+    propensity = data.draw(st.lists(st.floats(0.01, 1), min_size=truth.shape[1], max_size=truth.shape[1]))
+    found = most = 0.0
+    for best, true in chosen_labels(ranking, truth, k):
+        found += sum(1 / propensity[label] for label in best if label in true)
+        most += sum(sorted((1 / propensity[label] for label in true), reverse=True)[:k])
+    assert psp_at(ranking, csr_array(truth), propensity, k) == pytest.approx(found / most, rel=1e-12)
+
+
+@MANY
+@given(rankings)
+def test_perfect_rankings_score_1(case: Any) -> None:
+    _, truth = case
+    ranking = np.argsort(-truth, axis=1, kind="stable")
+    size = truth.shape[1]
+    for k in range(1, size + 1):
+        assert ndcg_at(ranking, truth, k) == pytest.approx(1)
+        assert psp_at(ranking, truth, np.full(size, 0.5), k) == pytest.approx(1)
+    assert recall_at(ranking, truth, size) == 1
+
+
+@MANY
+@given(rankings, st.data())
+def test_macro_f1_at_k_is_scikit_learns_over_labels_that_are_true_or_predicted(
+    case: Any, data: st.DataObject
+) -> None:
+    ranking, truth = case
+    k = data.draw(st.integers(1, ranking.shape[1]))
+    predicted = np.zeros_like(truth)
+    for row, best in enumerate(ranking):
+        predicted[row, [label for label in best[:k] if label >= 0]] = 1
+    rows = truth.any(axis=1)
+    met = np.flatnonzero((truth[rows] | predicted[rows]).any(axis=0))
+    expected = np.mean([f1_score(truth[rows, label], predicted[rows, label]) for label in met])
+    assert macro_f1_at(ranking, csr_array(truth), k) == pytest.approx(expected, rel=1e-12)
+
+
+@MANY
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 4))
+def test_coverage_by_decile_is_what_a_loop_counts_in_groups_of_equally_many_labels(
+    seed: int, size: int, k: int
+) -> None:
+    ranking, truth = random_ranking(seed, 6, size)
+    k = min(k, size)
+    counts = np.random.default_rng(seed).integers(0, 9, size)
+    found = coverage_by_decile(ranking, csr_array(truth), counts, k)
+    there = sorted(np.flatnonzero(truth.any(axis=0)).tolist(), key=lambda label: (counts[label], label))
+    assert found.labels.sum() == len(there)
+    assert found.labels.max() - found.labels.min() <= 1
+    assert len(found.labels) == min(10, len(there))
+    begin = 0
+    for group, size_of_group in enumerate(found.labels.tolist()):
+        own = there[begin : begin + size_of_group]
+        begin += size_of_group
+        occurrences = [(row, label) for label in own for row in np.flatnonzero(truth[:, label])]
+        hits = sum(label in ranking[row, :k] for row, label in occurrences)
+        assert (found.lowest[group], found.highest[group]) == (counts[own[0]], counts[own[-1]])
+        assert found.occurrences[group] == len(occurrences)
+        assert found.share[group] == pytest.approx(hits / len(occurrences), rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", [precision_at, recall_at, ndcg_at, macro_f1_at])
+def test_labels_that_do_not_fit_the_truth_are_refused(metric: Any) -> None:
+    Y = csr_array([[1, 0], [0, 1]])
+    with pytest.raises(ValueError, match=r"labels has 1 columns; the best 2 need 2"):
+        metric(np.array([[0], [1]]), Y, 2)
+    with pytest.raises(ValueError, match=r"Y has shape \(2, 2\); it must be \(1, 2\)"):
+        metric(np.array([[0]]), Y, 1)
+    with pytest.raises(ValueError, match=r"labels\[1, 0\] is 2, but Y has 2 columns"):
+        metric(np.array([[0], [2]]), Y, 1)
+    with pytest.raises(ValueError, match=r"labels\[0, 0\] is -2, but Y has 2 columns"):
+        metric(np.array([[-2], [1]]), Y, 1)
+    with pytest.raises(ValueError, match="it must hold column numbers"):
+        metric(np.array([["a"], ["b"]]), Y, 1)
+    with pytest.raises(ValueError, match="k is 0; it must be a positive integer"):
+        metric(np.array([[0], [1]]), Y, 0)
+    with pytest.raises(ValueError, match="no input has a true label"):
+        metric(np.array([[0], [1]]), csr_array((2, 2)), 1)
+
+
+def test_propensities_and_counts_that_make_no_sense_are_refused() -> None:
+    labels, Y = np.array([[0]]), csr_array([[1, 0]])
+    with pytest.raises(ValueError, match=r"the propensity of label 1 is 0.0; it must be above 0"):
+        psp_at(labels, Y, [0.5, 0.0], 1)
+    with pytest.raises(ValueError, match=r"propensity has shape \(1,\); it must be \(2,\)"):
+        psp_at(labels, Y, [0.5], 1)
+    with pytest.raises(ValueError, match=r"counts has shape \(3,\); it must be \(2,\)"):
+        coverage_by_decile(labels, Y, [1, 2, 3], 1)
+    with pytest.raises(ValueError, match="counts must be a vector of whole numbers"):
+        propensities([1.5], 10)
+    with pytest.raises(ValueError, match="n is 2; propensities need at least 3"):
+        propensities([1], 2)
+
+
+# --- detection ------------------------------------------------------------------------------------------
+
+scores = st.lists(
+    st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(-3, 3, allow_subnormal=False)),
+    min_size=1,
+    max_size=60,
+)
+
+
+@MANY
+@given(scores, scores)
+def test_detection_is_scikit_learns_with_ties(outsiders: list[float], insiders: list[float]) -> None:
+    truth = [1] * len(outsiders) + [0] * len(insiders)
+    found = detection(outsiders, insiders)
+    assert found.auroc == pytest.approx(roc_auc_score(truth, outsiders + insiders), abs=1e-12)
+    assert found.aupr == pytest.approx(average_precision_score(truth, outsiders + insiders), abs=1e-12)
+    flagged, caught, _ = roc_curve(truth, outsiders + insiders, drop_intermediate=False)
+    enough = np.rint(caught * len(outsiders)) * 100 >= 95 * len(outsiders)
+    assert found.fpr95 == pytest.approx(flagged[enough].min(), abs=1e-12)
+
+
+@pytest.mark.parametrize(("caught", "expected"), [(19, 0.0), (18, 1.0)])
+def test_fpr95_flags_insiders_only_to_catch_95_of_100_outsiders(caught: int, expected: float) -> None:
+    outsiders = [2.0] * caught + [0.0] * (20 - caught)
+    assert detection(outsiders, [1.0]).fpr95 == expected
+
+
+@MANY
+@given(scores, scores, st.integers(2, 40))
+def test_roc_curve_is_scikit_learns_and_thinned_no_further_than_it_says(
+    outsiders: list[float], insiders: list[float], points: int
+) -> None:
+    truth = [1] * len(outsiders) + [0] * len(insiders)
+    across, up, _ = roc_curve(truth, outsiders + insiders, drop_intermediate=False)
+    whole = roc_curve_points(outsiders, insiders, points=1000)
+    np.testing.assert_allclose(whole.false_positive, across, atol=1e-15)
+    np.testing.assert_allclose(whole.true_positive, up, atol=1e-15)
+    thin = roc_curve_points(outsiders, insiders, points=points)
+    assert len(thin.false_positive) <= points
+    assert (thin.false_positive[0], thin.true_positive[0]) == (0, 0)
+    assert (thin.false_positive[-1], thin.true_positive[-1]) == (1, 1)
+    assert (np.diff(thin.false_positive) >= 0).all()
+    assert (np.diff(thin.true_positive) >= 0).all()
+    for x, y in zip(across, up, strict=True):
+        off = np.maximum(np.abs(thin.false_positive - x), np.abs(thin.true_positive - y))
+        assert off.min() <= 2 / (points - 1) + 1e-12
+
+
+def test_a_roc_curve_of_many_points_keeps_its_area_when_thinned() -> None:
+    random = np.random.default_rng(0)
+    outsiders, insiders = random.normal(1, 1, 5000), random.normal(0, 1, 4000)
+    thin = roc_curve_points(outsiders, insiders)
+    assert len(thin.false_positive) <= 200
+    area = auc(thin.false_positive, thin.true_positive)
+    assert area == pytest.approx(detection(outsiders, insiders).auroc, abs=1e-4)
+
+
+def test_scores_that_cannot_be_compared_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"insider_scores has shape \(0,\)"):
+        detection([1.0], [])
+    with pytest.raises(ValueError, match=r"outsider_scores\[1\] is NaN; leave such inputs out"):
+        detection([1.0, np.nan], [1.0])
+    with pytest.raises(ValueError, match="points is 1; a curve needs at least 2"):
+        roc_curve_points([1.0], [0.0], points=1)
+
+
+# --- risk and coverage, reliability ---------------------------------------------------------------------
+
+
+@MANY
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.booleans()), min_size=1, max_size=6))
+def test_risk_at_every_coverage_is_the_mean_over_all_orders_of_equal_doubts(
+    pairs: list[tuple[float, bool]],
+) -> None:
+    curves = []
+    for order in permutations(pairs):
+        ordered = sorted(order, key=lambda pair: pair[0])
+        wrong = np.cumsum([failed for _, failed in ordered])
+        curves.append(wrong / np.arange(1, len(wrong) + 1))
+    expected = np.mean(curves, axis=0)
+    found = risk_coverage(*zip(*pairs, strict=True))
+    np.testing.assert_allclose(found.risk, expected, atol=1e-12)
+    np.testing.assert_allclose(found.coverage, np.arange(1, len(pairs) + 1) / len(pairs))
+    assert found.area == pytest.approx(expected.mean(), abs=1e-12)
+
+
+@MANY
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=300), st.randoms())
+def test_risk_and_coverage_do_not_depend_on_the_order_of_the_input(
+    pairs: list[tuple[int, bool]], random: Any
+) -> None:
+    mixed = pairs.copy()
+    random.shuffle(mixed)
+    one, other = risk_coverage(*zip(*pairs, strict=True), 50), risk_coverage(*zip(*mixed, strict=True), 50)
+    np.testing.assert_array_equal(one.risk, other.risk)
+    assert one.area == other.area
+    assert len(one.risk) <= 50
+    assert one.coverage[-1] == 1
+    assert one.risk[-1] == pytest.approx(np.mean([failed for _, failed in pairs]))
+
+
+@MANY
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.sampled_from([0.0, 0.2, 0.5, 1.0]), st.floats(0, 1)), st.booleans()),
+        min_size=1,
+    ),
+    st.integers(1, 20),
+)
+def test_reliability_is_scikit_learns_calibration_curve(pairs: list[tuple[float, bool]], bins: int) -> None:
+    p, right = (np.array(part) for part in zip(*pairs, strict=True))
+    found = reliability(p, right, bins)
+    filled = found.count > 0
+    if len(np.unique(right)) == 2:
+        share, mean = calibration_curve(right, p, n_bins=bins)
+        np.testing.assert_allclose(found.mean_probability[filled], mean, atol=1e-12)
+        np.testing.assert_allclose(found.share_right[filled], share, atol=1e-12)
+    assert found.count.sum() == len(p)
+    assert np.isnan(found.share_right[~filled]).all()
+    gaps = np.abs(found.mean_probability - found.share_right)[filled]
+    assert found.ece == pytest.approx(np.average(gaps, weights=found.count[filled]), abs=1e-12)
+    assert 0 <= found.ece <= 1
+
+
+def test_reliability_takes_the_best_labels_of_many_inputs_as_they_come() -> None:
+    p, right = np.array([[0.9, 0.1], [0.6, 0.4]]), np.array([[1, 0], [1, 1]])
+    assert reliability(p, right).ece == reliability(p.ravel(), right.ravel()).ece
+
+
+def test_confidence_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"doubt has shape \(2,\) and wrong has \(1,\)"):
+        risk_coverage([0.1, 0.2], [True])
+    with pytest.raises(ValueError, match=r"doubt\[0\] is NaN; leave it out"):
+        risk_coverage([np.nan], [True])
+    with pytest.raises(ValueError, match="wrong has the value 2; it must be 0 or 1"):
+        risk_coverage([0.1], [2])
+    with pytest.raises(ValueError, match=r"probability has the value 1.5; it must be from 0 to 1"):
+        reliability([1.5], [True])
+    with pytest.raises(ValueError, match="bins is 0; there must be at least 1"):
+        reliability([0.5], [True], bins=0)

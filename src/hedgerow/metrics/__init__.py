@@ -1,0 +1,33 @@
+"""How well labels are ranked, how well a score detects, and how far confidence can be trusted."""
+
+from hedgerow.metrics.confidence import Reliability, RiskCoverage, reliability, risk_coverage
+from hedgerow.metrics.outsiders import Detection, RocCurve, detection, roc_curve_points
+from hedgerow.metrics.ranking import (
+    FrequencyCoverage,
+    coverage_by_decile,
+    macro_f1_at,
+    ndcg_at,
+    precision_at,
+    propensities,
+    psp_at,
+    recall_at,
+)
+
+__all__ = [
+    "Detection",
+    "FrequencyCoverage",
+    "Reliability",
+    "RiskCoverage",
+    "RocCurve",
+    "coverage_by_decile",
+    "detection",
+    "macro_f1_at",
+    "ndcg_at",
+    "precision_at",
+    "propensities",
+    "psp_at",
+    "recall_at",
+    "reliability",
+    "risk_coverage",
+    "roc_curve_points",
+]

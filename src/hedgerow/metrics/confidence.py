@@ -1,0 +1,150 @@
+"""How far confidence can be trusted: by risk and coverage, and by frequency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Reliability", "RiskCoverage", "reliability", "risk_coverage"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverage:
+    """How wrong the predictions are if only the least doubtful are made.
+
+    Attributes
+    ----------
+    coverage : array, shape (points,)
+        The share of predictions made, rising to 1.
+    risk : array, shape (points,)
+        The share of them that is wrong.
+    area : float
+        Mean risk over all numbers of predictions made (AURC), of the whole curve. Low is good.
+    """
+
+    coverage: Floats
+    risk: Floats
+    area: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Probabilities beside how often they come true, in groups of equal width.
+
+    Attributes
+    ----------
+    edges : array, shape (bins + 1,)
+        Group i holds the probabilities above ``edges[i]`` and up to ``edges[i + 1]``; the first also holds 0.
+    mean_probability : array, shape (bins,)
+        Mean of the probabilities in each group; NaN where there is none.
+    share_right : array, shape (bins,)
+        The share of them that came true; NaN where there is none.
+    count : int array, shape (bins,)
+        How many there are.
+    ece : float
+        Expected calibration error: the mean distance of the two, weighted by count.
+    """
+
+    edges: Floats
+    mean_probability: Floats
+    share_right: Floats
+    count: npt.NDArray[np.int64]
+    ece: float
+
+
+def risk_coverage(doubt: npt.ArrayLike, wrong: npt.ArrayLike, points: int = 200) -> RiskCoverage:
+    """The risk of making only the predictions with the least doubt.
+
+    Of predictions with equal doubt, the order is a matter of luck: the risk is what is expected over all
+    orders, so that the order of the input does not matter.
+
+    Parameters
+    ----------
+    doubt : array, shape (n,)
+        How doubtful each prediction is.
+    wrong : array of bool, shape (n,)
+        Whether it is wrong.
+    points : int
+        How many points of the curve to keep at most, evenly spread; the area is that of all.
+
+    Returns
+    -------
+    RiskCoverage
+
+    Examples
+    --------
+    >>> curve = risk_coverage([0.1, 0.5, 0.5, 0.9], [False, True, False, True])
+    >>> curve.risk.round(3), round(curve.area, 4)
+    (array([0.   , 0.25 , 0.333, 0.5  ]), 0.2708)
+    """
+    doubts, failures = _pairs("doubt", doubt, "wrong", wrong)
+    if points < 2:
+        raise ValueError(f"points is {points}; a curve needs at least 2")
+    _, group, sizes = np.unique(doubts, return_inverse=True, return_counts=True)
+    failed = np.bincount(group, weights=failures)
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    made = np.arange(1, len(doubts) + 1)
+    risk = np.interp(made, ends, np.concatenate([[0], np.cumsum(failed)])) / made
+    kept = np.unique(np.linspace(0, len(made) - 1, min(points, len(made))).round().astype(np.int64))
+    return RiskCoverage(made[kept] / len(made), risk[kept], float(risk.mean()))
+
+
+def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15) -> Reliability:
+    """Compare probabilities with how often they come true.
+
+    For the best k labels of each input, give both arrays of shape (n, k). Groups have equal width, as is
+    usual for the calibration error.
+
+    Parameters
+    ----------
+    probability : array
+        Probabilities, from 0 to 1.
+    right : array of bool, of the same shape
+        Whether each came true.
+    bins : int
+        Number of groups.
+
+    Returns
+    -------
+    Reliability
+
+    Examples
+    --------
+    >>> found = reliability([0.2, 0.4, 0.9, 0.7], [False, True, True, True], bins=2)
+    >>> found.mean_probability, found.share_right, round(found.ece, 4)
+    (array([0.3, 0.8]), array([0.5, 1. ]), 0.2)
+    """
+    p, came_true = _pairs("probability", np.ravel(probability), "right", np.ravel(right))
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(f"probability has the value {p[~((p >= 0) & (p <= 1))][0]}; it must be from 0 to 1")
+    if bins < 1:
+        raise ValueError(f"bins is {bins}; there must be at least 1")
+    edges = np.linspace(0, 1, bins + 1)
+    group = np.searchsorted(edges[1:-1], p)
+    count = np.bincount(group, minlength=bins)
+    probabilities = np.bincount(group, weights=p, minlength=bins)
+    successes = np.bincount(group, weights=came_true, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        mean, share = probabilities / count, successes / count
+    return Reliability(edges, mean, share, count, float(np.abs(probabilities - successes).sum() / len(p)))
+
+
+def _pairs(
+    name: str, values: npt.ArrayLike, other: str, flags: npt.ArrayLike
+) -> tuple[Floats, npt.NDArray[Any]]:
+    numbers, truths = np.asarray(values, dtype=np.float64), np.asarray(flags)
+    if numbers.ndim != 1 or not numbers.size or truths.shape != numbers.shape:
+        raise ValueError(
+            f"{name} has shape {numbers.shape} and {other} has {truths.shape}; both must be vectors of one"
+            " length, with at least one entry"
+        )
+    if np.isnan(numbers).any():
+        raise ValueError(f"{name}[{int(np.flatnonzero(np.isnan(numbers))[0])}] is NaN; leave it out")
+    if not np.isin(truths, (0, 1)).all():
+        raise ValueError(f"{other} has the value {truths[~np.isin(truths, (0, 1))][0]}; it must be 0 or 1")
+    return numbers, truths.astype(np.float64)

@@ -1,0 +1,145 @@
+"""How well a score tells outsiders from insiders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Detection", "RocCurve", "detection", "roc_curve_points"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How well a score detects outsiders.
+
+    Attributes
+    ----------
+    auroc : float
+        The chance that an outsider scores higher than an insider, ties counted half.
+    aupr : float
+        Average precision, outsiders being what is looked for. It depends on how many there are of each.
+    fpr95 : float
+        The share of insiders that are flagged, too, where at least 95 % of the outsiders are: at the highest
+        threshold that does so, what reaches it is flagged.
+    """
+
+    auroc: float
+    aupr: float
+    fpr95: float
+
+
+@dataclass(frozen=True, eq=False)
+class RocCurve:
+    """Points of a ROC curve, from (0, 0) to (1, 1).
+
+    Attributes
+    ----------
+    false_positive : array, shape (points,)
+        The share of insiders flagged, rising.
+    true_positive : array, shape (points,)
+        The share of outsiders flagged, rising.
+    """
+
+    false_positive: Floats
+    true_positive: Floats
+
+
+def detection(outsider_scores: npt.ArrayLike, insider_scores: npt.ArrayLike) -> Detection:
+    """Judge a score that should be high for outsiders.
+
+    Parameters
+    ----------
+    outsider_scores : array, shape (n,)
+        The scores of what should be detected.
+    insider_scores : array, shape (m,)
+        The scores of what should not.
+
+    Returns
+    -------
+    Detection
+        Exact, with ties: the order of equal scores does not matter.
+
+    Examples
+    --------
+    >>> detection([0.9, 0.8, 0.3], [0.1, 0.3, 0.2, 0.4])
+    Detection(auroc=0.875, aupr=0.8666666666666667, fpr95=0.5)
+    """
+    outsiders, insiders = _steps(outsider_scores, insider_scores)
+    all_outsiders, all_insiders = int(outsiders[-1]), int(insiders[-1])
+    # Trapezia in whole halves: exact.
+    doubled = np.sum(np.diff(insiders) * (outsiders[1:] + outsiders[:-1]))
+    precision = outsiders[1:] / (outsiders[1:] + insiders[1:])
+    caught = np.searchsorted(100 * outsiders, 95 * all_outsiders)
+    return Detection(
+        float(doubled / (2 * all_outsiders * all_insiders)),
+        float(np.sum(np.diff(outsiders) * precision) / all_outsiders),
+        float(insiders[caught] / all_insiders),
+    )
+
+
+def roc_curve_points(
+    outsider_scores: npt.ArrayLike, insider_scores: npt.ArrayLike, points: int = 200
+) -> RocCurve:
+    """The ROC curve, thinned for a figure.
+
+    Points are kept at equal distances along the curve, so that no point left out is further than
+    2 / (points - 1) from the next one kept, in either direction.
+
+    Parameters
+    ----------
+    outsider_scores, insider_scores
+        As of `detection`.
+    points : int
+        How many points to keep at most.
+
+    Returns
+    -------
+    RocCurve
+
+    Examples
+    --------
+    >>> curve = roc_curve_points([3, 2], [1, 2])
+    >>> curve.false_positive, curve.true_positive
+    (array([0. , 0. , 0.5, 1. ]), array([0. , 0.5, 1. , 1. ]))
+    """
+    if points < 2:
+        raise ValueError(f"points is {points}; a curve needs at least 2")
+    outsiders, insiders = _steps(outsider_scores, insider_scores)
+    across, up = insiders / insiders[-1], outsiders / outsiders[-1]
+    kept = np.arange(len(across))
+    if len(across) > points:
+        # Of each of points - 1 stretches of equal length the last point, and the first of all.
+        stretch = np.minimum((across + up) / 2 * (points - 1), points - 2).astype(np.int64)
+        kept = np.concatenate([[0], np.flatnonzero(np.diff(stretch, append=points - 1))])
+        kept = np.unique(kept)
+    return RocCurve(across[kept], up[kept])
+
+
+def _steps(
+    outsider_scores: npt.ArrayLike, insider_scores: npt.ArrayLike
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """How many outsiders and insiders reach each threshold, from none to all."""
+    outsiders, insiders = (
+        _scores("outsider_scores", outsider_scores),
+        _scores("insider_scores", insider_scores),
+    )
+    levels = np.unique(np.concatenate([outsiders, insiders]))[::-1]
+
+    def reach(scores: Floats) -> npt.NDArray[np.int64]:
+        ordered = np.sort(scores)
+        return np.concatenate([[0], len(ordered) - np.searchsorted(ordered, levels, side="left")])
+
+    return reach(outsiders), reach(insiders)
+
+
+def _scores(name: str, values: npt.ArrayLike) -> Floats:
+    scores = np.asarray(values, dtype=np.float64)
+    if scores.ndim != 1 or not scores.size:
+        raise ValueError(f"{name} has shape {scores.shape}; it must be a vector of at least one score")
+    if np.isnan(scores).any():
+        raise ValueError(f"{name}[{int(np.flatnonzero(np.isnan(scores))[0])}] is NaN; leave such inputs out")
+    return scores
