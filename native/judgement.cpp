@@ -53,7 +53,7 @@ class Judge {
 
   void measure(std::int64_t row) {
     scores_.resize(kScores * static_cast<std::size_t>(size_));
-    room_.resize(16 * (static_cast<std::size_t>(votes_.members) + 1));
+    room_.resize(16 * (static_cast<std::size_t>(votes_.members) + 3));
     kernels().measure_votes(votes_.probabilities + votes_.indptr[row] * votes_.members, votes_.members, size_,
                             transform_, measures(), out_.sums + row * kVoteSums, room_.data());
   }

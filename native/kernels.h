@@ -137,7 +137,7 @@ struct Kernels {
   // The measures of uncertainty of `size` labels whose members' log-probabilities are logs[m · stride + i].
   void (*measure)(const float* logs, std::size_t stride, int members, std::int64_t size, const Measures& out);
   // The same of labels whose members' probabilities are probs[i · members + m]; `sums` gets the sums of the measures
-  // and of the energies over all labels. `room` is scratch for 16 · (members + 1) floats.
+  // and of the energies over all labels. `room` is scratch for 16 · (members + 3) floats.
   void (*measure_votes)(const float* probs, int members, std::int64_t size, Transform transform, const Measures& out,
                         double* sums, float* room);
   // How many values are above the threshold, and how many equal it.

@@ -69,7 +69,7 @@ template <int N>
 inline Floats<N> entropy(const Floats<N>& p, const Floats<N>& log_p) {
   const Floats<N> series = p * (1.0f - p * (0.5f + p * (1.0f / 6.0f)));
   const Ints<N> large = p >= kSmall;
-  if (collect_bits<N>(large) == 0) return surprise(p, log_p) + series;
+  if (!any(large)) return surprise(p, log_p) + series;
   const Floats<N> rest = 1.0f - p;
   return surprise(p, log_p) + select(large, surprise(rest, clamped_log(rest)), series);
 }

@@ -181,6 +181,13 @@ inline unsigned collect_bits(const Ints<N>& mask) {
 }
 
 template <int N>
+inline bool any(const Ints<N>& mask) {
+  Ints<Ints<N>::kWidth> joined{mask.parts[0]};
+  UNROLL for (int i = 1; i < Ints<N>::kParts; ++i) joined.parts[0] |= mask.parts[i];
+  return collect_bits<Ints<N>::kWidth>(joined) != 0;
+}
+
+template <int N>
 inline Floats<N> larger(const Floats<N>& a, const Floats<N>& b) {
   return select(a > b, a, b);
 }
@@ -193,21 +200,22 @@ inline Floats<N> smaller(const Floats<N>& a, const Floats<N>& b) {
 constexpr float kInfinity = __builtin_inff();
 
 // exp by 2^n · exp(r), |r| <= ln(2)/2, polynomial of degree 6; below the smallest normal number it is 0.
-inline F16 exponential(F16 x) {
-  const I16 alive = x > -87.3f;
-  x = smaller<16>(larger<16>(x, all<16>(-87.3f)), all<16>(88.0f));
-  const F16 rounder = all<16>(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer
-  const F16 n = (x * 1.44269504088896341f + rounder) - rounder;
-  const F16 r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  F16 p = all<16>(1.3888889e-3f);
+template <int N>
+[[gnu::always_inline]] inline Floats<N> exponential(Floats<N> x) {
+  const Ints<N> alive = x > -87.3f;
+  x = smaller<N>(larger<N>(x, all<N>(-87.3f)), all<N>(88.0f));
+  const Floats<N> rounder = all<N>(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer
+  const Floats<N> n = (x * 1.44269504088896341f + rounder) - rounder;
+  const Floats<N> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  Floats<N> p = all<N>(1.3888889e-3f);
   p = p * r + 8.3333333e-3f;
   p = p * r + 4.1666667e-2f;
   p = p * r + 1.6666667e-1f;
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  const I16 exponent = (convert<I16>(n) + 127) << 23;
-  return select(alive, p * cast_bits<F16>(exponent), all<16>(0.0f));
+  const Ints<N> exponent = (convert<Ints<N>>(n) + 127) << 23;
+  return select(alive, p * cast_bits<Floats<N>>(exponent), all<N>(0.0f));
 }
 
 // Natural logarithm of a positive normal number (Cephes' polynomial). Called and not inlined, it would load all its

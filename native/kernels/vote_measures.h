@@ -11,71 +11,93 @@ namespace hedgerow::KERNEL_LEVEL {
 
 namespace {
 
+// As many labels as fill four registers: logarithms and exponentials are long chains, and four of them overlap.
+constexpr int kWide = 4 * kRegister;
+using Wide = Floats<kWide>;
+
 // log(1 + u) for u >= 0
-inline F16 log_of_one_more(const F16& u) {
-  const F16 w = u + 1.0f;
-  const F16 exact = w - 1.0f;
-  return select(exact == 0.0f, u, logarithm<16>(w) * (u / exact));
+inline Wide log_of_one_more(const Wide& u) {
+  const Wide w = u + 1.0f;
+  const Wide exact = w - 1.0f;
+  return select(exact == 0.0f, u, logarithm(w) * (u / exact));
 }
 
 // ln(1 + e^z) for the logit z that alone would give the probability p with the logarithm `log`. A logit is finite: p
 // counts as no more than 1 - kFromOne.
 constexpr float kFromOne = 1e-7f;
-inline F16 energy_of(const F16& p, const F16& log, Transform transform) {
+inline Wide energy_of(const Wide& p, const Wide& log, Transform transform) {
   if (transform == Transform::l3_hinge) {
-    const F16 root = exponential(logarithm<16>(larger<16>(-log, all<16>(kFromOne))) * (1.0f / 3.0f));
+    const Wide root = exponential(logarithm(larger(-log, all<kWide>(kFromOne))) * (1.0f / 3.0f));
     return log_of_one_more(exponential(1.0f - root));
   }
   // 1 + e^z = 1 / (1 - p). What 1 - p rounds away is made good by the second factor.
-  const F16 rest = 1.0f - p;
-  const F16 exact = 1.0f - rest;
-  const F16 factor = select(exact == 0.0f, all<16>(1.0f), p / exact);
-  const F16 whole = -logarithm<16>(larger<16>(rest, all<16>(kFromOne))) * factor;
-  return select(exact == 0.0f, larger<16>(p, all<16>(kLeastNormal)), whole);
+  const Wide rest = 1.0f - p;
+  const Wide exact = 1.0f - rest;
+  const Wide factor = select(exact == 0.0f, all<kWide>(1.0f), p / exact);
+  const Wide whole = -logarithm(larger(rest, all<kWide>(kFromOne))) * factor;
+  return select(exact == 0.0f, larger(p, all<kWide>(kLeastNormal)), whole);
 }
 
-// Lane by lane in double precision: a sum over thousands of labels keeps its digits.
-inline void add_lanes(double* sums, const F16& values) {
-  float lanes[16];
-  store(lanes, values);
-  for (int i = 0; i < 16; ++i) sums[i] += static_cast<double>(lanes[i]);
+inline Wide load_wide(const float* from, std::int64_t lanes) {
+  if (lanes == kWide) return load<Wide>(from);
+  float padded[kWide] = {};
+  __builtin_memcpy(padded, from, static_cast<unsigned long>(lanes) * 4);
+  return load<Wide>(padded);
 }
 
-// Two members at once where a register holds 16 labels: a logarithm is a long chain, and two of them overlap.
-constexpr int kAtOnce = kRegister == 16 ? 2 : 1;
+// Stores some lanes and adds them up: 16 sums in double precision, in the same order at every SIMD level.
+inline void store_and_add(float* to, const Wide& values, std::int64_t lanes, double* sums) {
+  float apart[kWide];
+  store(apart, values);
+  if (lanes == kWide)
+    store(to, values);
+  else
+    __builtin_memcpy(to, apart, static_cast<unsigned long>(lanes) * 4);
+  for (std::int64_t i = lanes; i < kWide; ++i) apart[i] = 0.0f;
+  for (int begin = 0; begin < kWide; begin += 16)
+    for (int i = 0; i < 16; ++i) sums[i] += static_cast<double>(apart[begin + i]);
+}
+
+// Members that are taken at once, for the same reason.
+constexpr int kAtOnce = kWide / 16;
+
+// Four labels of four members turned round.
+inline void turn_square(const float* probs, std::int64_t members, float* room) {
+  typedef float Four __attribute__((vector_size(16)));
+  Four a, b, c, d;
+  __builtin_memcpy(&a, probs, 16);
+  __builtin_memcpy(&b, probs + members, 16);
+  __builtin_memcpy(&c, probs + 2 * members, 16);
+  __builtin_memcpy(&d, probs + 3 * members, 16);
+  const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four ef = __builtin_shufflevector(a, b, 2, 6, 3, 7), gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Four turned[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                          __builtin_shufflevector(ef, gh, 0, 1, 4, 5), __builtin_shufflevector(ef, gh, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) __builtin_memcpy(room + 16 * i, &turned[i], 16);
+}
 
 // The probabilities of 16 labels turned round: member by member, labels side by side. Of fewer, the rest are 0, and so
-// is a member more, where they are taken two at a time.
-inline void turn(const float* probs, int members, std::int64_t lanes, float* room) {
-  typedef float Four __attribute__((vector_size(16)));
-  int m = 0;
-  if (lanes == 16) {
-    for (; m + 4 <= members; m += 4)
-      for (int lane = 0; lane < 16; lane += 4) {
-        Four a, b, c, d;
-        const float* from = probs + lane * static_cast<std::int64_t>(members) + m;
-        __builtin_memcpy(&a, from, 16);
-        __builtin_memcpy(&b, from + members, 16);
-        __builtin_memcpy(&c, from + 2 * static_cast<std::int64_t>(members), 16);
-        __builtin_memcpy(&d, from + 3 * static_cast<std::int64_t>(members), 16);
-        const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-        const Four ef = __builtin_shufflevector(a, b, 2, 6, 3, 7), gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-        const Four turned[4] = {
-            __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
-            __builtin_shufflevector(ef, gh, 0, 1, 4, 5), __builtin_shufflevector(ef, gh, 2, 3, 6, 7)};
-        for (int i = 0; i < 4; ++i) __builtin_memcpy(room + 16 * (m + i) + lane, &turned[i], 16);
-      }
+// are the members that fill up the last ones taken at once.
+inline void turn(const float* probs, std::int64_t members, std::int64_t lanes, float* room) {
+  for (int more = 0; more < kAtOnce - 1; ++more) store(room + 16 * (members + more), F16{});
+  if (lanes < 16 || members < 4) {
+    for (std::int64_t m = 0; m < members; ++m) {
+      store(room + 16 * m, F16{});
+      for (std::int64_t lane = 0; lane < lanes; ++lane) room[16 * m + lane] = probs[lane * members + m];
+    }
+    return;
   }
-  for (; m < members; ++m)
-    for (int lane = 0; lane < 16; ++lane)
-      room[16 * m + lane] = lane < lanes ? probs[lane * static_cast<std::int64_t>(members) + m] : 0.0f;
-  store(room + 16 * m, F16{});
+  // The last square overlaps the one before.
+  for (std::int64_t m = 0; m < members; m += 4) {
+    const std::int64_t first = m + 4 <= members ? m : members - 4;
+    for (std::int64_t lane = 0; lane < 16; lane += 4)
+      turn_square(probs + lane * members + first, members, room + 16 * first + lane);
+  }
 }
 
 void measure_votes(const float* probs, int members, std::int64_t size, Transform transform, const Measures& out,
                    double* sums, float* room) {
   const float share = 1.0f / static_cast<float>(members);
-  double lanes_of[kVoteSums][16] = {};
   each_group(size, [&](std::int64_t i, std::int64_t lanes) {
     turn(probs + i * members, members, lanes, room);
     F16 sum{}, doubts{};
@@ -96,25 +118,27 @@ void measure_votes(const float* probs, int members, std::int64_t size, Transform
       const F16 off = load<F16>(room + 16 * m) - mean;
       squares += off * off;
     }
-    const F16 log = clamped_log(mean);
-    const F16 total = entropy(mean, log);
-    // Rounding must not make knowledge negative, nor data more than the total.
-    const F16 data = members == 1 ? total : smaller<16>(doubts * share, total);
-    const F16 knowledge = total - data, variance = squares * share;
-    F16 energy = energy_of(mean, log, transform);
-    if (lanes < 16) energy = select(expand_bits<16>((1u << lanes) - 1), energy, all<16>(0.0f));
     store_some(out.probability + i, mean, lanes);
-    store_some(out.total + i, total, lanes);
-    store_some(out.data + i, data, lanes);
-    store_some(out.knowledge + i, knowledge, lanes);
-    store_some(out.variance + i, variance, lanes);
-    add_lanes(lanes_of[0], mean);
-    add_lanes(lanes_of[1], total);
-    add_lanes(lanes_of[2], data);
-    add_lanes(lanes_of[3], knowledge);
-    add_lanes(lanes_of[4], variance);
-    add_lanes(lanes_of[5], energy);
+    store_some(out.data + i, doubts * share, lanes);
+    store_some(out.variance + i, squares * share, lanes);
   });
+
+  double lanes_of[kVoteSums][16] = {};
+  for (std::int64_t i = 0; i < size; i += kWide) {
+    const std::int64_t lanes = size - i < kWide ? size - i : kWide;
+    const Wide mean = load_wide(out.probability + i, lanes);
+    const Wide log = clamped_log(mean);
+    const Wide total = entropy(mean, log);
+    // Rounding must not make knowledge negative, nor data more than the total.
+    const Wide data = members == 1 ? total : smaller(load_wide(out.data + i, lanes), total);
+    store_and_add(out.probability + i, mean, lanes, lanes_of[0]);
+    store_and_add(out.total + i, total, lanes, lanes_of[1]);
+    store_and_add(out.data + i, data, lanes, lanes_of[2]);
+    store_and_add(out.knowledge + i, total - data, lanes, lanes_of[3]);
+    store_and_add(out.variance + i, load_wide(out.variance + i, lanes), lanes, lanes_of[4]);
+    float energies[kWide];
+    store_and_add(energies, energy_of(mean, log, transform), lanes, lanes_of[5]);
+  }
   for (int i = 0; i < kVoteSums; ++i) {
     sums[i] = 0;
     for (const double sum : lanes_of[i]) sums[i] += sum;
