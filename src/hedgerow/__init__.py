@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         joint_energy,
         label_uncertainty,
     )
+    from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
     from hedgerow.votes import Votes
 
 __version__ = version("hedgerow")
@@ -30,15 +31,18 @@ __version__ = version("hedgerow")
 # Loaded when first used: `hedgerow --help` must not wait for scikit-learn.
 _HOMES = {
     "Explanation": "hedgerow.explanation",
+    "Familiar": "hedgerow.unfamiliarity",
     "HedgerowClassifier": "hedgerow.estimator",
     "HedgerowTextClassifier": "hedgerow.text_estimator",
     "InputUncertainty": "hedgerow.uncertain_labels",
     "LabelTree": "hedgerow.label_tree",
     "Measures": "hedgerow.uncertainty",
     "Queries": "hedgerow.queries",
+    "Signals": "hedgerow.unfamiliarity",
     "TfidfVectorizer": "hedgerow.text",
     "TopLabels": "hedgerow.estimator",
     "UncertainLabels": "hedgerow.uncertain_labels",
+    "Unfamiliarity": "hedgerow.unfamiliarity",
     "Votes": "hedgerow.votes",
     "energy": "hedgerow.uncertainty",
     "explain": "hedgerow.explanation",
@@ -52,15 +56,18 @@ _HOMES = {
 
 __all__ = [
     "Explanation",
+    "Familiar",
     "HedgerowClassifier",
     "HedgerowTextClassifier",
     "InputUncertainty",
     "LabelTree",
     "Measures",
     "Queries",
+    "Signals",
     "TfidfVectorizer",
     "TopLabels",
     "UncertainLabels",
+    "Unfamiliarity",
     "Votes",
     "__version__",
     "energy",
