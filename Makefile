@@ -15,7 +15,7 @@ SANITIZER_VENV := .venv-$(SANITIZER)
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
 	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py \
 	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
-	tests/test_pecos_models.py tests/test_judgement.py)
+	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so
@@ -28,11 +28,11 @@ endif
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test lint format stubs sanitize bench bench-paired bench-ensembles bench-scaling wheel clean
+.PHONY: help demo test lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity bench-scaling wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The tools of the build lie in the environment, not in one that pip makes anew for each build: only so can CMake
 # compile just what changed.
@@ -112,6 +112,9 @@ bench-paired: $(VENV)/bench-tools $(PEERS)/installed ## Let PECOS and Hedgerow p
 
 bench-ensembles: $(VENV)/bench-tools ## Measure ensembles and uncertainty
 	$(BIN)/python -m bench.ensembles $(BENCH_ARGS)
+
+bench-unfamiliarity: $(VENV)/bench-tools ## Find outsiders by unfamiliarity and by every single score
+	$(BIN)/python -m bench.unfamiliarity $(BENCH_ARGS)
 
 bench-scaling: $(VENV)/bench-tools $(PEERS)/installed ## Measure how time grows with the number of labels
 	$(BIN)/python -m bench.scaling $(BENCH_ARGS)

@@ -13,6 +13,7 @@ PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
     "Classifiers": (hedgerow, ["HedgerowClassifier", "HedgerowTextClassifier", "TopLabels", "load"]),
     "Predictions with doubt": (hedgerow, ["UncertainLabels", "InputUncertainty"]),
+    "Unfamiliar inputs": (hedgerow, ["Unfamiliarity", "Signals", "Familiar"]),
     "Votes and what can be read from them": (
         hedgerow,
         ["Votes", "label_uncertainty", "instance_uncertainty", "Measures", "energy", "joint_energy"],

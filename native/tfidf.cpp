@@ -7,9 +7,7 @@
 
 namespace hedgerow {
 
-namespace {
-
-// Looks up all tokens of the text; all addresses are known by then, so the memory can be asked for ahead of its use.
+// All addresses are known before the first look-up, so the memory can be asked for ahead of its use.
 void find_words(const Vocabulary& vocabulary, std::string_view text, TfidfScratch& scratch) {
   Tokens& tokens = scratch.tokens;
   tokenize(text, tokens);
@@ -36,6 +34,8 @@ void find_pairs(const Vocabulary& vocabulary, TfidfScratch& scratch) {
     if (const auto term = vocabulary.find_pair(pair, pair_fingerprint(pair)); term != kUnknownTerm)
       scratch.terms.push_back(term);
 }
+
+namespace {
 
 // Radix sort of ids below `terms`: a text has hundreds, in no order that a branch predictor could learn.
 void sort_terms(std::vector<std::uint32_t>& ids, std::vector<std::uint32_t>& spare, std::size_t terms) {

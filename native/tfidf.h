@@ -27,6 +27,11 @@ struct TfidfScratch {
   std::vector<std::uint32_t> terms, spare;
 };
 
+// Sets `words` to the ids of the text's tokens, kUnknownTerm for those that are no word of the vocabulary.
+void find_words(const Vocabulary& vocabulary, std::string_view text, TfidfScratch& scratch);
+// Sets `pairs` to the neighbours in `words` that are both known, and adds the ids of those that are terms to `terms`.
+void find_pairs(const Vocabulary& vocabulary, TfidfScratch& scratch);
+
 // Adds the row of one text: (1 + ln tf, or tf) · idf, scaled to length 1.
 void append_tfidf(const Vocabulary& vocabulary, std::string_view text, bool sublinear, TfidfScratch& scratch,
                   std::vector<std::int32_t>& indices, std::vector<float>& values);

@@ -1,6 +1,7 @@
 #include "uncertainty.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -14,29 +15,27 @@ constexpr std::int64_t kBlockBytes = std::int64_t{96} << 20;
 
 // So many inputs that what a worker keeps of them stays within bounds.
 std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
-                        int threads) {
+                        int threads, int layers = std::numeric_limits<int>::max()) {
   std::int64_t bytes = 1;
   for (int tree = 0; tree < forest.trees(); ++tree) {
     const LabelTree& labels = forest.model(tree).tree();
     const std::int64_t beam = std::max(options.beam, labels.nodes_for(std::max(k, options.top)));
-    for (int layer = 0; layer < labels.depth(); ++layer)
+    for (int layer = 0; layer < std::min(layers, labels.depth()); ++layer)
       bytes += std::min<std::int64_t>(beam, labels.nodes(layer)) * forest.paths(tree).widest(layer) *
                forest.voices(tree) * static_cast<std::int64_t>(sizeof(float));
   }
   return even_block(X.rows, std::min(kBlockBytes / bytes, kMostBlock), threads);
 }
 
-// Calls use(searcher, first row, last row, task) after each block was searched.
-template <class Use>
-void search_blocks(const Forest& forest, const SparseRows& X, std::int32_t k, bool ordered, const VoteOptions& options,
-                   int threads, Watch& watch, std::int64_t block, Use use) {
+// Calls work(searcher, first row, last row, task) for each block.
+template <class Work>
+void for_blocks(const Forest& forest, const SparseRows& X, int threads, Watch& watch, std::int64_t block, Work work) {
   if (X.rows == 1) {
     // No thread, no lock, and scratch memory that is already there.
     thread_local std::unique_ptr<VoteSearcher> searcher;
     if (!searcher) searcher = std::make_unique<VoteSearcher>(forest);
     searcher->use(forest);
-    searcher->search(X, 0, 1, k, ordered, options, watch);
-    use(*searcher, 0, 1, 0);
+    work(*searcher, 0, 1, 0);
     return;
   }
   std::vector<std::unique_ptr<VoteSearcher>> searchers(static_cast<std::size_t>(threads));
@@ -46,8 +45,7 @@ void search_blocks(const Forest& forest, const SparseRows& X, std::int32_t k, bo
     auto& searcher = searchers[static_cast<std::size_t>(worker)];
     if (!searcher) searcher = std::make_unique<VoteSearcher>(forest);
     const std::int64_t begin = static_cast<std::int64_t>(task) * block, end = std::min(X.rows, begin + block);
-    searcher->search(X, begin, end, k, ordered, options, watch);
-    use(*searcher, begin, end, task);
+    work(*searcher, begin, end, task);
     watch.advance(1.0);
   });
 }
@@ -63,6 +61,7 @@ float sum(const float* values, std::int64_t count) {
 void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
                          int threads, Watch& watch, const UncertainLabels& labels, const UncertainInputs& inputs) {
   const auto write = [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t) {
+    votes.search(X, begin, end, k, false, options, watch);
     std::vector<float> room;
     Best best;
     for (std::int64_t row = begin; row < end; ++row) {
@@ -99,7 +98,21 @@ void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t
       }
     }
   };
-  search_blocks(forest, X, k, false, options, threads, watch, block_size(forest, X, k, options, threads), write);
+  for_blocks(forest, X, threads, watch, block_size(forest, X, k, options, threads), write);
+}
+
+void measure_reach(const Forest& forest, const SparseRows& X, const VoteOptions& options,
+                   const std::vector<ReachOf>& wanted, int threads, Watch& watch, double* sums) {
+  int layers = 0;
+  for (const ReachOf& of : wanted) layers = std::max(layers, of.layer);
+  const auto write = [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t) {
+    votes.look(X, begin, end, layers, options, watch);
+    for (std::int64_t row = begin; row < end; ++row)
+      for (std::size_t i = 0; i < wanted.size(); ++i)
+        sums[static_cast<std::size_t>(row) * wanted.size() + i] =
+            votes.reach(row - begin, wanted[i].layer, wanted[i].nodes);
+  };
+  for_blocks(forest, X, threads, watch, block_size(forest, X, 1, options, threads, layers), write);
 }
 
 VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
@@ -115,26 +128,26 @@ VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t
   out.indptr.assign(static_cast<std::size_t>(X.rows) + 1, 0);
   out.bound.resize(static_cast<std::size_t>(X.rows));
   out.missed.resize(static_cast<std::size_t>(X.rows));
-  search_blocks(forest, X, k, true, options, threads, watch, block,
-                [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t task) {
-                  Part& part = parts[task];
-                  for (std::int64_t row = begin; row < end; ++row) {
-                    votes.gather(row - begin);
-                    const std::size_t size = static_cast<std::size_t>(votes.size());
-                    part.labels.insert(part.labels.end(), votes.candidates(), votes.candidates() + size);
-                    const std::size_t first = part.probabilities.size();
-                    part.probabilities.resize(first + size * members);
-                    for (std::size_t i = 0; i < size; ++i)
-                      for (std::size_t m = 0; m < members; ++m)
-                        part.probabilities[first + i * members + m] = votes.logs()[m * votes.stride() + i];
-                    kernels().exponentials(part.probabilities.data() + first,
-                                           static_cast<std::int64_t>(size * members));
-                    const Certificate certificate = votes.certificate();
-                    out.indptr[static_cast<std::size_t>(row) + 1] = votes.size();
-                    out.bound[static_cast<std::size_t>(row)] = certificate.probability;
-                    out.missed[static_cast<std::size_t>(row)] = certificate.uncertainty;
-                  }
-                });
+  for_blocks(forest, X, threads, watch, block,
+             [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t task) {
+               votes.search(X, begin, end, k, true, options, watch);
+               Part& part = parts[task];
+               for (std::int64_t row = begin; row < end; ++row) {
+                 votes.gather(row - begin);
+                 const std::size_t size = static_cast<std::size_t>(votes.size());
+                 part.labels.insert(part.labels.end(), votes.candidates(), votes.candidates() + size);
+                 const std::size_t first = part.probabilities.size();
+                 part.probabilities.resize(first + size * members);
+                 for (std::size_t i = 0; i < size; ++i)
+                   for (std::size_t m = 0; m < members; ++m)
+                     part.probabilities[first + i * members + m] = votes.logs()[m * votes.stride() + i];
+                 kernels().exponentials(part.probabilities.data() + first, static_cast<std::int64_t>(size * members));
+                 const Certificate certificate = votes.certificate();
+                 out.indptr[static_cast<std::size_t>(row) + 1] = votes.size();
+                 out.bound[static_cast<std::size_t>(row)] = certificate.probability;
+                 out.missed[static_cast<std::size_t>(row)] = certificate.uncertainty;
+               }
+             });
   for (std::size_t row = 0; row < static_cast<std::size_t>(X.rows); ++row) out.indptr[row + 1] += out.indptr[row];
   out.labels.reserve(static_cast<std::size_t>(out.indptr.back()));
   out.probabilities.reserve(static_cast<std::size_t>(out.indptr.back()) * members);

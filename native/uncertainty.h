@@ -1,6 +1,7 @@
-// The labels of a batch with their uncertainty, or the votes themselves.
+// The labels of a batch with their uncertainty, how far a batch gets into the trees, or the votes themselves.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,17 @@ struct UncertainInputs {
 
 void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
                          int threads, Watch& watch, const UncertainLabels& labels, const UncertainInputs& inputs);
+
+// How far the members follow a row down their trees: the sum of the highest probabilities that a member gives to
+// `nodes` nodes of a layer (the first below the root is 1), the mean over the members.
+struct ReachOf {
+  int layer;
+  std::size_t nodes;
+};
+
+// Row-major, a sum for each that is wanted.
+void measure_reach(const Forest& forest, const SparseRows& X, const VoteOptions& options,
+                   const std::vector<ReachOf>& wanted, int threads, Watch& watch, double* sums);
 
 // Candidates of all rows in ascending order, and for each the probabilities that the members give it.
 struct VoteArrays {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
@@ -65,7 +66,8 @@ void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t 
   watch_ = &watch;
   inputs_.prepare(forest_->model(0).hash(), X, begin, end, options.normalise);
   for (int tree = 0; tree < forest_->trees(); ++tree)
-    descend(tree, std::max(options.beam, forest_->model(tree).tree().nodes_for(std::max(k, options_.top))));
+    descend(tree, std::max(options.beam, forest_->model(tree).tree().nodes_for(std::max(k, options_.top))),
+            std::numeric_limits<int>::max());
   candidate_begins_.assign(1, 0);
   all_candidates_.clear();
   top_begins_.assign(1, 0);
@@ -75,11 +77,47 @@ void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t 
     for (int tree = 0; tree < forest_->trees(); ++tree) complete(tree);
 }
 
-void VoteSearcher::descend(int tree, std::int32_t beam) {
+void VoteSearcher::look(const SparseRows& X, std::int64_t begin, std::int64_t end, int layers,
+                        const VoteOptions& options, Watch& watch) {
+  forget_numbers();
+  options_ = options;
+  watch_ = &watch;
+  inputs_.prepare(forest_->model(0).hash(), X, begin, end, options.normalise);
+  for (int tree = 0; tree < forest_->trees(); ++tree) descend(tree, options.beam, layers);
+}
+
+double VoteSearcher::reach(std::int64_t input, int layer, std::size_t count) {
+  double sum = 0;
+  for (int tree = 0; tree < forest_->trees(); ++tree) {
+    const LabelTree& labels = forest_->model(tree).tree();
+    const int above = std::min(layer, labels.depth()) - 1;
+    const Visits& visits = found_[static_cast<std::size_t>(tree)].layers[static_cast<std::size_t>(above)];
+    const std::int64_t begin = visits.begins[static_cast<std::size_t>(input)];
+    const std::int64_t end = visits.begins[static_cast<std::size_t>(input) + 1];
+    for (std::size_t voice = 0; voice < visits.voices; ++voice) {
+      highest_.clear();
+      for (std::int64_t visit = begin; visit < end; ++visit) {
+        const std::int32_t node = visits.nodes[static_cast<std::size_t>(visit)];
+        const float* logs = visits.children(visit) + voice * visits.stride;
+        highest_.insert(highest_.end(), logs,
+                        logs + (labels.child_begin(above, node + 1) - labels.child_begin(above, node)));
+      }
+      if (std::any_of(highest_.begin(), highest_.end(), [](float log) { return std::isnan(log); }))
+        throw std::invalid_argument("scores of an input are not finite; scale X and train anew");
+      const std::size_t kept = std::min(count, highest_.size());
+      std::partial_sort(highest_.begin(), highest_.begin() + static_cast<std::ptrdiff_t>(kept), highest_.end(),
+                        std::greater<>());
+      for (std::size_t i = 0; i < kept; ++i) sum += std::exp(static_cast<double>(highest_[i]));
+    }
+  }
+  return sum / forest_->members();
+}
+
+void VoteSearcher::descend(int tree, std::int32_t beam, int layers) {
   const TreePaths& paths = forest_->paths(tree);
   const std::size_t voices = static_cast<std::size_t>(forest_->voices(tree));
   Found& found = found_[static_cast<std::size_t>(tree)];
-  const int depth = forest_->model(tree).tree().depth();
+  const int depth = std::min(layers, forest_->model(tree).tree().depth());
   found.frontiers.assign(static_cast<std::size_t>(inputs_.size()), Frontier{});
   for (int layer = 0; layer < depth; ++layer) {
     Visits& visits = found.layers[static_cast<std::size_t>(layer)];

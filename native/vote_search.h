@@ -63,6 +63,13 @@ class VoteSearcher {
   void search(const SparseRows& X, std::int64_t begin, std::int64_t end, std::int32_t k, bool ordered,
               const VoteOptions& options, Watch& watch);
 
+  // Goes down the first `layers` layers only, for rows [begin, end).
+  void look(const SparseRows& X, std::int64_t begin, std::int64_t end, int layers, const VoteOptions& options,
+            Watch& watch);
+  // The sum of the `count` highest probabilities that a member gives to nodes of a layer, the first being 1, or to
+  // labels where the tree is not so deep; the mean over the members. For an input of the block that was looked at.
+  double reach(std::int64_t input, int layer, std::size_t count);
+
   // Brings together the votes on one input of the block, numbered from 0.
   void gather(std::int64_t input);
   // The candidates of that input, and the members' log-probabilities: member m's of candidate i at m · stride() + i.
@@ -91,7 +98,7 @@ class VoteSearcher {
     std::vector<Frontier> frontiers;
   };
 
-  void descend(int tree, std::int32_t beam);
+  void descend(int tree, std::int32_t beam, int layers);
   void score(int tree, int layer, Visits& visits);
   void choose(int tree, int layer, std::int64_t input, std::int32_t beam);
   void find_candidates(std::int64_t input, bool ordered);
@@ -110,6 +117,7 @@ class VoteSearcher {
   std::vector<Found> found_;
   Best best_;
   std::vector<float> means_;
+  std::vector<float> highest_;
   std::vector<unsigned char> kept_;
   std::vector<std::int64_t> order_;
   std::vector<std::int32_t> starts_;

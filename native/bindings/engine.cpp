@@ -1,15 +1,18 @@
 // The label tree, the trainer and the search, for Python.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "beam_search.h"
 #include "bindings.h"
@@ -357,6 +360,27 @@ nb::dict uncertain(const Trees& forest, const Rows& X, int k, int beam, int top,
   return out;
 }
 
+nb::ndarray<nb::numpy, double, nb::ndim<2>> reach(const Trees& forest, const Rows& X,
+                                                  const std::vector<std::pair<int, std::size_t>>& wanted, int beam,
+                                                  bool normalise, int threads) {
+  const VoteOptions options =
+      vote_options(forest, X, 1, beam, 0, "delta", std::numeric_limits<float>::infinity(), normalise);
+  std::vector<ReachOf> reaches;
+  for (const auto& [layer, nodes] : wanted) {
+    if (layer < 1 || nodes < 1) throw nb::value_error("layers and nodes count from 1");
+    reaches.push_back({layer, nodes});
+  }
+  const auto rows = static_cast<std::size_t>(X.view().rows);
+  auto sums = std::make_unique_for_overwrite<double[]>(rows * reaches.size());
+  {
+    PythonWatch watch;
+    nb::gil_scoped_release release;
+    measure_reach(forest.get(), X.view(), options, reaches, rows == 1 ? 1 : resolve_threads(threads), watch,
+                  sums.get());
+  }
+  return matrix(std::move(sums), rows, reaches.size());
+}
+
 nb::tuple votes(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
                 float tolerance, bool normalise, int threads, nb::object progress) {
   const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, normalise);
@@ -454,6 +478,8 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("members", [](const Trees& forest) { return forest.get().members(); })
       .def("uncertain", &uncertain, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a,
            "threads"_a, "progress"_a.none(), "The best k labels of each row with their measures of uncertainty.")
+      .def("reach", &reach, "X"_a, "wanted"_a, "beam"_a, "normalise"_a, "threads"_a,
+           "For each row and wanted (layer, nodes): the members' mean sum of the highest probabilities of nodes there.")
       .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a, "threads"_a,
            "progress"_a.none(), "Candidates and members' probabilities: (indptr, labels, probs, bound, missed).");
 }

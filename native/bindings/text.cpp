@@ -10,6 +10,7 @@
 #include "tokens.h"
 #include "unicode_tables.h"
 #include "vocabulary.h"
+#include "wording.h"
 
 namespace {
 
@@ -132,6 +133,20 @@ class Tfidf {
         unlocked(read, [&] { return hedgerow::unknown_share(vocabulary_, read.views, read.threads(threads), watch); }));
   }
 
+  nb::dict wording(const nb::tuple& texts, double unknown_idf, int threads) const {
+    const Texts read(texts);
+    PythonWatch watch;
+    auto found = unlocked(read, [&] {
+      return hedgerow::measure_wording(vocabulary_, read.views, unknown_idf, read.threads(threads), watch);
+    });
+    nb::dict out;
+    out["words"] = to_numpy(std::move(found.words));
+    out["unknown_words"] = to_numpy(std::move(found.unknown_words));
+    out["unknown_pairs"] = to_numpy(std::move(found.unknown_pairs));
+    out["rarity"] = to_numpy(std::move(found.rarity));
+    return out;
+  }
+
   std::string term(std::size_t id) const { return vocabulary_.term(id); }
 
   std::vector<std::string> terms() const {
@@ -179,6 +194,8 @@ void bind_text(nb::module_& m) {
       .def("rows", &Tfidf::rows, "texts"_a, "sublinear"_a, "threads"_a, "indptr, indices, values of a CSR matrix.")
       .def("row", &Tfidf::row, "text"_a, "sublinear"_a, "indices and values of one text.")
       .def("unknown_share", &Tfidf::unknown_share, "texts"_a, "threads"_a)
+      .def("wording", &Tfidf::wording, "texts"_a, "unknown_idf"_a, "threads"_a,
+           "For each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of its different words.")
       .def("term", &Tfidf::term, "id"_a)
       .def("terms", &Tfidf::terms);
 }

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         joint_energy,
         label_uncertainty,
     )
+    from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
     from hedgerow.votes import Votes
 
 __version__ = version("hedgerow")
@@ -50,6 +51,7 @@ __version__ = version("hedgerow")
 _HOMES = {
     "Detection": "hedgerow.metrics",
     "Explanation": "hedgerow.explanation",
+    "Familiar": "hedgerow.unfamiliarity",
     "FrequencyCoverage": "hedgerow.metrics",
     "HedgerowClassifier": "hedgerow.estimator",
     "HedgerowTextClassifier": "hedgerow.text_estimator",
@@ -61,9 +63,11 @@ _HOMES = {
     "Reliability": "hedgerow.metrics",
     "RiskCoverage": "hedgerow.metrics",
     "RocCurve": "hedgerow.metrics",
+    "Signals": "hedgerow.unfamiliarity",
     "TfidfVectorizer": "hedgerow.text",
     "TopLabels": "hedgerow.estimator",
     "UncertainLabels": "hedgerow.uncertain_labels",
+    "Unfamiliarity": "hedgerow.unfamiliarity",
     "Votes": "hedgerow.votes",
     "coverage_by_decile": "hedgerow.metrics",
     "detection": "hedgerow.metrics",
@@ -90,6 +94,7 @@ _HOMES = {
 __all__ = [
     "Detection",
     "Explanation",
+    "Familiar",
     "FrequencyCoverage",
     "HedgerowClassifier",
     "HedgerowTextClassifier",
@@ -101,9 +106,11 @@ __all__ = [
     "Reliability",
     "RiskCoverage",
     "RocCurve",
+    "Signals",
     "TfidfVectorizer",
     "TopLabels",
     "UncertainLabels",
+    "Unfamiliarity",
     "Votes",
     "__version__",
     "coverage_by_decile",

@@ -93,6 +93,11 @@ class Forest:
     def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> dict:
         """The best k labels of each row with their measures of uncertainty."""
 
+    def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], beam: int, normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """
+        For each row and wanted (layer, nodes): the members' mean sum of the highest probabilities of nodes there.
+        """
+
     def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> tuple:
         """
         Candidates and members' probabilities: (indptr, labels, probs, bound, missed).
@@ -148,6 +153,11 @@ class Tfidf:
         """indices and values of one text."""
 
     def unknown_share(self, texts: tuple, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def wording(self, texts: tuple, unknown_idf: float, threads: int) -> dict:
+        """
+        For each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of its different words.
+        """
 
     def term(self, id: int) -> str: ...
 

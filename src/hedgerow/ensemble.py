@@ -17,6 +17,10 @@ from hedgerow.tree_classifier import Section, TreeClassifier
 __all__ = ["Dropout", "Ensemble", "Search"]
 
 EVERYTHING = np.iinfo(np.int32).max  # a beam as wide as any layer
+# Not the search's own: what is usual must stay so when that is changed. More nodes would tell no more.
+REACH_BEAM = 2
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,16 @@ class Ensemble:
         """Candidates and probabilities: (indptr, labels, probs, bound, missed)."""
         indptr, labels, probs, bound, missed = self._forest.votes(X, 1, *self._how(search, False), progress)
         return indptr, labels, probs.reshape(len(labels), self.members), bound, missed
+
+    def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
+        """How far the members follow each row down their trees, shape (rows, len(wanted)).
+
+        For every wanted (layer, nodes): the sum of the highest probabilities that a member gives to so many
+        nodes of the layer, the mean over the members. The first layer below the root is 1; of the others only
+        the children of the two best nodes count.
+        """
+        sums: Floats = self._forest.reach(X, list(wanted), REACH_BEAM, self.trees[0].normalize, threads)
+        return sums
 
     def _how(self, search: Search, everything: bool) -> tuple[int, int, str, float, bool, int]:
         everything = everything or search.candidates == "all"

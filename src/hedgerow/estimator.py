@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
@@ -27,9 +28,13 @@ from hedgerow.model_file import Malformed, write_model
 from hedgerow.threads import threads_for
 from hedgerow.tree_classifier import TreeClassifier
 from hedgerow.uncertain_labels import UncertainLabels
+from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
 from hedgerow.votes import Votes
 
 __all__ = ["HedgerowClassifier", "TopLabels"]
+
+# Two nodes of the first layer of the tree, four of the second: an input with a few labels belongs to few.
+REACHES = ((1, 2), (2, 4))
 
 Progress = Callable[[float, str], None]
 Stage = Callable[[float], None] | None
@@ -130,6 +135,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         The tree over the labels that occur in training.
     n_features_in_ : int
         Width of X.
+    familiar_ : Familiar
+        What `learn_familiar` learned; absent before.
 
     Examples
     --------
@@ -412,6 +419,45 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         )
         return Votes(indptr, labels, probs, len(self.classes_), bound, missed, self.classes_)
 
+    def learn_familiar(self, X: Any) -> HedgerowClassifier:
+        """Learn what familiar inputs look like, so that `unfamiliarity` can tell the others.
+
+        The model file keeps it. Fitting the model anew, or adding members, forgets it.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            At least 40 inputs, better some hundred, that are like those to come and that the model was *not*
+            trained on: to a model, its training data look more familiar than anything else will.
+
+        Returns
+        -------
+        self
+        """
+        self.familiar_ = Familiar.learn(self._signals(X))
+        return self
+
+    def unfamiliarity(self, X: Any) -> Unfamiliarity:
+        """How unlike the training data each input is.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        Unfamiliarity
+            High scores and low p-values are those of outsiders.
+        """
+        check_is_fitted(self, "tree_")
+        if not hasattr(self, "familiar_"):
+            raise NotFittedError(
+                "the model has not learned what is familiar; call learn_familiar with inputs that it was not"
+                " trained on"
+            )
+        return self.familiar_.judge(self._signals(X))
+
     def predict_proba(self, X: Any, k: int = 100) -> sp.csr_array:
         """Probabilities of the best labels of each input.
 
@@ -499,6 +545,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         }
         if self._ensemble.dropout is not None:
             header["dropout"] = asdict(self._ensemble.dropout)
+        if hasattr(self, "familiar_"):
+            header["familiar"] = list(self.familiar_.names)
+            sections |= self.familiar_.to_sections()
         add_label_sections(self.classes_, sections, header)
         self._extend(sections, header)
         write_model(path, sections, header, overwrite=overwrite)
@@ -553,6 +602,12 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
+
+    def _signals(self, X: Any) -> Signals:
+        check_is_fitted(self, "tree_")
+        rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
+        reach = self._ensemble.reach(rows, REACHES, self._threads())
+        return Signals(*(np.ascontiguousarray(column) for column in reach.T))
 
     # What HedgerowTextClassifier adds to a file.
     def _extend(self, sections: dict[str, Any], header: dict[str, Any]) -> None:
@@ -662,6 +717,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     def _adopt(self, trained: list[TreeClassifier], seed: int, names: npt.NDArray[Any]) -> None:
         dropout = Dropout(self.dropout, self.members, seed) if self.method == "mc-dropout" else None
         self._ensemble = Ensemble(trained, len(names), dropout)
+        self.__dict__.pop("familiar_", None)
         self.classes_ = names
         self.n_features_in_ = self._ensemble.features
         self.tree_ = self._ensemble.tree

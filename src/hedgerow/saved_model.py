@@ -10,6 +10,7 @@ from hedgerow.labels import read_label_sections
 from hedgerow.model_file import Malformed, read_model
 from hedgerow.text import TfidfVectorizer
 from hedgerow.text_estimator import HedgerowTextClassifier
+from hedgerow.unfamiliarity import Familiar
 
 __all__ = ["load"]
 
@@ -50,8 +51,22 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
             model.vectorizer_ = TfidfVectorizer.from_arrays(vectorizer.get_params(), arrays)
             if len(model.vectorizer_.idf_) != model.n_features_in_:
                 raise ValueError("the vocabulary and the weights differ in their number of features")
+        if "familiar" in header:
+            model.familiar_ = Familiar.from_sections(header["familiar"], file.sections)
+            if not set(model.familiar_.names) <= _signals_of(model):
+                raise ValueError("familiar inputs have signals that the model does not have")
     except Malformed:
         raise
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise Malformed(f"{file.path} does not hold a whole model: {error}") from error
     return model
+
+
+def _signals_of(model: HedgerowClassifier) -> set[str]:
+    """The signals that the model can find in inputs."""
+    names = {"first_layer", "second_layer"}
+    if isinstance(model, HedgerowTextClassifier):
+        names |= {"unknown_words", "rarity"}
+        if model.vectorizer_.has_pairs:
+            names.add("unknown_pairs")
+    return names

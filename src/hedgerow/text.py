@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from hedgerow import _native
 from hedgerow.threads import threads_for
 
-__all__ = ["TfidfVectorizer", "tokenize"]
+__all__ = ["TfidfVectorizer", "Wording", "tokenize"]
 
 _FORMAT = 1
 # Name and dtype of the arrays in the order in which the engine takes them.
@@ -42,6 +44,28 @@ def tokenize(text: str) -> list[str]:
     """
     words: list[str] = _native.tokenize(text)
     return words
+
+
+@dataclass(frozen=True, eq=False)
+class Wording:
+    """How much of the wording of texts a vocabulary knows. Arrays of shape (n_texts,).
+
+    Attributes
+    ----------
+    words : int64 array
+        Number of words.
+    unknown_words : int64 array
+        How many of them the vocabulary does not have.
+    unknown_pairs : int64 array
+        How many of the ``words - 1`` pairs of neighbours the vocabulary does not have.
+    rarity : float64 array
+        Mean idf of the different words. An unknown word counts as one half as frequent as the rarest known.
+    """
+
+    words: npt.NDArray[np.int64]
+    unknown_words: npt.NDArray[np.int64]
+    unknown_pairs: npt.NDArray[np.int64]
+    rarity: npt.NDArray[np.float64]
 
 
 # Sparse rows cannot become data frames, so set_output is not offered.
@@ -124,12 +148,12 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         -------
         self
         """
-        self._fit(_as_tuple(texts))
+        self._fit(as_texts(texts))
         return self
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> csr_array:
         """`fit` to the texts and `transform` them."""
-        kept = _as_tuple(texts)
+        kept = as_texts(texts)
         self._fit(kept)
         return self._rows(kept)
 
@@ -147,7 +171,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             Sorted indices. A text without any known term has an empty row.
         """
         self._fitted()
-        return self._rows(_as_tuple(texts))
+        return self._rows(as_texts(texts))
 
     def transform_one(self, text: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The row of one text, without the cost of a matrix.
@@ -180,8 +204,30 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             1 for a text without words.
         """
         engine = self._fitted()
-        shares: npt.NDArray[np.float64] = engine.unknown_share(_as_tuple(texts), threads_for(self.n_jobs))
+        shares: npt.NDArray[np.float64] = engine.unknown_share(as_texts(texts), threads_for(self.n_jobs))
         return shares
+
+    def wording(self, texts: Iterable[str]) -> Wording:
+        """Count the words and pairs of each text that the vocabulary does not have.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            One for each row.
+
+        Returns
+        -------
+        Wording
+        """
+        engine = self._fitted()
+        counts = engine.wording(as_texts(texts), self._unknown_idf, threads_for(self.n_jobs))
+        return Wording(**counts)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of words are among the features."""
+        self._fitted()
+        return len(self.arrays_["pairs"]) > 0
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """The terms in the order of the columns, pairs joined by a space."""
@@ -292,6 +338,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             array.flags.writeable = False
         self.arrays_ = kept
         self._engine = engine
+        self._unknown_idf = float(kept["idf"][: len(kept["word_starts"]) - 1].max()) + math.log(2)
 
     def _fitted(self) -> Any:
         try:
@@ -319,6 +366,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_engine", None)
+        state.pop("_unknown_idf", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -329,7 +377,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             self._use(arrays)
 
 
-def _as_tuple(texts: Iterable[str]) -> tuple[object, ...]:
+def as_texts(texts: Iterable[str]) -> tuple[object, ...]:
     if isinstance(texts, str | bytes):
         raise TypeError("texts must be a list of strings, not one string; for one text pass [text]")
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,8 +13,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.estimator import HedgerowClassifier, TopLabels
-from hedgerow.text import TfidfVectorizer
+from hedgerow.text import TfidfVectorizer, as_texts
 from hedgerow.uncertain_labels import UncertainLabels
+from hedgerow.unfamiliarity import Signals, Unfamiliarity
 from hedgerow.votes import Votes
 
 __all__ = ["HedgerowTextClassifier"]
@@ -162,9 +164,32 @@ class HedgerowTextClassifier(HedgerowClassifier):
         """What every member says of each text; see `HedgerowClassifier.predict_votes`."""
         return super().predict_votes(self._transform(X), **options)
 
+    def learn_familiar(self, X: Iterable[str]) -> HedgerowTextClassifier:
+        """Learn what familiar texts look like; see `HedgerowClassifier.learn_familiar`."""
+        super().learn_familiar(X)
+        return self
+
+    def unfamiliarity(self, X: Iterable[str]) -> Unfamiliarity:
+        """How unlike the training data each text is; see `HedgerowClassifier.unfamiliarity`."""
+        return super().unfamiliarity(X)
+
     def predict_proba(self, X: Iterable[str], k: int = 100) -> sp.csr_array:
         """Probabilities of the best labels of each text; see `HedgerowClassifier.predict_proba`."""
         return super().predict_proba(self._transform(X), k)
+
+    def _signals(self, X: Iterable[str]) -> Signals:
+        texts = cast("tuple[str, ...]", as_texts(X))  # read twice; the engine checks what is in it
+        of_trees = super()._signals(self._transform(texts))
+        wording = self.vectorizer_.wording(texts)
+        words = wording.words.astype(np.float64)
+        pairs = wording.unknown_pairs / np.maximum(words - 1, 1) if self.vectorizer_.has_pairs else None
+        return replace(
+            of_trees,
+            words=words,
+            unknown_words=wording.unknown_words / np.maximum(words, 1),
+            unknown_pairs=pairs,
+            rarity=wording.rarity,
+        )
 
     def _transform(self, texts: Iterable[str]) -> sp.csr_array:
         check_is_fitted(self, "vectorizer_")
