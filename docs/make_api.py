@@ -8,6 +8,7 @@ from pathlib import Path
 import hedgerow
 import hedgerow.data
 import hedgerow.metrics
+import hedgerow.report
 
 PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
@@ -22,6 +23,20 @@ SECTIONS = {
         ["explain", "Explanation", "query", "Queries", "import_pecos"],
     ),
     "Metrics": (hedgerow.metrics, ["precision_at", "misclassification_auroc"]),
+    "The report page": (
+        hedgerow.report,
+        [
+            "render",
+            "Content",
+            "Headline",
+            "Figure",
+            "Series",
+            "Example",
+            "Prediction",
+            "KnownLabel",
+            "Setting",
+        ],
+    ),
     "The label tree": (hedgerow, ["LabelTree"]),
     "Texts": (hedgerow, ["TfidfVectorizer"]),
     "Data": (

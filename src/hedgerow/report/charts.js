@@ -17,87 +17,13 @@
  */
 const Charts = (() => {
   const { html, svg } = Dom;
+  const { axis, isNumber, onto, ticks, wholeView, written } = Axes;
   const HUES = 6;
   const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 2", "1 3"];
   const TABLE_ROWS = 12;
   const DRAG = 6; // pixels: less is a click
   const SMALLEST_VIEW = 1e-4; // of the whole axis
-  const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
   let charts = 0;
-
-  /* Numbers */
-
-  const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
-
-  function written(value, digits = 4) {
-    if (!isNumber(value)) return "–";
-    if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7)) return powerOfTen(value, digits);
-    return value.toLocaleString("en", { maximumSignificantDigits: digits });
-  }
-
-  function powerOfTen(value, digits) {
-    const exponent = Math.floor(Math.log10(Math.abs(value)));
-    const factor = Number((value / 10 ** exponent).toPrecision(digits));
-    const raised = (exponent < 0 ? "⁻" : "") + [...String(Math.abs(exponent))].map((d) => SUPERSCRIPTS[d]).join("");
-    return `${factor === 1 ? "" : `${factor}·`}10${raised}`;
-  }
-
-  /* Axes. Inside, a view is a pair in transformed units: logarithms on a log axis. */
-
-  const onto = (scale) => (scale === "log" ? Math.log10 : (value) => value);
-  const back = (scale) => (scale === "log" ? (value) => 10 ** value : (value) => value);
-
-  function axis(scale, view, from, to) {
-    const transform = onto(scale);
-    return {
-      at: (value) => (isNumber(value) ? from + ((transform(value) - view[0]) / (view[1] - view[0])) * (to - from) : NaN),
-      value: (pixel) => back(scale)(view[0] + ((pixel - from) / (to - from)) * (view[1] - view[0])),
-      unit: (pixel) => view[0] + ((pixel - from) / (to - from)) * (view[1] - view[0]),
-    };
-  }
-
-  function linearTicks([low, high], count) {
-    const rough = (high - low) / Math.max(1, count);
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].find((factor) => factor * power >= rough) * power;
-    const decimals = Math.min(20, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
-    const ticks = [];
-    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) {
-      const value = i * step || 0; // never -0
-      const plain = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-      ticks.push([value, decimals > 5 ? written(value) : value.toLocaleString("en", plain)]);
-    }
-    return ticks;
-  }
-
-  function logTicks([low, high], count) {
-    const ends = [10 ** low, 10 ** high];
-    if (high - low < 0.7) return linearTicks(ends, count).filter(([value]) => value > 0);
-    const factors = high - low <= 2 && count >= 4 ? [1, 2, 5] : [1];
-    const every = Math.max(1, Math.ceil((high - low) / Math.max(2, count)));
-    const raised = low < -3.01 || high > 4.01;
-    const ticks = [];
-    for (let power = Math.floor(low); power <= high; power++) {
-      if (power % every) continue;
-      for (const factor of factors) {
-        const value = factor * 10 ** power;
-        if (value < ends[0] * (1 - 1e-9) || value > ends[1] * (1 + 1e-9)) continue;
-        ticks.push([value, raised && value !== 1 ? powerOfTen(value, 1) : written(value)]);
-      }
-    }
-    return ticks;
-  }
-
-  /** The view that holds all values, with a little room where the ends are not asked for. */
-  function wholeView(scale, limits, values, room) {
-    if (limits) return limits.map(onto(scale));
-    const shown = values.filter((value) => isNumber(value) && (scale === "linear" || value > 0)).map(onto(scale));
-    if (!shown.length) return [0, 1];
-    let low = shown.reduce((a, b) => Math.min(a, b));
-    let high = shown.reduce((a, b) => Math.max(a, b));
-    if (low === high) [low, high] = [low - 0.5, high + 0.5];
-    return [low - room * (high - low), high + room * (high - low)];
-  }
 
   /* Series */
 
@@ -243,7 +169,8 @@ const Charts = (() => {
     function yView(values) {
       const whole = wholeView(figure.y_scale, figure.y_limits, values, 0.05);
       // Bars without their foot would lie.
-      if (bars.length && figure.y_scale === "linear" && !figure.y_limits) whole[0] = Math.min(0, ...values.filter(isNumber));
+      if (bars.length && figure.y_scale === "linear" && !figure.y_limits)
+        whole[0] = values.some((value) => value < 0) ? whole[0] : 0;
       return whole;
     }
 
@@ -322,7 +249,7 @@ const Charts = (() => {
       const width = plot.clientWidth;
       if (!width) return;
       size = { width, height: Math.round(Math.min(360, Math.max(230, width * 0.58))) };
-      const yTicks = (figure.y_scale === "log" ? logTicks : linearTicks)(view.y, (size.height - 60) / 36);
+      const yTicks = ticks(figure.y_scale, view.y, (size.height - 60) / 36);
       const left = 14 + 6.8 * Math.max(2, ...yTicks.map(([, text]) => text.length));
       frame = { left, top: 28, right: width - 14, bottom: size.height - 44 };
       frame.x = axis(figure.x_scale, view.x, frame.left, frame.right);
@@ -363,7 +290,7 @@ const Charts = (() => {
 
     function xTicks() {
       const width = frame.right - frame.left;
-      if (!figure.x_ticks?.length) return (figure.x_scale === "log" ? logTicks : linearTicks)(view.x, width / 75);
+      if (!figure.x_ticks?.length) return ticks(figure.x_scale, view.x, width / 75);
       const inside = figure.x_ticks.filter(([value]) => {
         const left = frame.x.at(value);
         return left >= frame.left - 1 && left <= frame.right + 1;

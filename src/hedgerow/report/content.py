@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy.typing as npt
 
 __all__ = ["Content", "Example", "Figure", "Headline", "KnownLabel", "Prediction", "Series", "Setting"]
 
+Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
 Kind = Literal["line", "points", "bars", "band", "diagonal"]
 Scale = Literal["linear", "log"]
 
@@ -56,17 +59,16 @@ class Series:
     """
 
     name: str
-    x: Sequence[float] = ()
-    y: Sequence[float] = ()
+    x: Numbers = ()
+    y: Numbers = ()
     kind: Kind = "line"
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
+    low: Numbers = ()
+    high: Numbers = ()
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
-            raise ValueError(
-                f"series {self.name!r} is of kind {self.kind!r}; it must be one of {', '.join(get_args(Kind))}"
-            )
+            known = ", ".join(get_args(Kind))
+            raise ValueError(f"series {self.name!r} is of kind {self.kind!r}; it must be one of {known}")
         expected = {"diagonal": (), "band": ("low", "high")}.get(self.kind, ("y",))
         for name in expected:
             self._check_length(name)
@@ -101,8 +103,8 @@ class Figure:
     x_ticks : sequence of (float, str)
         Places on the x axis and their names, in place of numbers.
     alternative : str
-        What the figure shows, for those who cannot see it; by default the caption. A table of values is always
-        added.
+        What the figure shows, for those who cannot see it; by default the caption. A table of values is
+        always added.
     """
 
     id: str
@@ -139,14 +141,28 @@ class Figure:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A predicted label: its mean probability, doubts in nats, each member's probability, and if it is true."""
+    """A predicted label.
+
+    Attributes
+    ----------
+    label : str
+        Its name.
+    probability : float
+        Mean over the members.
+    total, data, knowledge : float
+        Its doubt in nats: all of it, and its two parts.
+    votes : sequence of float
+        The probability that each member gives it.
+    is_true : bool
+        If the input has it.
+    """
 
     label: str
     probability: float
     total: float
     data: float
     knowledge: float
-    votes: Sequence[float]
+    votes: Numbers
     is_true: bool
 
 
@@ -165,7 +181,8 @@ class Example:
     predicted : sequence of Prediction
         The best labels, best first.
     expected, total, knowledge : float
-        Of the input as a whole: expected number of labels, total doubt and doubt from lack of knowledge, in nats.
+        Of the input as a whole: expected number of labels, total doubt and doubt from lack of knowledge, in
+        nats.
     unfamiliarity : float or None
         The p-value of the input among inputs like those of the training; small means unlike them.
     why : str

@@ -263,7 +263,7 @@
       "labels",
       "Labels",
       "Labels that the model knows badly come first. Found is the share of a label’s test examples for which it was predicted.",
-      html("div", { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "labels-title" }, table),
+      html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of labels" }, table),
       more,
       none,
     );

@@ -21,7 +21,7 @@ from .content import Content
 __all__ = ["render"]
 
 # Later ones use the earlier.
-_SCRIPTS = ("dom.js", "charts.js", "votes.js", "page.js")
+_SCRIPTS = ("dom.js", "axes.js", "charts.js", "votes.js", "page.js")
 # What could end the data block or a line of script, and halves of surrogate pairs, which UTF-8 cannot hold.
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 _DIGITS = 6
@@ -30,8 +30,9 @@ _DIGITS = 6
 def render(content: Content) -> str:
     """Render a report as one HTML page that loads nothing.
 
-    Labels and texts may hold anything: they enter the page as JSON, from which the page builds text, never markup.
-    The page's policy (Content-Security-Policy) lets only its own scripts run and forbids every request.
+    Labels and texts may hold anything: they enter the page as JSON, from which the page builds text, never
+    markup. The page's policy (Content-Security-Policy) lets only its own scripts run and forbids every
+    request.
 
     Parameters
     ----------
