@@ -102,10 +102,6 @@ def contrast(first: str, second: str) -> float:
 def place(figure: Locator, x: float, y: float) -> tuple[float, float]:
     """Where shares of the plot's width and height are on the screen."""
     figure.scroll_into_view_if_needed()
-    box = figure.locator("clipPath rect").evaluate(
-        "({ x, y, width, height, ownerSVGElement }) => {"
-        " const picture = ownerSVGElement.getBoundingClientRect();"
-        " return [picture.x + x.baseVal.value, picture.y + y.baseVal.value,"
-        " width.baseVal.value, height.baseVal.value] }"
-    )
-    return box[0] + x * box[2], box[1] + (1 - y) * box[3]
+    box = figure.locator(".frame").bounding_box()
+    assert box is not None
+    return box["x"] + x * box["width"], box["y"] + (1 - y) * box["height"]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from report_contents import a_content, a_hostile_content, an_example, figures
 
 from hedgerow.report import Content, Figure, KnownLabel, Series, render
+from hedgerow.report.thinning import thinned
 
 
 class Blocks(HTMLParser):
@@ -87,8 +88,55 @@ def test_render_of_what_json_cannot_hold_then_the_error_names_it() -> None:
         render(Content("t", notes=[1j]))  # type: ignore[list-item]
 
 
+def columns(x: Any, y: Any, scale: str, width: int) -> dict[int, tuple[float, float]]:
+    """The lowest and the highest value in every column of pixels."""
+    place = np.log10(x) if scale == "log" else np.asarray(x)
+    first, last = np.log10([1, 10]) if scale == "log" else np.array([1.0, 10.0])
+    pixel = np.floor((place - first) / (last - first) * width).astype(int)
+    y = np.asarray(y)
+    return {int(p): (y[pixel == p].min(), y[pixel == p].max()) for p in np.unique(pixel)}
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_thinning_of_a_long_curve_then_every_column_of_pixels_spans_the_same(scale: Any) -> None:
+    random = np.random.default_rng(0)
+    x = np.r_[1, np.sort(1 + 9 * random.random(40_000)), 10]
+    y = np.cumsum(random.standard_normal(len(x)))
+    band = Series("b", x, y, "band", y - 1, y + 1)
+    figure = thinned(Figure("f", "", "", "", "", [Series("s", x, y), band], scale))
+    line, area = figure.series
+    assert len(line.x) < 0.2 * len(x)
+    # Columns of the thinning are whole parts of these.
+    assert columns(line.x, line.y, scale, 500) == columns(x, y, scale, 500)
+    assert columns(area.x, area.low, scale, 500) == columns(x, y - 1, scale, 500)
+    assert columns(area.x, area.high, scale, 500) == columns(x, y + 1, scale, 500)
+
+
+def test_thinning_of_a_curve_with_gaps_then_the_gaps_remain() -> None:
+    x = np.linspace(0, 1, 50_000)
+    y = np.where((x > 0.5) & (x < 0.6), np.nan, x)
+    (line,) = thinned(Figure("f", "", "", "", "", [Series("s", x, y)])).series
+    inside = (np.asarray(line.x) > 0.5) & (np.asarray(line.x) < 0.6)
+    assert inside.any()
+    assert np.array_equal(np.isnan(line.y), inside)
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        Series("short", np.arange(100), np.arange(100)),
+        Series("points", np.arange(9000), np.arange(9000), "points"),
+        Series("back and forth", np.tile([0.0, 1.0], 9000), np.arange(18_000)),
+        Series("nowhere", np.full(9000, np.nan), np.arange(9000)),
+    ],
+    ids=lambda series: series.name,
+)
+def test_thinning_of_what_is_no_long_curve_then_it_stays(series: Series) -> None:
+    assert thinned(Figure("f", "", "", "", "", [series])).series[0] is series
+
+
 def test_render_of_four_thousand_labels_then_the_page_is_small() -> None:
-    x = np.linspace(0, 1, 4000) + 1 / 3
+    x = np.linspace(0, 1, 40_000) + 1 / 3
     many = [
         Figure(f"f{i}", "t", "c", "x", "y", [Series(str(j), x, x / 7) for j in range(4)]) for i in range(7)
     ]

@@ -256,13 +256,15 @@ const Charts = (() => {
       frame.y = axis(figure.y_scale, view.y, frame.bottom, frame.top);
       picture.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
       picture.replaceChildren(
-        svg("clipPath", { id }, rectangle("", frame.left, frame.top, frame.right, frame.bottom)),
+        // Lines on the edge are drawn in their whole width.
+        svg("clipPath", { id }, rectangle("", frame.left - 2, frame.top - 2, frame.right + 2, frame.bottom + 1)),
+        rectangle("frame", frame.left, frame.top, frame.right, frame.bottom),
         ...yTicks.flatMap(([value, text]) => yTick(frame.y.at(value), text)),
         ...xTicks().flatMap(([value, text]) => xTick(frame.x.at(value), text)),
         svg("path", { class: "axis", d: `M${frame.left},${frame.bottom}H${frame.right}` }),
         svg("text", { class: "axis-title", x: 2, y: 12 }, figure.y_title),
         svg("text", { class: "axis-title", x: frame.right, y: size.height - 6, "text-anchor": "end" }, figure.x_title),
-        svg("g", { "clip-path": `url(#${id})` }, ...visible().map(drawSeries)),
+        ...visible().map(drawSeries),
         svg("g", { class: "cursor" }),
       );
       resetButton.hidden = isHome();
@@ -302,7 +304,12 @@ const Charts = (() => {
 
     function drawSeries(series) {
       const { x, y } = frame;
-      const group = svg("g", { class: `series hue-${series.index % HUES}`, "data-kind": series.kind });
+      const group = svg("g", {
+        class: `series hue-${series.index % HUES}`,
+        "data-kind": series.kind,
+        // A point on the edge is drawn whole; one beyond it is not drawn.
+        "clip-path": series.kind === "points" ? null : `url(#${id})`,
+      });
       const dashes = DASHES[series.index % DASHES.length];
       const line = () => svg("path", { class: "line", d: path(series.points, x, y, "y"), "stroke-dasharray": dashes });
       if (series.kind === "band") {
@@ -320,10 +327,14 @@ const Charts = (() => {
         for (const point of series.points) {
           const [left, top] = [x.at(point.x), y.at(point.y)];
           if (!Number.isFinite(left) || !Number.isFinite(top)) continue;
-          if (series.kind === "points") group.append(marker(series.index, left, top));
-          else group.append(bar(series, left, top));
+          if (series.kind === "bars") group.append(bar(series, left, top));
+          else if (isShown(left, top)) group.append(marker(series.index, left, top));
         }
       return group;
+    }
+
+    function isShown(left, top) {
+      return left >= frame.left - 1 && left <= frame.right + 1 && top >= frame.top - 1 && top <= frame.bottom + 1;
     }
 
     function diagonal() {
@@ -391,7 +402,7 @@ const Charts = (() => {
           ),
         );
         const top = frame.y.at(values.y);
-        if (top >= frame.top - 1 && top <= frame.bottom + 1)
+        if (isShown(left, top))
           marks.append(svg("circle", { class: `read hue-${series.index % HUES}`, cx: left, cy: top, r: 4 }));
       }
       tip.replaceChildren(html("p", {}, `${figure.x_title}: `, html("b", {}, name)), html("ul", {}, ...rows));

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from importlib import resources
 from string import Template
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .content import Content
+from .thinning import thinned
 
 __all__ = ["render"]
 
@@ -50,6 +51,7 @@ def render(content: Content) -> str:
     >>> "<title>&lt;/script&gt; &amp; co</title>" in page
     True
     """
+    content = replace(content, figures=[thinned(figure) for figure in content.figures])
     style = _asset("page.css")
     scripts = [_asset(name) for name in _SCRIPTS]
     policy = "; ".join(
