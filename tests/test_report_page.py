@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from report_browser import Open, contrast, luminance, place
 from report_contents import HOSTILE, MEMBERS, a_content, a_hostile_content, a_prediction
 
-from hedgerow.report import Content
+from hedgerow.report import Content, Example
 
 
 def test_page_of_hostile_content_then_it_is_text_and_nothing_runs(open_page: Open) -> None:
@@ -108,6 +108,23 @@ def test_prediction_then_its_votes_and_its_truth_can_be_seen_and_heard(open_page
     )
     assert row.locator(".name").text_content() == "right: sound"
     assert "the members disagree" in (row.locator(".doubt").text_content() or "")
+
+
+@pytest.mark.parametrize(
+    ("data", "knowledge", "text", "words"),
+    [
+        (0.1, 0.05, "a text", "little doubt"),
+        (0.55, 0.1, "a text", "the text itself is ambiguous"),
+        (0.55, 0.1, None, "the input itself is ambiguous"),
+        (0.35, 0.3, "a text", "the members disagree: too few examples like this"),
+    ],
+)
+def test_doubt_then_words_tell_its_kind(
+    open_page: Open, data: float, knowledge: float, text: str | None, words: str
+) -> None:
+    found = replace(a_prediction("a"), total=data + knowledge, data=data, knowledge=knowledge)
+    example = Example("e", text, ["a"], [found], 1, 1, 1, None, "Why.")
+    assert open_page(Content("t", wrong=[example])).page.locator(".doubt").text_content() == words
 
 
 def test_true_labels_that_were_not_predicted_then_they_are_listed(open_page: Open) -> None:

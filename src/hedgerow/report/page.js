@@ -103,7 +103,8 @@
 
   /* Examples */
 
-  function key() {
+  function key(list) {
+    const input = list.some(({ text }) => text !== null) ? "text" : "input";
     const sample = { probability: 0.55, votes: [0.3, 0.38, 0.5, 0.52, 0.62, 0.7, 0.8] };
     const mark = (isTrue, words) => html("span", { class: "key-item" }, verdict(isTrue), words);
     return html(
@@ -112,7 +113,7 @@
       html("span", { class: "key-item" }, Votes.strip(sample), "A dot is one member’s probability from 0 to 1; the bar is their mean."),
       mark(true, "a label that the input has"),
       mark(false, "one that it does not have"),
-      html("span", { class: "key-item" }, part("data", 16), "doubt since the text itself is ambiguous"),
+      html("span", { class: "key-item" }, part("data", 16), `doubt since the ${input} itself is ambiguous`),
       html("span", { class: "key-item" }, part("knowledge", 16), "doubt since the members disagree: too few examples like this"),
     );
   }
@@ -129,8 +130,8 @@
     return box;
   }
 
-  function prediction(found) {
-    const doubt = Votes.doubt(found);
+  function prediction(found, input) {
+    const doubt = Votes.doubt(found, input);
     const share = (nats) => Math.round((64 * Math.max(0, nats ?? 0)) / Math.log(2));
     return html(
       "li",
@@ -186,17 +187,18 @@
   function card(example) {
     const measures = [
       ["labels expected", decimal(example.expected, 1)],
-      ["doubt", decimal(example.total)],
+      ["doubt in nats", decimal(example.total)],
       ["from lack of knowledge", decimal(example.knowledge)],
     ];
     if (example.unfamiliarity !== null) measures.push(["unfamiliarity, p", decimal(example.unfamiliarity, 3)]);
+    const input = example.text === null ? "input" : "text";
     return html(
       "article",
       { class: "card" },
       html("h3", {}, named(example.id)),
       html("p", { class: "why" }, example.why),
       passage(example.text),
-      html("ol", { class: "predictions", "aria-label": "Predicted labels" }, ...example.predicted.map(prediction)),
+      html("ol", { class: "predictions", "aria-label": "Predicted labels" }, ...example.predicted.map((found) => prediction(found, input))),
       trueLabels(example),
       html("dl", { class: "measures" }, ...measures.map(([name, value]) => html("div", {}, html("dt", {}, name), html("dd", {}, value)))),
     );
@@ -211,7 +213,7 @@
     if (!list.length) return null;
     const cards = list.map((example) => ({ card: card(example), words: searchable(example) }));
     const none = html("p", { class: "none", hidden: true }, "None of these has the words in the filter.");
-    const made = section(id, title, introduction, withKey ? key() : null, ...cards.map((one) => one.card), none);
+    const made = section(id, title, introduction, withKey ? key(list) : null, ...cards.map((one) => one.card), none);
     const filter = (matches) => {
       let shown = 0;
       for (const one of cards) {

@@ -3,8 +3,8 @@
 /**
  * What the members of an ensemble say of a label, and what kind of doubt that is.
  *
- *     Votes.strip(prediction)  an SVG picture: a bar to the mean, and a dot for each member, from 0 to 1
- *     Votes.doubt(prediction)  { kind: "little" | "data" | "knowledge", words }
+ *     Votes.strip(prediction)                  an SVG picture: a bar to the mean, and a dot for each member, from 0 to 1
+ *     Votes.doubt(prediction, input = "text")  { kind: "little" | "data" | "knowledge", words }
  *
  * `prediction` has the fields of hedgerow.report.Prediction.
  */
@@ -52,9 +52,9 @@ const Votes = (() => {
     return `${votes.length} members, from ${percent(votes[0])} to ${percent(votes.at(-1))}, ${mean}`;
   }
 
-  function doubt({ total, data, knowledge }) {
+  function doubt({ total, data, knowledge }, input = "text") {
     if (total < COIN_TOSS / 3) return { kind: "little", words: "little doubt" };
-    if (knowledge < data / 3) return { kind: "data", words: "the text itself is ambiguous" };
+    if (knowledge < data / 3) return { kind: "data", words: `the ${input} itself is ambiguous` };
     return { kind: "knowledge", words: "the members disagree: too few examples like this" };
   }
 
