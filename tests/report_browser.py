@@ -88,10 +88,14 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     assert problems == []
 
 
-def luminance(colour: str) -> float:
+def linear(colour: str) -> list[float]:
+    """The channels of a colour as amounts of light."""
     channels = [float(part) / 255 for part in re.findall(r"[\d.]+", colour)[:3]]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+
+
+def luminance(colour: str) -> float:
+    return float(np.dot(linear(colour), [0.2126, 0.7152, 0.0722]))
 
 
 def contrast(first: str, second: str) -> float:

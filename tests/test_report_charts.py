@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
-from report_browser import Open, Opened, contrast, place
+from report_browser import Open, Opened, contrast, linear, place
 from report_contents import figures
 
 from hedgerow.report import Content, Figure, Series
@@ -189,8 +190,33 @@ def test_page_that_becomes_narrow_then_figures_follow(open_page: Open) -> None:
     assert box["width"] < 420
 
 
+# How linear RGB looks without one kind of cone (Machado, Oliveira and Fernandes, 2009; severity 1).
+VISIONS = {
+    "all cones": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+
+
+def lab(colour: str, vision: Any) -> Any:
+    """CIELAB, in which about 2 is the smallest difference that people see."""
+    rgb = np.clip(vision @ linear(colour), 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ rgb
+    x, y, z = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 0.008856))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_of_series_then_they_stand_out_from_the_paper(open_page: Open, scheme: str) -> None:
+def test_colours_of_series_then_they_stand_out_from_the_paper_and_one_another(
+    open_page: Open, scheme: str
+) -> None:
     opened = open_page(
         Content(
             "t", figures=[Figure("f", "f", "c", "x", "y", [Series(str(i), [0, 1], [0, i]) for i in range(6)])]
@@ -201,5 +227,8 @@ def test_colours_of_series_then_they_stand_out_from_the_paper(open_page: Open, s
     lines = opened.page.locator(".plot .line").evaluate_all(
         "(all) => all.map((line) => [getComputedStyle(line).stroke, line.getAttribute('stroke-dasharray')])"
     )
-    assert len({colour for colour, _ in lines}) == len({dashes for _, dashes in lines}) == 6
+    assert len({dashes for _, dashes in lines}) == 6
+    for vision in VISIONS.values():
+        seen = [lab(colour, vision) for colour, _ in lines]
+        assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 12
     assert min(contrast(colour, paper) for colour, _ in lines) >= 3
