@@ -8,14 +8,16 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Error, Locator, Page, sync_playwright
 from report_contents import a_content
 
 from hedgerow.report import Content, render
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
 
 
 def no_browser(reason: str) -> NoReturn:
@@ -27,6 +29,9 @@ def no_browser(reason: str) -> NoReturn:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    # Other tests share this file's fixtures and need no browser.
+    from playwright.sync_api import Error, sync_playwright
+
     chromium = shutil.which("chromium")
     if chromium is None:
         no_browser("chromium is not on the PATH")
