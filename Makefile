@@ -28,7 +28,8 @@ endif
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity bench-scaling wheel clean
+.PHONY: help demo test chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
+	bench-scaling wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -53,11 +54,22 @@ $(VENV)/lint-tools: $(VENV)/tools pyproject.toml
 	$(BIN)/python $(PIP) install --no-build-isolation -e '.[lint]'
 	touch $(VENV)/installed $@
 
+# The report page is tested in a real browser. Nothing waits for a password: where Chromium cannot be had, those tests
+# skip and say so, or fail if CI is true.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
+$(VENV)/chromium: $(VENV)/tools
+	command -v chromium > /dev/null \
+		|| { $(AS_ROOT) apt-get -qq update && $(AS_ROOT) apt-get -qq install --no-install-recommends chromium > /dev/null; } \
+		|| echo 'Chromium could not be installed; the tests of the report page will not run.'
+	if command -v chromium > /dev/null; then touch $@; fi
+
 demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 	$(BIN)/hedgerow demo
 
-test: $(VENV)/test-tools ## Run all tests and the examples in the docstrings
+test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in the docstrings
 	$(BIN)/python -m pytest
+
+chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the report page
 
 lint: $(VENV)/lint-tools ## Check style and types
 	$(BIN)/ruff check $(PYTHON_FILES)

@@ -8,6 +8,7 @@ from pathlib import Path
 import hedgerow
 import hedgerow.data
 import hedgerow.metrics
+import hedgerow.report
 
 PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
@@ -42,6 +43,20 @@ SECTIONS = {
             "RiskCoverage",
             "reliability",
             "Reliability",
+        ],
+    ),
+    "The report page": (
+        hedgerow.report,
+        [
+            "render",
+            "Content",
+            "Headline",
+            "Figure",
+            "Series",
+            "Example",
+            "Prediction",
+            "KnownLabel",
+            "Setting",
         ],
     ),
     "The label tree": (hedgerow, ["LabelTree"]),

@@ -1,0 +1,387 @@
+"use strict";
+
+// Builds the report from the data block of the page.
+(() => {
+  const { html, svg, shortened } = Dom;
+  const content = JSON.parse(document.getElementById("content").textContent);
+  const main = document.getElementById("main");
+  const SHORT_TEXT = 420;
+  const SHORT_LABEL = 140;
+  const TABLE_STEP = 50;
+
+  const count = (number) => number.toLocaleString("en");
+  const percent = (share) => (share === null ? "–" : `${Math.round(100 * share)} %`);
+  const decimal = (number, digits = 2) => (number === null ? "–" : number.toFixed(digits));
+  const named = (label) => html("bdi", { title: label.length > SHORT_LABEL ? label.slice(0, 1000) : null }, shortened(label, SHORT_LABEL));
+  const unseen = (text) => html("span", { class: "unseen" }, text);
+
+  function section(id, title, introduction, ...children) {
+    const heading = html("h2", { id: `${id}-title` }, title);
+    const lead = introduction ? html("p", { class: "lead" }, introduction) : null;
+    const made = html("section", { id, "aria-labelledby": `${id}-title` }, heading, lead, ...children);
+    main.append(made);
+    return { id, title, made, heading };
+  }
+
+  /* Over the page */
+
+  function themeButton() {
+    const key = "hedgerow-theme";
+    // Where storage is forbidden, the choice lasts as long as the page.
+    const stored = (act) => {
+      try {
+        return act(window.localStorage);
+      } catch {
+        return null;
+      }
+    };
+    const system = window.matchMedia("(prefers-color-scheme: dark)");
+    const icon = svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": "true" });
+    icon.append(
+      svg("circle", { class: "theme-ring", cx: 10, cy: 10, r: 7.5 }),
+      svg("path", { class: "theme-half", d: "M10,2.5a7.5,7.5 0 0,1 0,15z" }),
+    );
+    const button = html("button", { type: "button", class: "theme", click: turn }, icon);
+    const words = html("span");
+    button.append(words);
+    const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+    const show = () => (words.textContent = isDark() ? "Light" : "Dark");
+    function turn() {
+      document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+      stored((storage) => storage.setItem(key, document.documentElement.dataset.theme));
+      show();
+    }
+    const kept = stored((storage) => storage.getItem(key));
+    if (kept === "dark" || kept === "light") document.documentElement.dataset.theme = kept;
+    system.addEventListener("change", show);
+    show();
+    return button;
+  }
+
+  function header() {
+    const titles = html("div", {}, html("h1", { dir: "auto" }, content.title));
+    if (content.subtitle) titles.append(html("p", { class: "subtitle", dir: "auto" }, content.subtitle));
+    document.getElementById("top").append(titles, themeButton());
+  }
+
+  function summary() {
+    if (!content.headline.length) return null;
+    const tile = ({ name, value, explanation }) =>
+      html(
+        "div",
+        { class: "tile" },
+        html("dt", {}, name),
+        html("dd", { class: "value" }, value),
+        html("dd", { class: "explanation" }, explanation),
+      );
+    const tiles = html("dl", { class: "tiles" }, ...content.headline.map(tile));
+    // Rows of the same length, at most five in each.
+    const rows = Math.ceil(content.headline.length / 5);
+    tiles.style.setProperty("--columns", Math.ceil(content.headline.length / rows));
+    return section("summary", "Summary", "", tiles);
+  }
+
+  function figures() {
+    if (!content.figures.length) return null;
+    const grid = html("div", { class: "figures" });
+    const made = section(
+      "figures",
+      "Figures",
+      "Drag over a figure to zoom, double-click to reset. Click a name to hide or show what it stands for.",
+      grid,
+    );
+    for (const figure of content.figures) {
+      const drawn = html("div");
+      const anchor = `figure-${figure.id}`;
+      grid.append(
+        html("figure", { id: anchor }, html("figcaption", {}, html("h3", {}, figure.title), html("p", {}, figure.caption)), drawn),
+      );
+      Charts.draw(drawn, figure);
+    }
+    return made;
+  }
+
+  /* Examples */
+
+  function key(list) {
+    const input = list.some(({ text }) => text !== null) ? "text" : "input";
+    const sample = { probability: 0.55, votes: [0.3, 0.38, 0.5, 0.52, 0.62, 0.7, 0.8] };
+    const mark = (isTrue, words) => html("span", { class: "key-item" }, verdict(isTrue), words);
+    return html(
+      "div",
+      { class: "key" },
+      html("span", { class: "key-item" }, Votes.strip(sample), "A dot is one member’s probability from 0 to 1; the bar is their mean."),
+      mark(true, "a label that the input has"),
+      mark(false, "one that it does not have"),
+      html("span", { class: "key-item" }, part("data", 16), `doubt since the ${input} itself is ambiguous`),
+      html("span", { class: "key-item" }, part("knowledge", 16), "doubt since the members disagree: too few examples like this"),
+    );
+  }
+
+  function verdict(isTrue) {
+    const mark = svg("svg", { class: isTrue ? "mark right" : "mark wrong", viewBox: "0 0 16 16", "aria-hidden": "true" });
+    mark.append(svg("path", { d: isTrue ? "M2.5,8.5L6.5,12.5L13.5,4" : "M4,4L12,12M12,4L4,12" }));
+    return mark;
+  }
+
+  function part(kind, width) {
+    const box = svg("svg", { class: `part ${kind}`, width, height: 8, "aria-hidden": "true" });
+    box.append(svg("rect", { width, height: 8, rx: 1 }));
+    return box;
+  }
+
+  function prediction(found, input) {
+    const doubt = Votes.doubt(found, input);
+    const share = (nats) => Math.round((64 * Math.max(0, nats ?? 0)) / Math.log(2));
+    return html(
+      "li",
+      { class: "prediction" },
+      html("span", { class: "name" }, verdict(found.is_true), unseen(found.is_true ? "right: " : "wrong: "), named(found.label)),
+      Votes.strip(found),
+      html("span", { class: "probability" }, percent(found.probability)),
+      html(
+        "span",
+        { class: `doubt ${doubt.kind}` },
+        html("span", { class: "parts" }, part("data", share(found.data)), part("knowledge", share(found.knowledge))),
+        html("span", {}, doubt.words),
+      ),
+    );
+  }
+
+  function passage(text) {
+    if (text === null) return null;
+    if (text.length <= SHORT_TEXT * 1.2) return html("p", { class: "text", dir: "auto" }, text);
+    const short = shortened(text, SHORT_TEXT);
+    const shown = html("p", { class: "text", dir: "auto" }, short);
+    const button = html(
+      "button",
+      {
+        type: "button",
+        class: "more",
+        "aria-expanded": "false",
+        click: () => {
+          const open = button.getAttribute("aria-expanded") === "true";
+          button.setAttribute("aria-expanded", String(!open));
+          button.textContent = open ? "Show more" : "Show less";
+          shown.textContent = open ? short : text;
+        },
+      },
+      "Show more",
+    );
+    return html("div", {}, shown, button);
+  }
+
+  function trueLabels(example) {
+    const found = new Set(example.predicted.map(({ label }) => label));
+    const missed = example.true_labels.filter((label) => !found.has(label));
+    if (!example.true_labels.length) return html("p", { class: "truth" }, "It has no labels.");
+    if (!missed.length) return html("p", { class: "truth" }, "All its labels are among these.");
+    return html(
+      "div",
+      { class: "truth" },
+      html("span", {}, `Not among these, but true (${missed.length} of ${example.true_labels.length}):`),
+      html("ul", { class: "missed" }, ...missed.map((label) => html("li", {}, named(label)))),
+    );
+  }
+
+  function card(example) {
+    const measures = [
+      ["labels expected", decimal(example.expected, 1)],
+      ["doubt in nats", decimal(example.total)],
+      ["from lack of knowledge", decimal(example.knowledge)],
+    ];
+    if (example.unfamiliarity !== null) measures.push(["unfamiliarity, p", decimal(example.unfamiliarity, 3)]);
+    const input = example.text === null ? "input" : "text";
+    return html(
+      "article",
+      { class: "card" },
+      html("h3", {}, named(example.id)),
+      html("p", { class: "why" }, example.why),
+      passage(example.text),
+      html("ol", { class: "predictions", "aria-label": "Predicted labels" }, ...example.predicted.map((found) => prediction(found, input))),
+      trueLabels(example),
+      html("dl", { class: "measures" }, ...measures.map(([name, value]) => html("div", {}, html("dt", {}, name), html("dd", {}, value)))),
+    );
+  }
+
+  function searchable(example) {
+    const labels = example.predicted.map(({ label }) => label);
+    return [example.id, example.text ?? "", example.why, ...example.true_labels, ...labels].join("\n").toLocaleLowerCase();
+  }
+
+  function examples(id, title, introduction, list, withKey) {
+    if (!list.length) return null;
+    const cards = list.map((example) => ({ card: card(example), words: searchable(example) }));
+    const none = html("p", { class: "none", hidden: true }, "None of these has the words in the filter.");
+    const made = section(id, title, introduction, withKey ? key(list) : null, ...cards.map((one) => one.card), none);
+    const filter = (matches) => {
+      let shown = 0;
+      for (const one of cards) {
+        one.card.hidden = !matches(one.words);
+        shown += one.card.hidden ? 0 : 1;
+      }
+      none.hidden = shown > 0;
+      return { shown, all: cards.length };
+    };
+    return { ...made, filter, noun: "examples" };
+  }
+
+  /* Labels */
+
+  function labels() {
+    if (!content.labels.length) return null;
+    const columns = [
+      { field: "label", title: "Label", show: (row) => named(row.label) },
+      { field: "training_count", title: "Training examples", show: (row) => count(row.training_count) },
+      { field: "test_count", title: "Test examples", show: (row) => count(row.test_count) },
+      { field: "found", title: "Found", show: (row) => percent(row.found) },
+      { field: "probability", title: "Mean probability where true", show: (row) => decimal(row.probability) },
+      { field: "knowledge", title: "Doubt from lack of knowledge", show: (row) => decimal(row.knowledge, 3) },
+    ];
+    const words = new Map(content.labels.map((row) => [row, row.label.toLocaleLowerCase()]));
+    let rows = content.labels;
+    let chosen = content.labels;
+    let limit = TABLE_STEP;
+    let order = null;
+
+    const heads = columns.map((column) =>
+      html(
+        "th",
+        { scope: "col", "aria-sort": "none" },
+        html("button", { type: "button", click: () => sort(column) }, column.title, html("span", { class: "arrow", "aria-hidden": "true" })),
+      ),
+    );
+    const body = html("tbody");
+    const more = html("button", { type: "button", class: "more", click: () => ((limit += 4 * TABLE_STEP), show()) });
+    const none = html("p", { class: "none", hidden: true }, "No label has the words in the filter.");
+    const table = html(
+      "table",
+      { class: "labels" },
+      html("caption", { class: "unseen" }, "Labels; the buttons in the head sort"),
+      html("thead", {}, html("tr", {}, ...heads)),
+      body,
+    );
+    const made = section(
+      "labels",
+      "Labels",
+      "Labels that the model knows badly come first. Found is the share of a label’s test examples for which it was predicted.",
+      html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of labels" }, table),
+      more,
+      none,
+    );
+
+    function sort(column) {
+      // Numbers are of interest from the largest, names from A.
+      const first = column.field === "label" ? "ascending" : "descending";
+      const other = first === "ascending" ? "descending" : "ascending";
+      order = { field: column.field, direction: order?.field === column.field && order.direction === first ? other : first };
+      columns.forEach((one, i) => heads[i].setAttribute("aria-sort", one === column ? order.direction : "none"));
+      const sign = order.direction === "ascending" ? 1 : -1;
+      const collator = new Intl.Collator("en", { numeric: true });
+      chosen = [...content.labels].sort((a, b) => {
+        const [left, right] = [a[column.field], b[column.field]];
+        if (left === null || right === null) return (left === null) - (right === null);
+        return sign * (column.field === "label" ? collator.compare(left, right) : left - right);
+      });
+      filter(matching);
+    }
+
+    function show() {
+      body.replaceChildren(
+        ...rows.slice(0, limit).map((row) =>
+          html("tr", {}, ...columns.map((column, i) => html(i ? "td" : "th", i ? {} : { scope: "row" }, column.show(row)))),
+        ),
+      );
+      more.hidden = rows.length <= limit;
+      more.textContent = `Show more (${count(Math.max(0, rows.length - limit))} left)`;
+      none.hidden = rows.length > 0;
+    }
+
+    let matching = () => true;
+    function filter(matches) {
+      if (matches !== matching) limit = TABLE_STEP;
+      matching = matches;
+      rows = chosen.filter((row) => matches(words.get(row)));
+      show();
+      return { shown: rows.length, all: content.labels.length };
+    }
+    show();
+    return { ...made, filter, noun: "labels" };
+  }
+
+  function details() {
+    if (!content.settings.length && !content.notes.length) return null;
+    const setting = ({ name, value }) => html("div", {}, html("dt", {}, name), html("dd", { dir: "auto" }, value));
+    return section(
+      "details",
+      "How this was made",
+      "",
+      content.settings.length ? html("dl", { class: "settings" }, ...content.settings.map(setting)) : null,
+      ...content.notes.map((note) => html("p", { class: "note" }, note)),
+    );
+  }
+
+  /* Sections and the filter */
+
+  function navigation(sections) {
+    const links = sections.map(({ id, title }) => html("a", { href: `#${id}` }, title));
+    const bar = document.getElementById("sections");
+    bar.append(html("div", { class: "links" }, ...links));
+    const filtered = sections.filter((one) => one.filter);
+    if (filtered.length) bar.append(filterBox(filtered));
+    const watch = new IntersectionObserver(
+      (entries) => {
+        for (const { target, isIntersecting } of entries)
+          if (isIntersecting)
+            links.forEach((link) => {
+              if (link.hash === `#${target.id}`) link.setAttribute("aria-current", "true");
+              else link.removeAttribute("aria-current");
+            });
+      },
+      { rootMargin: "-20% 0px -70% 0px" },
+    );
+    sections.forEach(({ made }) => watch.observe(made));
+  }
+
+  function filterBox(filtered) {
+    const status = html("span", { class: "filter-status", role: "status" });
+    const input = html("input", {
+      type: "search",
+      id: "filter",
+      placeholder: "Filter by words",
+      "aria-label": "Filter examples and labels by words",
+      autocomplete: "off",
+      input: apply,
+    });
+    function apply() {
+      const wanted = input.value.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+      const matches = (words) => wanted.every((word) => words.includes(word));
+      const sums = {};
+      for (const { filter, noun } of filtered) {
+        const { shown, all } = filter(matches);
+        sums[noun] = { shown: (sums[noun]?.shown ?? 0) + shown, all: (sums[noun]?.all ?? 0) + all };
+      }
+      const told = Object.entries(sums).map(([noun, { shown, all }]) => `${count(shown)} of ${count(all)} ${noun}`);
+      status.textContent = wanted.length ? told.join(", ") : "";
+    }
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || event.target.closest("input") || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      input.focus();
+    });
+    return html("div", { class: "filter" }, input, status);
+  }
+
+  header();
+  const hasUncertain = content.uncertain.length > 0;
+  navigation(
+    [
+      summary(),
+      figures(),
+      examples("uncertain", "Most uncertain", "The inputs that the model doubts most. Doubt is in nats: 0.69 is that of a coin toss.", content.uncertain, true),
+      examples("wrong", "Confidently wrong", "Here the model was sure, and wrong. Look for errors in the data, too.", content.wrong, !hasUncertain),
+      labels(),
+      details(),
+    ].filter(Boolean),
+  );
+})();

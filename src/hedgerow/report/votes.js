@@ -1,0 +1,62 @@
+"use strict";
+
+/**
+ * What the members of an ensemble say of a label, and what kind of doubt that is.
+ *
+ *     Votes.strip(prediction)                  an SVG picture: a bar to the mean, and a dot for each member, from 0 to 1
+ *     Votes.doubt(prediction, input = "text")  { kind: "little" | "data" | "knowledge", words }
+ *
+ * `prediction` has the fields of hedgerow.report.Prediction.
+ */
+const Votes = (() => {
+  const { svg } = Dom;
+  const WIDTH = 240;
+  const HEIGHT = 28;
+  const EDGE = 6;
+  const RADIUS = 3.5;
+  const COIN_TOSS = Math.log(2); // no label can be in more doubt
+
+  function strip(prediction) {
+    const at = (p) => EDGE + p * (WIDTH - 2 * EDGE);
+    const votes = prediction.votes.filter((p) => p !== null).sort((a, b) => a - b);
+    const middle = HEIGHT / 2;
+    const picture = svg("svg", {
+      class: "strip",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      "aria-label": spoken(prediction, votes),
+    });
+    picture.append(
+      svg("rect", { class: "strip-track", x: at(0), y: middle - 4, width: at(1) - at(0), height: 8, rx: 2 }),
+      svg("rect", { class: "strip-mean", x: at(0), y: middle - 4, width: at(prediction.probability) - at(0), height: 8, rx: 2 }),
+      svg("path", { class: "strip-axis", d: `M${at(0)},3V${HEIGHT - 3}M${at(0.5)},3V${HEIGHT - 3}M${at(1)},3V${HEIGHT - 3}` }),
+    );
+    // Equal votes lie above and below one another: 0, -1, 1, -2, 2 rows from the middle.
+    const last = [];
+    for (const p of votes) {
+      const left = at(p);
+      let row = 0;
+      while (row < 4 && row < last.length && left - last[row] < 2 * RADIUS) row++;
+      row %= 5;
+      last[row] = left;
+      const rows = Math.ceil(row / 2) * (row % 2 ? -1 : 1);
+      picture.append(svg("circle", { class: "vote", cx: left.toFixed(1), cy: middle + rows * 4.5, r: RADIUS }));
+    }
+    return picture;
+  }
+
+  function spoken(prediction, votes) {
+    const percent = (p) => `${Math.round(100 * p)} %`;
+    const mean = `mean probability ${percent(prediction.probability)}`;
+    if (votes.length < 2) return mean;
+    return `${votes.length} members, from ${percent(votes[0])} to ${percent(votes.at(-1))}, ${mean}`;
+  }
+
+  function doubt({ total, data, knowledge }, input = "text") {
+    if (total < COIN_TOSS / 3) return { kind: "little", words: "little doubt" };
+    if (knowledge < data / 3) return { kind: "data", words: `the ${input} itself is ambiguous` };
+    return { kind: "knowledge", words: "the members disagree: too few examples like this" };
+  }
+
+  return { strip, doubt };
+})();
