@@ -259,13 +259,21 @@ def test_judgement_of_no_inputs_is_empty() -> None:
     assert judged.rank.shape == (0,)
 
 
+def test_labels_that_nobody_votes_on_are_like_those_that_are_no_candidates() -> None:
+    votes = Votes([0, 2], [0, 1], [[0.9, 0.3], [0.2, 0.2]], 3)
+    wider = Votes([0, 2], [0, 1], [[0.9, 0.3], [0.2, 0.2]], 5)
+    truth = csr_array([[0, 1, 0, 0, 1]])
+    assert np.array_equal(judge(votes, truth).auroc, judge(wider, truth).auroc)
+
+
 # --- what is refused ------------------------------------------------------------------------------------
 
 
 def test_a_truth_that_does_not_fit_is_refused() -> None:
     votes = Votes([0, 1, 2], [0, 1], [[0.9], [0.9]], 3)
-    with pytest.raises(ValueError, match=r"Y has shape \(2, 4\); it must be \(2, 3\)"):
-        judge(votes, csr_array((2, 4)))
+    for shape in ((2, 2), (3, 3)):
+        with pytest.raises(ValueError, match=r"Y has shape .*; it must be \(2, 3\), or wider"):
+            judge(votes, csr_array(shape))
     with pytest.raises(TypeError, match="Y has dtype complex"):
         judge(votes, csr_array(np.array([[1j, 0, 0], [0, 0, 0]])))
     with pytest.raises(ValueError, match=r"Y\[0, 1\] is nan; an indicator is 0 or 1"):

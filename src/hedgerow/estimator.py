@@ -135,6 +135,10 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         The tree over the labels that occur in training.
     n_features_in_ : int
         Width of X.
+    label_counts_ : int64 array, shape (n_labels,), or None
+        How many training inputs have each label; None for imported models and old files.
+    n_samples_ : int or None
+        Number of training inputs.
     familiar_ : Familiar
         What `learn_familiar` learned; absent before.
 
@@ -277,6 +281,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         seed = self._seed()
         trained = self._train(X, data, seed, tree, label_features, checkpoint, [], progress)
         self._adopt(trained, seed, names)
+        self.label_counts_ = np.bincount(matrix.indices, minlength=matrix.shape[1])
+        self.n_samples_ = count
         return self
 
     def add_members(
@@ -549,6 +555,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             header["familiar"] = list(self.familiar_.names)
             sections |= self.familiar_.to_sections()
         add_label_sections(self.classes_, sections, header)
+        if self.label_counts_ is not None:
+            sections["label_counts"] = self.label_counts_
+            header["rows"] = self.n_samples_
         self._extend(sections, header)
         write_model(path, sections, header, overwrite=overwrite)
 
@@ -612,6 +621,10 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     # What HedgerowTextClassifier adds to a file.
     def _extend(self, sections: dict[str, Any], header: dict[str, Any]) -> None:
         pass
+
+    # From inputs as users have them to features; HedgerowTextClassifier has more to do.
+    def _transform(self, X: Any) -> Any:
+        return X
 
     def _check_parameters(self) -> None:
         validate_parameter_constraints(

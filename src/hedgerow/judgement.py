@@ -127,8 +127,8 @@ def judge(
     ----------
     votes : Votes
         What the members say.
-    Y : sparse indicator matrix, shape (len(votes), votes.n_labels)
-        The truth: what is stored and not zero is a label.
+    Y : sparse indicator matrix, shape (len(votes), votes.n_labels or more)
+        The truth: what is stored and not zero is a label. More columns are labels that nobody votes on.
     k : int
         How many of the most probable labels to give for each input.
     transform : {"l3-hinge", "sigmoid"}
@@ -156,12 +156,12 @@ def judge(
         raise ValueError(f"k is {k!r}; it must be a positive integer")
     if transform not in _TRANSFORMS:
         raise ValueError(f"transform is {transform!r}; it must be 'l3-hinge' or 'sigmoid'")
-    truth = as_truth(Y, (len(votes), votes.n_labels))
+    truth = as_truth(Y, len(votes), votes.n_labels)
     auroc, aupr, sums, labels, best, rank, true = _native.judge(
         votes.indptr,
         votes.labels,
         votes.probs,
-        votes.n_labels,
+        truth.shape[1],
         np.asarray(truth.indptr, dtype=np.int64),
         np.asarray(truth.indices, dtype=np.int32),
         int(k),

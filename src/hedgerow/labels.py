@@ -12,7 +12,7 @@ from hedgerow import _native
 from hedgerow.matrices import as_indicator
 from hedgerow.model_file import ModelFile
 
-__all__ = ["add_label_sections", "encode_labels", "read_label_sections"]
+__all__ = ["add_label_sections", "align_labels", "encode_labels", "read_label_sections"]
 
 
 def encode_labels(
@@ -51,6 +51,55 @@ def encode_labels(
     if matrix.nnz == 0:
         raise ValueError("no input has any label; there is nothing to learn")
     return matrix, view, names
+
+
+def align_labels(
+    Y: sp.csr_array, names: Sequence[str] | None, classes: np.ndarray
+) -> tuple[sp.csr_array, list[Any]]:
+    """Bring true labels into the columns of a model; labels that it does not know get columns after those.
+
+    Parameters
+    ----------
+    Y : csr_array, shape (n, columns)
+        Indicator matrix.
+    names : sequence of str, or None
+        What its columns are called; without names they are numbers.
+    classes : array, shape (n_labels,)
+        What the columns of the model are called.
+
+    Returns
+    -------
+    csr_array, list
+        The labels, and the names of those that the model does not know, in the order of their columns.
+
+    Examples
+    --------
+    >>> classes = np.array(["elm", "holly"], dtype=object)
+    >>> Y, unknown = align_labels(sp.csr_array([[1, 1]]), ["holly", "yew"], classes)
+    >>> Y.toarray(), unknown
+    (array([[0, 1, 1]]), ['yew'])
+    """
+    known = {name: number for number, name in enumerate(classes.tolist())}
+    own: list[Any] = list(range(Y.shape[1])) if names is None else list(names)
+    if own == list(known):
+        return Y, []
+    place = np.array([known.get(name, -1) for name in own], dtype=np.int64)
+    strange = place < 0
+    occurring = np.zeros(len(own), dtype=bool)
+    occurring[Y.indices] = True
+    if occurring.any() and not (occurring & ~strange).any():
+        example = own[int(np.flatnonzero(occurring)[0])]
+        raise ValueError(
+            f"none of the labels is known to the model, such as {example!r}; it was trained on others,"
+            f" such as {classes.tolist()[0]!r}"
+        )
+    unknown = np.flatnonzero(strange & occurring)
+    place[unknown] = len(classes) + np.arange(len(unknown))
+    aligned = sp.csr_array(
+        (Y.data, place[Y.indices].astype(np.int32), Y.indptr), shape=(Y.shape[0], len(classes) + len(unknown))
+    )
+    aligned.sort_indices()
+    return aligned, [own[column] for column in unknown.tolist()]
 
 
 def _as_names(classes: Sequence[str], columns: int) -> np.ndarray:

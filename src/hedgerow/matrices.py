@@ -83,7 +83,7 @@ def as_indicator(Y: Any, rows: int, threads: int = 0) -> tuple[sp.csr_array, _na
     return kept, view
 
 
-def as_truth(Y: Any, shape: tuple[int, int]) -> sp.csr_array:
+def as_truth(Y: Any, rows: int, columns: int) -> sp.csr_array:
     """Check the labels that predictions are compared with: what is stored and not zero is a label.
 
     Unlike training, a comparison does not mind how often an entry is stored, nor in which order.
@@ -92,8 +92,8 @@ def as_truth(Y: Any, shape: tuple[int, int]) -> sp.csr_array:
     ----------
     Y : sparse matrix or array, or dense array, shape (n, L)
         Not zero where a row has a label.
-    shape : (int, int)
-        The shape it must have.
+    rows, columns : int
+        How many rows it must have, and how many columns at least.
 
     Returns
     -------
@@ -101,17 +101,17 @@ def as_truth(Y: Any, shape: tuple[int, int]) -> sp.csr_array:
         Ones with int64 indptr and int32 indices, sorted and each stored once.
     """
     csr = _as_csr(Y, "Y")
-    if csr.shape != tuple(shape):
-        raise ValueError(f"Y has shape {csr.shape}; it must be {tuple(shape)}")
+    if csr.shape[0] != rows or csr.shape[1] < columns:
+        raise ValueError(f"Y has shape {csr.shape}; it must be {(rows, columns)}, or wider")
     if csr.data.dtype.kind not in "biuf":
         raise TypeError(f"Y has dtype {csr.data.dtype}; an indicator matrix of numbers is needed")
     indptr, indices = csr.indptr, csr.indices
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
         raise ValueError("Y.indptr is broken; build the matrix anew")
-    if indices.size and (indices.min() < 0 or indices.max() >= shape[1]):
-        at = int(np.flatnonzero((indices < 0) | (indices >= shape[1]))[0])
+    if indices.size and (indices.min() < 0 or indices.max() >= csr.shape[1]):
+        at = int(np.flatnonzero((indices < 0) | (indices >= csr.shape[1]))[0])
         row = int(np.searchsorted(indptr, at, side="right")) - 1
-        raise _out_of_range("Y", row, int(indices[at]), shape[1])
+        raise _out_of_range("Y", row, int(indices[at]), csr.shape[1])
     if not np.isfinite(csr.data).all():
         at = int(np.flatnonzero(~np.isfinite(csr.data))[0])
         row = int(np.searchsorted(indptr, at, side="right")) - 1

@@ -154,6 +154,7 @@ def import_pecos(
     )
     model._check_parameters()
     model._adopt(members, 0, np.arange(labels))
+    model.label_counts_ = model.n_samples_ = None
     return model
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
+import numpy.typing as npt
+
 from hedgerow.ensemble import Dropout, Ensemble
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.labels import read_label_sections
-from hedgerow.model_file import Malformed, read_model
+from hedgerow.model_file import Malformed, ModelFile, read_model
 from hedgerow.text import TfidfVectorizer
 from hedgerow.text_estimator import HedgerowTextClassifier
 from hedgerow.unfamiliarity import Familiar
@@ -44,6 +47,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
         )
         model.tree_ = model._ensemble.tree
         model.n_features_in_ = model._ensemble.features
+        model.label_counts_, model.n_samples_ = _read_counts(file)
         if isinstance(model, HedgerowTextClassifier):
             vectorizer = model._new_vectorizer()
             prefix = "text."
@@ -70,3 +74,15 @@ def _signals_of(model: HedgerowClassifier) -> set[str]:
         if model.vectorizer_.has_pairs:
             names.add("unknown_pairs")
     return names
+
+
+def _read_counts(file: ModelFile) -> tuple[npt.NDArray[np.int64] | None, int | None]:
+    """How often each label occurred in training, and among how many inputs; early files do not tell."""
+    if "label_counts" not in file.sections:
+        return None, None
+    counts, rows = file.sections["label_counts"], file.header["rows"]
+    if counts.dtype != np.int64 or counts.shape != (file.header["labels"],):
+        raise ValueError("the frequencies of the labels have another type or number")
+    if not isinstance(rows, int) or (counts.size and not 0 <= counts.min() <= counts.max() <= rows):
+        raise ValueError(f"the frequencies of the labels do not fit {rows!r} inputs")
+    return np.asarray(counts), rows

@@ -322,13 +322,18 @@ def predict(
 
     if tolerance is not None and not uncertainty:
         raise typer.BadParameter("it needs --uncertainty", ctx=context, param_hint="--tolerance")
+    search = _search(beam, candidates, missing)
+    run_predict(model, input, k, out, part, threads, search, uncertainty, tolerance, overwrite)
+
+
+def _search(beam: int | None, candidates: str | None, missing: Missing | None) -> dict[str, Any]:
+    """Ways to search that were asked for."""
     search = {
         "beam": beam,
         "candidates": int(candidates) if candidates and candidates.isdigit() else candidates,
         "missing": missing and missing.value,
     }
-    search = {name: value for name, value in search.items() if value is not None}
-    run_predict(model, input, k, out, part, threads, search, uncertainty, tolerance, overwrite)
+    return {name: value for name, value in search.items() if value is not None}
 
 
 @app.command()
@@ -449,6 +454,148 @@ def query(
     from .query import run_query
 
     run_query(model, input, n, pairs, diversity, out, part, threads, overwrite, json)
+
+
+Ood = Annotated[
+    Optional[list[Path]],  # noqa: UP045
+    typer.Option(
+        metavar="DATA2",
+        help="Data of another kind, to be told from DATA: a file, or a folder (its test part). Repeat for more.",
+        show_default=False,
+    ),
+]
+LabelsField = Annotated[str, typer.Option(help="Field of JSON, CSV or Parquet with the labels.")]
+
+
+@app.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")],
+    data: Annotated[
+        Path, typer.Argument(help="Data with labels: a file, or a folder (its test part).", metavar="DATA")
+    ],
+    ood: Ood = None,
+    json: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="FILE", help="Write all figures here; - prints them.", show_default=False),
+    ] = None,
+    part: PartName = None,
+    labels_field: LabelsField = "labels",
+    threads: Threads = 0,
+    beam: Beam = None,
+    candidates: Candidates = None,
+    missing: MissingVotes = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Tell how well MODEL ranks labels, and how well its doubt finds wrong labels and outsiders.
+
+    Labels of DATA that the model does not know count as missed. Doubt is judged over all labels of an
+    input: a label is wrong if it is either true or among as many best ones as there are true ones.
+
+    With --ood, the inputs of DATA2 are outsiders. They get low probabilities everywhere, so the
+    sums over labels (total, variance, JointEnergy, ...) are low for them; unfamiliarity is high.
+
+    \b
+    Examples:
+      hedgerow evaluate eurlex.hedgerow eurlex-4k/
+      hedgerow evaluate tags.hedgerow packages/ --labels-field tags --ood reuters/ --json tags.json
+    """  # noqa: D301
+    from .evaluate import run_evaluate
+
+    search = _search(beam, candidates, missing)
+    run_evaluate(model, data, ood or [], json, part, labels_field, threads, search, overwrite)
+
+
+@app.command()
+def report(
+    model: Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")],
+    data: Annotated[
+        Path, typer.Argument(help="Data with labels: a file, or a folder (its test part).", metavar="DATA")
+    ],
+    out: Annotated[Path, typer.Option(help="The page to write.")],
+    ood: Ood = None,
+    part: PartName = None,
+    labels_field: LabelsField = "labels",
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a page about MODEL on DATA, to be opened in a browser.
+
+    It has the figures of `hedgerow evaluate`, drawn, and shows the inputs that the model doubts most, those
+    where it is sure and wrong, with the votes of its members, and the labels that it knows badly. The page is
+    one file and needs no network.
+
+    \b
+    Examples:
+      hedgerow report eurlex.hedgerow eurlex-4k/ --out eurlex.html
+      hedgerow report tags.hedgerow packages/ --labels-field tags --ood reuters/ --out tags.html
+    """  # noqa: D301
+    from .report import run_report
+
+    run_report(model, data, out, ood or [], part, labels_field, threads, overwrite)
+
+
+@app.command()
+def reproduce(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Data folders with a train and a test part; PATH:FIELD where labels are in another field.",
+            metavar="DATA",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for results.", metavar="DIR")],
+    ood: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            metavar="DATA2", help="More data that serve as outsiders. Repeat for more.", show_default=False
+        ),
+    ] = None,
+    method: Annotated[
+        Optional[list[Method]],  # noqa: UP045
+        typer.Option(metavar="METHOD", help="Only this method. Repeat for more.", show_default=False),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Fit each method with so many seeds.")] = 3,
+    members: Annotated[int, typer.Option(min=2, max=4096, help="Members of an ensemble.")] = 10,
+    beam: Annotated[int, typer.Option(min=1, help="Nodes kept in each layer when predicting.")] = 50,
+    weight_threshold: Annotated[
+        float, typer.Option(min=0.0, callback=_finite, help="Drop weights smaller than this.")
+    ] = 0.05,
+    outsiders: Annotated[int, typer.Option(min=10, help="At most so many outsiders of a kind.")] = 2000,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="A try: one seed, three members, 2,000 inputs to learn from, 500 to judge."
+        ),
+    ] = False,
+    threads: Threads = 0,
+) -> None:
+    """Do the experiments of the paper on DATA: every method with several seeds, all tasks.
+
+    Writes tables.md, tables.tex and tables.json in the layout of the paper's tables 2 to 5 (with its figures
+    beside, where DATA is one of its data sets), and figures. Data sets with texts are outsiders to each other.
+
+    What is done is kept in DIR: after Ctrl-C or a crash, the same command goes on from there.
+
+    \b
+    Examples:
+      hedgerow reproduce eurlex-4k/ --out results/
+      hedgerow reproduce tibkat-en/ debian:tags debian:depends --ood reuters/ --out results/
+      hedgerow reproduce tibkat-en/ --quick --out try/
+    """  # noqa: D301
+    from ..reproduction import Settings
+    from .reproduce import run_reproduce
+
+    methods = [m.value for m in (method or Method)]
+    settings = Settings(
+        methods=methods,
+        seeds=1 if quick else seeds,
+        members=min(3, members) if quick else members,
+        beam=beam,
+        weight_threshold=weight_threshold,
+        outsiders=min(500, outsiders) if quick else outsiders,
+        quick=quick,
+    )
+    run_reproduce(data, ood or [], out, settings, threads)
 
 
 @app.command()

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..data import DataError, Part, read_part
 from ..estimator import HedgerowClassifier
+from ..labels import align_labels
 from ..text_estimator import HedgerowTextClassifier
 from .failures import ExitCode, Failure, failing_as
 from .terminal import Report
@@ -19,13 +20,14 @@ def read_inputs(
     part_name: str | None,
     threads: int,
     report: Report,
+    labels_field: str | None = None,
 ) -> tuple[Part, Any]:
     """Read what a model predicts from: a part of the data, and its texts or features."""
     with failing_as(ExitCode.DATA, DataError):
         part = read_part(
             data,
             part_name or ("test" if data.is_dir() else None),
-            labels_field=None,
+            labels_field=labels_field,
             threads=threads,
             progress=lambda share: report(share, "reading"),
         )
@@ -37,3 +39,54 @@ def read_inputs(
             ExitCode.DATA, f"{model} was trained on {wanted}, but {data} has only {found}; give it {wanted}"
         )
     return part, inputs
+
+
+def read_truth(
+    model: Path,
+    classifier: HedgerowClassifier,
+    data: Path,
+    part_name: str | None,
+    labels_field: str,
+    threads: int,
+    report: Report,
+) -> tuple[Part, Any, Any, list[Any]]:
+    """Read what a model is judged by: a part of the data, its texts or features, its true labels, and the names of those
+    that the model does not know.
+    """
+    part, inputs = read_inputs(model, classifier, data, part_name, threads, report, labels_field)
+    if part.n == 0:
+        raise Failure(ExitCode.DATA, f"{data} has no inputs to evaluate")
+    if part.Y is None or part.Y.nnz == 0:
+        raise Failure(
+            ExitCode.DATA, f"{data} has no labels to compare with; name their field with --labels-field"
+        )
+    if part.X is not None and part.X.shape[1] > classifier.n_features_in_:
+        raise Failure(
+            ExitCode.DATA,
+            f"{data} has {part.X.shape[1]} features, but {model} was trained on {classifier.n_features_in_};"
+            " evaluate it on data that were made in the same way",
+        )
+    if part.label_names is None and classifier.classes_.dtype == object:
+        raise Failure(
+            ExitCode.DATA,
+            f"{data} knows labels by number, but {model} by name, such as {classifier.classes_[0]!r}",
+        )
+    with failing_as(ExitCode.DATA, ValueError):
+        truth, unknown = align_labels(part.Y, part.label_names, classifier.classes_)
+    return part, inputs, truth, unknown
+
+
+def read_outsiders(
+    model: Path, classifier: HedgerowClassifier, sources: list[Path], threads: int, report: Report
+) -> dict[str, Any]:
+    """Read data that a model was not made for, by name."""
+    outsiders: dict[str, Any] = {}
+    for source in sources:
+        part, inputs = read_inputs(model, classifier, source, None, threads, report)
+        if part.n == 0:
+            raise Failure(ExitCode.DATA, f"{source} has no inputs")
+        name = source.resolve().name.split(".")[0]
+        if name in outsiders:
+            raise Failure(ExitCode.USAGE, f"two data sets for --ood are called {name!r}; rename one of them")
+        outsiders[name] = inputs
+    return outsiders

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -84,8 +85,14 @@ def print_error(message: str) -> None:
 
 
 @contextlib.contextmanager
-def progress_bar() -> Iterator[Report]:
+def progress_bar(whole: bool = False) -> Iterator[Report]:
     """Show a bar with the time left on stderr; nothing where stderr is no terminal.
+
+    Parameters
+    ----------
+    whole : bool
+        Shares are of the whole work, whatever is being done: there is one bar, and where stderr is no terminal a line
+        for each new task, the part of what is being done before a colon.
 
     Yields
     ------
@@ -94,7 +101,7 @@ def progress_bar() -> Iterator[Report]:
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda share, what: None
+        yield _TaskLines() if whole else lambda share, what: None
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -108,6 +115,11 @@ def progress_bar() -> Iterator[Report]:
         tasks: dict[str, Any] = {}
 
         def report(share: float, what: str) -> None:
+            if whole:
+                if not tasks:
+                    tasks[""] = progress.add_task("", total=1.0)
+                progress.update(tasks[""], completed=share, description=plain(what))
+                return
             # Each kind of work has a bar of its own, so that the time left is guessed from like work.
             if what not in tasks:
                 for task in tasks.values():
@@ -116,3 +128,20 @@ def progress_bar() -> Iterator[Report]:
             progress.update(tasks[what], completed=share)
 
         yield report
+
+
+class _TaskLines:
+    """Tells of a long work in lines."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._task = ""
+
+    def __call__(self, share: float, what: str) -> None:
+        task = what.partition(":")[0]
+        if task == self._task:
+            return
+        self._task = task
+        passed = time.monotonic() - self._begin
+        left = f", about {passed * (1 - share) / share / 60:.0f} min left" if share > 0 else ""
+        print(f"hedgerow: {100 * share:.0f} % done{left}: {plain(task)}", file=sys.stderr, flush=True)

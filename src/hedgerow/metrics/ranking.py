@@ -288,7 +288,7 @@ def _labelled(
     if best.shape[1] < k:
         raise ValueError(f"labels has {best.shape[1]} columns; the best {k} need {k}")
     columns = np.shape(Y)[1] if len(np.shape(Y)) == 2 else 0
-    truth = as_truth(Y, (len(best), columns))
+    truth = as_truth(Y, len(best), columns)
     chosen = best[:, :k].astype(np.int64)
     outside = (chosen < -1) | (chosen >= columns)
     if outside.any():

@@ -1,0 +1,60 @@
+"""``hedgerow report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from ..atomic_file import atomic_file
+from ..evaluation import evaluate
+from ..model_file import ModelFileError
+from ..report import render
+from ..report.composition import compose
+from ..saved_model import load
+from .failures import ExitCode, failing_as
+from .fit import check_new_file
+from .inputs import read_outsiders, read_truth
+from .terminal import cell, human_bytes, progress_bar
+
+
+def run_report(
+    model: Path,
+    data: Path,
+    out: Path,
+    ood: list[Path],
+    part_name: str | None,
+    labels_field: str,
+    threads: int,
+    overwrite: bool,
+) -> None:
+    """Load, read, evaluate, compose and write."""
+    check_new_file(out, overwrite)
+    with failing_as(ExitCode.MODEL, ModelFileError):
+        classifier = load(model)
+    classifier.set_params(n_jobs=threads or -1)
+    with progress_bar() as report:
+        part, inputs, truth, unknown = read_truth(
+            model, classifier, data, part_name, labels_field, threads, report
+        )
+        outsiders = read_outsiders(model, classifier, ood, threads, report)
+        with failing_as(ExitCode.DATA, ValueError, TypeError):
+            found = evaluate(classifier, inputs, truth, outsiders=outsiders, progress=report)
+            report(0.0, "composing")
+            content = compose(
+                classifier,
+                inputs,
+                found,
+                title=f"{model.stem} on {data.resolve().name}",
+                subtitle=f"{classifier.method}, {found.settings['members']} members,"
+                f" {found.settings['labels']:,} labels; {part.n:,} inputs",
+                texts=part.texts,
+                ids=part.ids,
+                unknown=unknown,
+            )
+    page = render(content).encode()
+    with failing_as(ExitCode.WRITE), atomic_file(out, overwrite=overwrite) as file:
+        file.write(page)
+    Console(highlight=False).print(
+        cell(f"Written {out} ({human_bytes(len(page))}); open it in a browser."), soft_wrap=True
+    )

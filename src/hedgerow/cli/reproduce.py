@@ -1,0 +1,78 @@
+"""``hedgerow reproduce``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from ..data import DataError
+from ..model_file import ModelFileError
+from ..reproduction import Settings, Source, run, write_tables
+from ..reproduction.figures import write_figures
+from ..reproduction.paper import known_data
+from ..threads import threads_for
+from .failures import ExitCode, Failure, failing_as
+from .terminal import cell, plain, progress_bar
+
+
+def run_reproduce(data: list[str], ood: list[str], out: Path, settings: Settings, threads: int) -> None:
+    """Do the experiments that are not done, and write tables and figures of all."""
+    sources = [source for text in data if (source := _present(text))]
+    strangers = [source for text in ood if (source := _present(text))]
+    if not sources:
+        raise Failure(ExitCode.DATA, "none of the data sets is there; nothing was done")
+    with failing_as(ExitCode.WRITE):
+        out.mkdir(parents=True, exist_ok=True)
+    n_jobs = threads or -1
+    try:
+        with (
+            progress_bar(whole=True) as report,
+            failing_as(ExitCode.DATA, DataError, ModelFileError, ValueError, TypeError),
+        ):
+            experiments = run(sources, strangers, out, settings, n_jobs, report)
+    except KeyboardInterrupt:
+        raise Failure(
+            ExitCode.INTERRUPTED, f"what is done is kept in {out}; the same command goes on from there"
+        ) from None
+    with failing_as(ExitCode.WRITE):
+        tables = write_tables(experiments, out, settings, _machine(n_jobs))
+        missing = write_figures(experiments, out / "figures")
+    console = Console(highlight=False)
+    for table in tables:
+        console.print(Markdown(table.to_markdown()))
+    console.print(cell(f"Written: {out}/tables.md, tables.tex, tables.json and figures/"), soft_wrap=True)
+    if missing:
+        print(f"hedgerow: {missing}", file=sys.stderr)
+
+
+def _present(text: str) -> Source | None:
+    """The data, or None where they are known but not there: then it is told where they come from."""
+    source = Source.parse(text)
+    if source.path.exists():
+        return source
+    known = known_data(source.path)
+    if known is None:
+        raise Failure(ExitCode.DATA, f"{source.path}: there is no such file or folder")
+    print(f"hedgerow: {plain(source.path)} is not there, and left out. {known.origin}.", file=sys.stderr)
+    return None
+
+
+def _machine(n_jobs: int) -> dict[str, str]:
+    """Where the figures come from."""
+    name = platform.machine()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    return {
+        "CPU": f"{name} ({os.cpu_count()} processors)",
+        "threads": str(threads_for(n_jobs)),
+        "Python": platform.python_version(),
+    }

@@ -1,0 +1,365 @@
+"""Fits every method to every data set with every seed, and evaluates it; what is done is kept and not done again."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from hedgerow.atomic_file import atomic_file
+from hedgerow.data import DataError, Part, read_part
+from hedgerow.efficiency import beam_costs, check_theorems
+from hedgerow.ensemble_training import METHODS
+from hedgerow.estimator import HedgerowClassifier
+from hedgerow.evaluation import evaluate
+from hedgerow.labels import align_labels
+from hedgerow.text_estimator import HedgerowTextClassifier
+from hedgerow.threads import threads_for
+
+__all__ = ["Experiment", "Settings", "Source", "run"]
+
+Progress = Callable[[float, str], None]
+
+_QUICK_TRAIN, _QUICK_TEST = 2000, 500
+_COST_LABELS = 16_000_000  # inputs times labels of the search through all labels
+_THEOREM_LABELS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where data lie.
+
+    Attributes
+    ----------
+    path : Path
+        Folder or file.
+    labels_field : str
+        The field of records that has the labels.
+    """
+
+    path: Path
+    labels_field: str = "labels"
+
+    @classmethod
+    def parse(cls, text: str) -> Source:
+        """Read PATH or PATH:FIELD.
+
+        Examples
+        --------
+        >>> Source.parse("packages:tags").name
+        'packages-tags'
+        """
+        path, colon, labels_field = text.rpartition(":")
+        if Path(text).exists() or not colon or not path or not labels_field or "/" in labels_field:
+            return cls(Path(text))
+        return cls(Path(path), labels_field)
+
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        stem = self.path.resolve().name.split(".")[0]
+        return stem if self.labels_field == "labels" else f"{stem}-{self.labels_field}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is tried.
+
+    Attributes
+    ----------
+    methods : sequence of str
+        Ways to train.
+    seeds : int
+        Each method is fitted with the seeds 0 to `seeds` - 1.
+    members : int
+        Members of an ensemble.
+    beam : int
+        Width of the search.
+    weight_threshold : float
+        Weights smaller than this are dropped.
+    outsiders : int
+        At most so many inputs of other data.
+    quick : bool
+        Train on at most 2,000 inputs and evaluate at most 500.
+    """
+
+    methods: Sequence[str] = METHODS
+    seeds: int = 3
+    members: int = 10
+    beam: int = 50
+    weight_threshold: float = 0.05
+    outsiders: int = 2000
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = [method for method in self.methods if method not in METHODS]
+        if unknown or not self.methods:
+            raise ValueError(f"methods is {list(self.methods)}; choose from {', '.join(METHODS)}")
+        for name in ("seeds", "members", "beam", "outsiders"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One method on one data set with one seed, done.
+
+    Attributes
+    ----------
+    data, method : str
+        Their names.
+    seed : int
+        Seed of the model.
+    found : dict
+        As of `Evaluation.to_dict`; with "fit_seconds", and of boosted bagging "efficiency" and "theorems".
+    """
+
+    data: str
+    method: str
+    seed: int
+    found: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A data set in memory."""
+
+    train: Part
+    test: Part
+
+    @property
+    def estimator(self) -> type[HedgerowClassifier]:
+        return HedgerowTextClassifier if self.train.X is None else HedgerowClassifier
+
+
+def run(
+    sources: Sequence[Source],
+    strangers: Sequence[Source],
+    folder: Path,
+    settings: Settings,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> list[Experiment]:
+    """Do all experiments that are not done yet.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Data to fit and evaluate. Those with texts are outsiders to each other, too.
+    strangers : sequence of Source
+        Data that serve as outsiders only.
+    folder : Path
+        Where results are kept; a folder of another run with other settings is refused.
+    settings : Settings
+        What is tried.
+    n_jobs : int or None
+        Threads.
+    progress : callable(share, what), optional
+        Called as the work goes on.
+
+    Returns
+    -------
+    list of Experiment
+    """
+    names = [source.name for source in sources]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two data sets have the same name: {', '.join(sorted(names))}; rename a folder")
+    told = progress or (lambda share, what: None)
+    wanted = [(s, m, seed) for s in sources for m in settings.methods for seed in range(settings.seeds)]
+    clock = _Clock(told, len(wanted))
+    texts: dict[Source, list[str]] = {}
+    experiments = []
+    for source in sources:
+        loaded: _Loaded | None = None
+        for method in settings.methods:
+            for seed in range(settings.seeds):
+                title = f"{source.name}, {method}, seed {seed}"
+                path = folder / "experiments" / source.name / f"{method}-{seed}.json"
+                found = _read(path, settings)
+                if found is None:
+                    told(clock.share, f"{title}: reading")
+                    loaded = loaded or _load(source, settings, n_jobs)
+                    outsiders = _outsiders(source, loaded, [*sources, *strangers], settings, texts)
+                    report = clock.begin(title)
+                    found = _experiment(loaded, outsiders, method, seed, settings, path, n_jobs, report)
+                    _write(path, found)
+                    clock.end()
+                else:
+                    clock.skip()
+                experiments.append(Experiment(source.name, method, seed, found))
+    return experiments
+
+
+class _Clock:
+    """Turns the progress of one experiment into that of all; those found on disk count as no work."""
+
+    def __init__(self, told: Progress, count: int) -> None:
+        self._told, self._left, self._done = told, count, 0
+
+    @property
+    def share(self) -> float:
+        return self._done / max(1, self._left)
+
+    def skip(self) -> None:
+        self._left -= 1
+
+    def begin(self, title: str) -> Progress:
+        return lambda share, what: self._told(
+            min(1.0, (self._done + share) / max(1, self._left)), f"{title}: {what}"
+        )
+
+    def end(self) -> None:
+        self._done += 1
+
+
+def _load(source: Source, settings: Settings, n_jobs: int | None) -> _Loaded:
+    threads = threads_for(n_jobs)
+    train = read_part(source.path, "train", labels_field=source.labels_field, threads=threads)
+    test = read_part(source.path, "test", labels_field=source.labels_field, threads=threads)
+    for name, part in (("train", train), ("test", test)):
+        if part.Y is None or part.n == 0:
+            raise DataError(source.path, f"its {name} part has no labels; name their field as PATH:FIELD")
+    if (train.X is None) != (test.X is None):
+        raise DataError(source.path, "one of its parts has features and the other has texts")
+    if settings.quick:
+        train, test = _thinned(train, _QUICK_TRAIN), _thinned(test, _QUICK_TEST)
+    return _Loaded(train, test)
+
+
+def _thinned(part: Part, most: int) -> Part:
+    """Some rows, evenly spread; the label space stays."""
+    if part.n <= most:
+        return part
+    rows = np.linspace(0, part.n - 1, most).astype(int)
+    return Part(
+        X=None if part.X is None else part.X[rows],
+        texts=None if part.texts is None else [part.texts[row] for row in rows],
+        Y=None if part.Y is None else part.Y[rows],
+        label_names=part.label_names,
+        ids=None if part.ids is None else [part.ids[row] for row in rows],
+    )
+
+
+def _outsiders(
+    own: Source, loaded: _Loaded, others: Sequence[Source], settings: Settings, texts: dict[Source, list[str]]
+) -> dict[str, list[str]]:
+    """Texts of other data; data without texts have no outsiders and are none."""
+    if loaded.train.X is not None:
+        return {}
+    found: dict[str, list[str]] = {}
+    seen = {own.path.resolve()}
+    for other in others:
+        if other.path.resolve() in seen:
+            continue
+        seen.add(other.path.resolve())
+        if other not in texts:
+            texts[other] = _read_texts(other, settings)
+        if texts[other]:
+            found[other.path.resolve().name.split(".")[0]] = texts[other]
+    return found
+
+
+def _read_texts(source: Source, settings: Settings) -> list[str]:
+    part = read_part(source.path, "test" if source.path.is_dir() else None, labels_field=None)
+    return (_thinned(part, settings.outsiders).texts if part.texts else None) or []
+
+
+def _experiment(
+    data: _Loaded,
+    outsiders: Mapping[str, list[str]],
+    method: str,
+    seed: int,
+    settings: Settings,
+    path: Path,
+    n_jobs: int | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    model = data.estimator(
+        method=method,
+        members=settings.members,
+        beam=settings.beam,
+        weight_threshold=settings.weight_threshold,
+        random_state=seed,
+        n_jobs=n_jobs,
+    )
+    train, test = data.train, data.test
+    inputs = train.texts if train.X is None else train.X
+    queries = test.texts if test.X is None else test.X
+    kept = path.with_suffix(".members")
+    start = time.perf_counter()
+    model.fit(
+        inputs,
+        train.Y,
+        classes=train.label_names,
+        checkpoint=None if method in ("single", "mc-dropout") else kept,
+        progress=lambda share, what: progress(0.6 * share, what),
+    )
+    seconds = time.perf_counter() - start
+    Y, _ = align_labels(test.Y, test.label_names, model.classes_)
+    found = evaluate(
+        model,
+        queries,
+        Y,
+        outsiders=outsiders,
+        progress=lambda share, what: progress(0.6 + 0.3 * share, what),
+    ).to_dict()
+    found["fit_seconds"] = seconds
+    if method == "boosted-bagging" and seed == 0:
+        progress(0.9, "searching through all labels")
+        rows = _spread(test.n, _COST_LABELS // Y.shape[1])
+        found["efficiency"] = [asdict(cost) for cost in beam_costs(model, _take(queries, rows), Y[rows])]
+        found["efficiency_inputs"] = len(rows)
+        progress(0.97, "checking the theorems")
+        rows = _spread(test.n, _THEOREM_LABELS // Y.shape[1])
+        found["theorems"] = asdict(check_theorems(model, _take(queries, rows)))
+    shutil.rmtree(kept, ignore_errors=True)
+    found["reproduction"] = _mark(settings)
+    return found
+
+
+def _spread(count: int, most: int) -> np.ndarray:
+    return np.linspace(0, count - 1, max(1, min(count, most))).astype(int)
+
+
+def _take(inputs: Any, rows: np.ndarray) -> Any:
+    return [inputs[row] for row in rows] if isinstance(inputs, list) else inputs[rows]
+
+
+def _mark(settings: Settings) -> dict[str, Any]:
+    """What must be the same for two experiments to stand in one table."""
+    own = asdict(settings)
+    # More methods and seeds can be added later.
+    return {name: own[name] for name in own if name not in ("methods", "seeds")} | {
+        "version": metadata.version("hedgerow")
+    }
+
+
+def _read(path: Path, settings: Settings) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        found: dict[str, Any] = orjson.loads(path.read_bytes())
+        mark = found["reproduction"]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no finished experiment; delete it to do it again") from error
+    if mark != _mark(settings):
+        wanted = _mark(settings)
+        other = next(name for name in wanted if mark.get(name) != wanted[name])
+        raise ValueError(
+            f"{path} was made with {other} = {mark.get(other)!r}, not {wanted[other]!r}; choose another folder,"
+            " or delete this one"
+        )
+    return found
+
+
+def _write(path: Path, found: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path, overwrite=True) as file:
+        file.write(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
