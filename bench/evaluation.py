@@ -1,6 +1,7 @@
 """Memory of an evaluation the size of Amazon-670K: `python -m bench.evaluation`.
 
-The votes are made up, so that only the evaluation is measured: 3,000 candidates and ten members for each input.
+The votes are made up, so that only the evaluation is measured: 3,000 candidates and ten members for each
+input.
 """
 
 from __future__ import annotations

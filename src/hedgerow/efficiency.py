@@ -51,8 +51,8 @@ class TheoremChecks:
     beams : list of int
         Widths.
     regret : list of list of float
-        For each beam and layer: how much probability the nodes in the beam lack, on average, against the best there
-        are.
+        For each beam and layer: how much probability the nodes in the beam lack, on average, against the best
+        there are.
     label_error, input_error : list of float
         Mean distance of total uncertainty from the one over all labels, for a label and for an input.
     certificate : list of float

@@ -281,8 +281,10 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         seed = self._seed()
         trained = self._train(X, data, seed, tree, label_features, checkpoint, [], progress)
         self._adopt(trained, seed, names)
-        self.label_counts_ = np.bincount(matrix.indices, minlength=matrix.shape[1])
-        self.n_samples_ = count
+        self.label_counts_: npt.NDArray[np.int64] | None = np.bincount(
+            matrix.indices, minlength=matrix.shape[1]
+        ).astype(np.int64)
+        self.n_samples_: int | None = count
         return self
 
     def add_members(

@@ -17,7 +17,7 @@ from hedgerow import metrics
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.judgement import SCORES, Judgement, judge
 from hedgerow.metrics import Detection, FrequencyCoverage, Reliability, RiskCoverage, RocCurve
-from hedgerow.uncertainty import Measures
+from hedgerow.uncertainty import Measures, energy_of
 from hedgerow.unfamiliarity import NEEDED, Familiar
 
 __all__ = ["Evaluation", "Misclassification", "OutsiderScore", "Ranking", "evaluate"]
@@ -83,8 +83,8 @@ class OutsiderScore:
     roc : RocCurve
         Shares of insiders and outsiders that are flagged.
     by_frequency : list of float
-        AUROC against the insiders of each tenth, from those that have only rare labels on; empty where the model
-        does not know how frequent its labels are.
+        AUROC against the insiders of each tenth, from those that have only rare labels on; empty where the
+        model does not know how frequent its labels are.
     """
 
     direction: str
@@ -102,8 +102,8 @@ class Evaluation:
     ranking : Ranking
         Task 1.
     misclassification : dict of str to Misclassification
-        Task 2, by measure: "variance", "total", "knowledge", "data", "energy". A single model has no variance and no
-        knowledge uncertainty.
+        Task 2, by measure: "variance", "total", "knowledge", "data", "energy". A single model has no variance
+        and no knowledge uncertainty.
     outsiders : dict of str to dict of str to OutsiderScore
         Task 3, by the name of the other data and the score: "variance", "total", "knowledge", "joint_energy",
         "expected", "unfamiliarity".
@@ -114,8 +114,8 @@ class Evaluation:
     by_frequency : list of dict
         Means over true labels, by how frequent they are in training.
     judgement : Judgement
-        Every input, with its five best labels and its true ones. Columns after those of the model are labels that it
-        does not know.
+        Every input, with its five best labels and its true ones. Columns after those of the model are labels
+        that it does not know.
     p_values : array, shape (n,), or None
         How familiar each input is, where there were outsiders to tell it from.
     seconds : dict of str to float
@@ -144,11 +144,13 @@ class Evaluation:
           ``coverage``: for ten groups of labels, rarest first, lists ``lowest``, ``highest`` (frequency in
           training), ``labels``, ``occurrences`` and ``share`` (found among the best five);
         - ``misclassification.MEASURE`` (AUROC), ``misclassification_aupr.MEASURE``, ``aurc.MEASURE``,
-          ``risk_coverage.MEASURE.coverage`` and ``.risk``, for MEASURE in variance, total, knowledge, data, energy;
-        - ``ood.NAME.SCORE`` (AUROC) and ``ood_details.NAME.SCORE`` with ``direction``, ``auroc``, ``aupr``, ``fpr95``,
-          ``by_frequency`` and ``roc`` (lists ``false_positive`` and ``true_positive``), for SCORE in variance, total, knowledge, joint_energy, expected, unfamiliarity;
-        - ``ece.K`` and ``reliability.K`` with ``edges``, ``mean_probability``, ``share_right`` and ``count`` of each
-          bin;
+          ``risk_coverage.MEASURE.coverage`` and ``.risk``, for MEASURE in variance, total, knowledge, data,
+          energy;
+        - ``ood.NAME.SCORE`` (AUROC) and ``ood_details.NAME.SCORE`` with ``direction``, ``auroc``, ``aupr``,
+          ``fpr95``, ``by_frequency`` and ``roc`` (lists ``false_positive`` and ``true_positive``), for SCORE
+          in variance, total, knowledge, joint_energy, expected, unfamiliarity;
+        - ``ece.K`` and ``reliability.K`` with ``edges``, ``mean_probability``, ``share_right`` and ``count``
+          of each bin;
         - ``long_tail`` with ``mean`` and ``deviation`` of the probability by rank;
           ``by_frequency``: groups with the means of their true labels;
         - ``seconds`` (all in all), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
@@ -248,7 +250,7 @@ def evaluate(
     tail = _LongTail()
     own = _judge_all(model, X, truth, watch, tail)
     others = {
-        name: _judge_all(model, inputs, sp.csr_array((_length(inputs), truth.shape[1]), dtype=np.int8), watch)
+        name: _judge_all(model, inputs, _no_labels(_length(inputs), truth.shape[1]), watch)
         for name, inputs in outsiders.items()
     }
     with watch.judging():
@@ -361,12 +363,12 @@ def _judge_all(
         with watch.predicting(rows.stop - begin):
             votes = model.predict_votes(X[rows])
         with watch.judging():
-            judged = judge(
-                votes, truth[rows], k=_TAIL if tail else 1, transform=transform, n_jobs=model.n_jobs
-            )
+            judged = judge(votes, truth[rows], k=_TAIL, transform=transform, n_jobs=model.n_jobs)
             if tail:
                 tail.add(judged.best.probability)
-            parts.append(_trimmed(judged))
+            # Of the best labels only, as in the paper: over all candidates, their number would decide.
+            energies = energy_of(judged.best.probability, transform) * (judged.labels >= 0)
+            parts.append(_trimmed(replace(judged, joint_energy=energies.sum(axis=1))))
         size = max(1, min(4096, int((rows.stop - begin) * _VOTE_BYTES / max(1, votes.probs.nbytes))))
         begin = rows.stop
         del votes
@@ -383,7 +385,7 @@ def _trimmed(judged: Judgement) -> Judgement:
 def _as_truth(Y: Any, model: HedgerowClassifier) -> sp.csr_array:
     known = len(model.classes_)
     if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
-        truth = sp.csr_array(Y)
+        truth = sp.csr_array(cast(Any, Y))
         if truth.shape[1] < known:
             raise ValueError(f"Y has {truth.shape[1]} columns, but the model knows {known} labels")
         return truth
@@ -397,6 +399,10 @@ def _as_truth(Y: Any, model: HedgerowClassifier) -> sp.csr_array:
         for label in labels:
             matrix[row, numbers[label]] = 1
     return matrix.tocsr()
+
+
+def _no_labels(rows: int, columns: int) -> sp.csr_array:
+    return cast("sp.csr_array", sp.csr_array((rows, columns), dtype=np.int8))
 
 
 def _length(inputs: Any) -> int:
@@ -539,8 +545,8 @@ def _add_unfamiliarity(
 ) -> Floats | None:
     """Judge by unfamiliarity, too, and return the p-values of the inputs.
 
-    A model that has not learned what is familiar learns it from one half of the inputs to judge the other half, and
-    the other way round; of outsiders, the mean of both counts.
+    A model that has not learned what is familiar learns it from one half of the inputs to judge the other
+    half, and the other way round; of outsiders, the mean of both counts.
     """
     with watch.predicting(0):
         signals = model._signals(X)

@@ -110,8 +110,12 @@ def energy(votes: Votes, transform: str) -> Array:
     array
         In the order of ``votes.labels``.
     """
-    p = votes.probs.mean(axis=1, dtype=np.float64)
-    p = np.clip(p, np.finfo(np.float32).tiny, 1 - 1e-7)
+    return energy_of(votes.probs.mean(axis=1, dtype=np.float64), transform)
+
+
+def energy_of(probability: Array, transform: str) -> Array:
+    """Energy of labels with these probabilities; see `energy`."""
+    p = np.clip(probability.astype(np.float64), np.finfo(np.float32).tiny, 1 - 1e-7)
     if transform == "l3-hinge":
         logits = 1 - np.cbrt(-np.log(p))
     elif transform == "sigmoid":

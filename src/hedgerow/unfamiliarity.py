@@ -69,7 +69,7 @@ class Signals:
     def __len__(self) -> int:
         return len(self.first_layer)
 
-    def __getitem__(self, rows: slice) -> Signals:
+    def __getitem__(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Signals:
         return Signals(**{name: values[rows] for name, values in self.columns().items()})
 
 

@@ -460,7 +460,8 @@ Ood = Annotated[
     Optional[list[Path]],  # noqa: UP045
     typer.Option(
         metavar="DATA2",
-        help="Data of another kind, to be told from DATA: a file, or a folder (its test part). Repeat for more.",
+        help="Data of another kind, to be told from DATA: a file, or a folder (its test part). Repeat for"
+        " more.",
         show_default=False,
     ),
 ]
@@ -572,7 +573,8 @@ def reproduce(
     """Do the experiments of the paper on DATA: every method with several seeds, all tasks.
 
     Writes tables.md, tables.tex and tables.json in the layout of the paper's tables 2 to 5 (with its figures
-    beside, where DATA is one of its data sets), and figures. Data sets with texts are outsiders to each other.
+    beside, where DATA is one of its data sets), and figures. Data sets with texts are outsiders to each
+    other.
 
     What is done is kept in DIR: after Ctrl-C or a crash, the same command goes on from there.
 

@@ -102,15 +102,15 @@ def _print(console: Console, found: Evaluation) -> None:
             if score in scores:
                 of_score = scores[score]
                 detection = of_score.detection
-                values = (detection.auroc, detection.aupr, detection.fpr95)
+                shares = (detection.auroc, detection.aupr, detection.fpr95)
                 table.add_row(
-                    cell(title), cell(of_score.direction), *(cell(f"{100 * value:.2f}") for value in values)
+                    cell(title), cell(of_score.direction), *(cell(f"{100 * share:.2f}") for share in shares)
                 )
         console.print(table)
     seconds = found.seconds
-    share = 100 * seconds["judge"] / seconds["predict"]
+    part = 100 * seconds["judge"] / seconds["predict"]
     console.print(
-        cell(f"Predicting took {seconds['predict']:.1f} s, judging {share:.0f} % of that.", "dim"),
+        cell(f"Predicting took {seconds['predict']:.1f} s, judging {part:.0f} % of that.", "dim"),
         soft_wrap=True,
     )
 

@@ -50,8 +50,8 @@ def read_truth(
     threads: int,
     report: Report,
 ) -> tuple[Part, Any, Any, list[Any]]:
-    """Read what a model is judged by: a part of the data, its texts or features, its true labels, and the names of those
-    that the model does not know.
+    """Read what a model is judged by: a part of the data, its texts or features, its true labels, and the
+    names of those that the model does not know.
     """
     part, inputs = read_inputs(model, classifier, data, part_name, threads, report, labels_field)
     if part.n == 0:

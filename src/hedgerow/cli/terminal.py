@@ -91,8 +91,8 @@ def progress_bar(whole: bool = False) -> Iterator[Report]:
     Parameters
     ----------
     whole : bool
-        Shares are of the whole work, whatever is being done: there is one bar, and where stderr is no terminal a line
-        for each new task, the part of what is being done before a colon.
+        Shares are of the whole work, whatever is being done: there is one bar, and where stderr is no
+        terminal a line for each new task, the part of what is being done before a colon.
 
     Yields
     ------

@@ -156,8 +156,8 @@ def _long_tail(found: Evaluation) -> Figure:
     return Figure(
         "long-tail",
         "The long tail",
-        "Probability of the labels by their rank, over all inputs: a few labels have almost all of it. The band is"
-        " one standard deviation wide to each side.",
+        "Probability of the labels by their rank, over all inputs: a few labels have almost all of it. The"
+        " band is one standard deviation wide to each side.",
         "rank of the label",
         "probability",
         [
@@ -198,8 +198,8 @@ def _risk_coverage(found: Evaluation) -> Figure:
     return Figure(
         "risk-coverage",
         "Answer less, err less",
-        "Of the five best labels of every input, only the less doubtful ones are kept: how many of these are wrong."
-        " The lower the curve, the better doubt sorts right from wrong.",
+        "Of the five best labels of every input, only the less doubtful ones are kept: how many of these"
+        " are wrong. The lower the curve, the better doubt sorts right from wrong.",
         "share of labels kept",
         "share of wrong ones",
         [
@@ -219,8 +219,8 @@ def _reliability(found: Evaluation) -> Figure:
     return Figure(
         "reliability",
         "Are probabilities what they say?",
-        "How often labels are right, by the probability that the model gives them. Below the diagonal it is too sure"
-        " of itself, above it too modest.",
+        "How often labels are right, by the probability that the model gives them. Below the diagonal it is"
+        " too sure of itself, above it too modest.",
         "probability",
         "share of right labels",
         series,
@@ -233,12 +233,7 @@ def _frequency(found: Evaluation) -> list[Figure]:
     groups = found.by_frequency
     places = list(range(1, len(groups) + 1))
     ticks = [
-        (
-            place,
-            f"{group['lowest']:g}"
-            if group["lowest"] == group["highest"]
-            else f"{group['lowest']:g}–{group['highest']:g}",
-        )
+        (place, _span(int(group["lowest"]), int(group["highest"])))
         for place, group in zip(places, groups, strict=True)
     ]
     title = "how often the label occurs in training"
@@ -246,8 +241,8 @@ def _frequency(found: Evaluation) -> list[Figure]:
         Figure(
             "frequency",
             "Uncertainty by label frequency",
-            "Mean over the true labels of the test inputs, cut into ten groups of about equal size by how often they"
-            " occur in training.",
+            "Mean over the true labels of the test inputs, cut into ten groups of about equal size by how"
+            " often they occur in training.",
             title,
             "mean over true labels",
             [
@@ -259,8 +254,8 @@ def _frequency(found: Evaluation) -> list[Figure]:
         Figure(
             "coverage",
             "Which labels are found",
-            "Share of the true labels that are among the best five, in the same ten groups: rare labels are the"
-            " hard ones.",
+            "Share of the true labels that are among the best five, in the same ten groups: rare labels are"
+            " the hard ones.",
             title,
             "share found",
             [Series("found among the best five", places, [group["found"] for group in groups], "bars")],
@@ -268,6 +263,10 @@ def _frequency(found: Evaluation) -> list[Figure]:
             y_limits=(0.0, 1.0),
         ),
     ]
+
+
+def _span(lowest: int, highest: int) -> str:
+    return str(lowest) if lowest == highest else f"{lowest}\N{EN DASH}{highest}"
 
 
 def _roc(name: str, found: Evaluation) -> Figure:
@@ -279,8 +278,8 @@ def _roc(name: str, found: Evaluation) -> Figure:
     return Figure(
         f"roc-{list(found.outsiders).index(name)}",
         f"Telling {name} apart",
-        "Share of outsiders that are flagged against the share of inputs of this kind that are flagged with them."
-        " Sums over labels are low for outsiders, unfamiliarity is high.",
+        "Share of outsiders that are flagged against the share of inputs of this kind that are flagged with"
+        " them. Sums over labels are low for outsiders, unfamiliarity is high.",
         "insiders flagged",
         "outsiders flagged",
         series,
@@ -295,8 +294,8 @@ def _theorem_figures(checks: TheoremChecks) -> list[Figure]:
         Figure(
             "regret",
             "What the beam passes by",
-            "How much probability the nodes in the beam lack against the best ones of the layer: it falls to nothing"
-            " as the beam widens.",
+            "How much probability the nodes in the beam lack against the best ones of the layer: it falls"
+            " to nothing as the beam widens.",
             "beam",
             "average regret",
             [
@@ -309,8 +308,8 @@ def _theorem_figures(checks: TheoremChecks) -> list[Figure]:
         Figure(
             "uncertainty-error",
             "What the beam does to uncertainty",
-            "Distance of total uncertainty from the one over all labels, and what the search itself says it is at"
-            " most.",
+            "Distance of total uncertainty from the one over all labels, and what the search itself says it"
+            " is at most.",
             "beam",
             "error",
             [
@@ -368,8 +367,8 @@ class _Examples:
         share = float(sums.knowledge[row] / sums.total[row])
         expected = float(sums.probability[row])
         return (
-            f"The model expects {expected:.1f} labels, and {100 * share:.0f} % of its doubt is that the members"
-            " disagree."
+            f"The model expects {expected:.1f} labels, and {100 * share:.0f} % of its doubt is that the"
+            " members disagree."
         )
 
     def wrong(self) -> list[Example]:
@@ -383,8 +382,8 @@ class _Examples:
         rows = np.argsort(-probability, kind="stable")[:_EXAMPLES]
         rows = rows[probability[rows] > 0]
         whys = [
-            f"The best label has a probability of {100 * float(probability[row]):.0f} %, and is not among the true"
-            " ones."
+            f"The best label has a probability of {100 * float(probability[row]):.0f} %, and is not among"
+            " the true ones."
             for row in rows
         ]
         return self._make(rows, whys)
@@ -458,14 +457,14 @@ def _labels(model: HedgerowClassifier, found: Evaluation, names: list[str]) -> l
 
 def _notes(found: Evaluation) -> list[str]:
     notes = [
-        "A label is wrong for an input if it is either true or among as many best labels as there are true ones, but"
-        " not both. AUROC is the mean over inputs, each over all labels there are.",
-        "Total uncertainty is the entropy of the mean probability. Data uncertainty is what the members agree to be"
-        " doubtful; knowledge uncertainty is the rest, that they disagree.",
+        "A label is wrong for an input if it is either true or among as many best labels as there are true"
+        " ones, but not both. AUROC is the mean over inputs, each over all labels there are.",
+        "Total uncertainty is the entropy of the mean probability. Data uncertainty is what the members"
+        " agree to be doubtful; knowledge uncertainty is the rest, that they disagree.",
     ]
     if unknown := found.settings["unknown_labels"]:
         notes.append(
-            f"{unknown:,} of {found.settings['true_labels']:,} true labels never occur in training; they count as"
-            " missed."
+            f"{unknown:,} of {found.settings['true_labels']:,} true labels never occur in training; they"
+            " count as missed."
         )
     return notes

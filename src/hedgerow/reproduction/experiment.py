@@ -1,4 +1,4 @@
-"""Fits every method to every data set with every seed, and evaluates it; what is done is kept and not done again."""
+"""Fits every method to every data set with every seed and evaluates it; what is done is not done again."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
+from scipy.sparse import csr_array
 
 from hedgerow.atomic_file import atomic_file
 from hedgerow.data import DataError, Part, read_part
@@ -106,6 +107,10 @@ class Settings:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
+    def work(self, method: str) -> int:
+        """How much there is to do for a method, in models that are trained."""
+        return 1 if method in ("single", "mc-dropout") else self.members
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -173,7 +178,7 @@ def run(
         raise ValueError(f"two data sets have the same name: {', '.join(sorted(names))}; rename a folder")
     told = progress or (lambda share, what: None)
     wanted = [(s, m, seed) for s in sources for m in settings.methods for seed in range(settings.seeds)]
-    clock = _Clock(told, len(wanted))
+    clock = _Clock(told, sum(settings.work(method) for _, method, _ in wanted))
     texts: dict[Source, list[str]] = {}
     experiments = []
     for source in sources:
@@ -187,12 +192,12 @@ def run(
                     told(clock.share, f"{title}: reading")
                     loaded = loaded or _load(source, settings, n_jobs)
                     outsiders = _outsiders(source, loaded, [*sources, *strangers], settings, texts)
-                    report = clock.begin(title)
+                    report = clock.begin(title, settings.work(method))
                     found = _experiment(loaded, outsiders, method, seed, settings, path, n_jobs, report)
                     _write(path, found)
-                    clock.end()
+                    clock.end(settings.work(method))
                 else:
-                    clock.skip()
+                    clock.skip(settings.work(method))
                 experiments.append(Experiment(source.name, method, seed, found))
     return experiments
 
@@ -200,23 +205,23 @@ def run(
 class _Clock:
     """Turns the progress of one experiment into that of all; those found on disk count as no work."""
 
-    def __init__(self, told: Progress, count: int) -> None:
-        self._told, self._left, self._done = told, count, 0
+    def __init__(self, told: Progress, work: int) -> None:
+        self._told, self._all, self._done = told, work, 0
 
     @property
     def share(self) -> float:
-        return self._done / max(1, self._left)
+        return self._done / max(1, self._all)
 
-    def skip(self) -> None:
-        self._left -= 1
+    def skip(self, work: int) -> None:
+        self._all -= work
 
-    def begin(self, title: str) -> Progress:
+    def begin(self, title: str, work: int) -> Progress:
         return lambda share, what: self._told(
-            min(1.0, (self._done + share) / max(1, self._left)), f"{title}: {what}"
+            min(1.0, (self._done + work * share) / max(1, self._all)), f"{title}: {what}"
         )
 
-    def end(self) -> None:
-        self._done += 1
+    def end(self, work: int) -> None:
+        self._done += work
 
 
 def _load(source: Source, settings: Settings, n_jobs: int | None) -> _Loaded:
@@ -302,7 +307,7 @@ def _experiment(
         progress=lambda share, what: progress(0.6 * share, what),
     )
     seconds = time.perf_counter() - start
-    Y, _ = align_labels(test.Y, test.label_names, model.classes_)
+    Y, _ = align_labels(cast("csr_array", test.Y), test.label_names, model.classes_)
     found = evaluate(
         model,
         queries,
@@ -353,8 +358,8 @@ def _read(path: Path, settings: Settings) -> dict[str, Any] | None:
         wanted = _mark(settings)
         other = next(name for name in wanted if mark.get(name) != wanted[name])
         raise ValueError(
-            f"{path} was made with {other} = {mark.get(other)!r}, not {wanted[other]!r}; choose another folder,"
-            " or delete this one"
+            f"{path} was made with {other} = {mark.get(other)!r}, not {wanted[other]!r}; choose another"
+            " folder, or delete this one"
         )
     return found
 

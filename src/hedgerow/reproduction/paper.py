@@ -37,10 +37,11 @@ class PaperData:
     def origin(self) -> str:
         """Where to get it and how it must lie, in a sentence."""
         return (
-            f"{self.title} is one of the extreme classification repository's data sets (Bhatia et al.; its text"
-            " format) and of the AttentionXML and PECOS benchmarks. Put its folder there with train.txt and test.txt"
-            " of the repository, or with X.trn.npz, Y.trn.npz, X.tst.npz and Y.tst.npz of PECOS, or with"
-            " train_texts.txt, train_labels.txt, test_texts.txt and test_labels.txt"
+            f"{self.title} is one of the extreme classification repository's data sets (Bhatia et al.; its"
+            " text format) and of the AttentionXML and PECOS benchmarks. Put its folder there with"
+            " train.txt and test.txt of the repository, or with X.trn.npz, Y.trn.npz, X.tst.npz and"
+            " Y.tst.npz of PECOS, or with train_texts.txt, train_labels.txt, test_texts.txt and"
+            " test_labels.txt"
         )
 
 

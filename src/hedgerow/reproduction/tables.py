@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -236,9 +236,9 @@ def _tail_performance(found: _Found) -> Table:
     table = Table(
         "tail",
         "Rank and tail",
-        "nDCG, propensity-scored precision and macro-F1, and the share of true labels found among the best five:"
-        " in the tenth of the labels that is rarest in training, in the fifth tenth and in the most frequent one;"
-        " percent.",
+        "nDCG, propensity-scored precision and macro-F1, and the share of true labels found among the best"
+        " five: in the tenth of the labels that is rarest in training, in the fifth tenth and in the most"
+        " frequent one; percent.",
         ["", *(f"{names[name]}@{k}" for name, k in keys), "found, rarest", "middle", "most frequent"],
     )
     for data in found.data:
@@ -273,8 +273,8 @@ def _misclassification(found: _Found) -> Table:
     table = Table(
         "misclassification",
         "Table 3: misclassification detection",
-        "Mean AUROC over inputs, each over all labels, in percent. Energy is that of the single model; PV, TU and KU"
-        " are variance, total and knowledge uncertainty.",
+        "Mean AUROC over inputs, each over all labels, in percent. Energy is that of the single model; PV,"
+        " TU and KU are variance, total and knowledge uncertainty.",
         ["", *_column_titles(columns)],
     )
     for data in found.data:
@@ -291,8 +291,8 @@ def _errors_kept(found: _Found) -> Table:
     table = Table(
         "aupr_aurc",
         "Misclassification detection: AUPR and AURC",
-        "AUPR: mean over inputs, percent, high is good. AURC: area under the curve of risk against coverage for the"
-        " five best labels of each input, percent, low is good.",
+        "AUPR: mean over inputs, percent, high is good. AURC: area under the curve of risk against coverage"
+        " for the five best labels of each input, percent, low is good.",
         ["", *_column_titles(columns)],
     )
     for data in found.data:
@@ -308,8 +308,8 @@ def _outsiders(found: _Found) -> Table:
     table = Table(
         "ood",
         "Table 4: out-of-distribution detection",
-        "AUROC in percent. The paper's scores are sums over labels, and an outsider gets low probabilities everywhere:"
-        " here, low means outsider for all of them. Unfamiliarity is high for outsiders.",
+        "AUROC in percent. The paper's scores are sums over labels, and an outsider gets low probabilities"
+        " everywhere: here, low means outsider for all of them. Unfamiliarity is high for outsiders.",
         ["", *_column_titles(columns), *(f"unfamiliarity, {TITLES[method]}" for method, _ in ours)],
     )
     for data, other in found.pairs():
@@ -350,8 +350,9 @@ def _outsiders_by_frequency(found: _Found) -> Table:
     table = Table(
         "ood_by_frequency",
         "Outsiders against the tail",
-        f"{TITLES.get(method, '')}: AUROC of unfamiliarity / of total uncertainty (low means outsider) against the"
-        " inputs of each tenth, by the frequency of their most frequent label in training; percent.",
+        f"{TITLES.get(method, '')}: AUROC of unfamiliarity / of total uncertainty (low means outsider)"
+        " against the inputs of each tenth, by the frequency of their most frequent label in training;"
+        " percent.",
         ["", *(f"tenth {number}" for number in range(1, 11))],
     )
     for data, other in found.pairs():
@@ -376,8 +377,8 @@ def _efficiency(found: _Found) -> Table:
     table = Table(
         "efficiency",
         "Table 5: all labels against beam search",
-        "Boosted bagging, seed 0: time for the inputs named, how many times faster than the search through all"
-        " labels, and AUROC of misclassification in percent.",
+        "Boosted bagging, seed 0: time for the inputs named, how many times faster than the search through"
+        " all labels, and AUROC of misclassification in percent.",
         ["", "search", "time", "faster", "PV", "TU", "KU"],
     )
     for data in found.data:
@@ -390,15 +391,15 @@ def _efficiency(found: _Found) -> Table:
                 search = "all labels" if cost["beam"] is None else f"beam {cost['beam']}"
                 faster = exact["seconds"] / cost["seconds"]
                 areas = [f"{100 * cost['auroc'][m]:.2f}" for m in ("variance", "total", "knowledge")]
-                table.rows.append([name, search, f"{cost['seconds']:.2f} s", f"{faster:.1f}×", *areas])
+                table.rows.append([name, search, f"{cost['seconds']:.2f} s", f"{faster:.1f} x", *areas])
                 name = ""
         if paper := EFFICIENCY.get(data.lower()):
             for way, search in (("exact", "all labels"), ("beam", "beam 50, top 100")):
-                minutes, *areas = paper[way]
+                minutes, *figures = paper[way]
                 faster = paper["exact"][0] / minutes
-                figures = [f"{area:.2f}" for area in areas]
+                areas = [f"{figure:.2f}" for figure in figures]
                 table.rows.append(
-                    [f"{_title(data)}, paper", search, f"{minutes:.2f} min", f"{faster:.1f}×", *figures]
+                    [f"{_title(data)}, paper", search, f"{minutes:.2f} min", f"{faster:.1f} x", *areas]
                 )
     return table
 
@@ -421,8 +422,8 @@ def _times(found: _Found) -> Table:
     table = Table(
         "times",
         "Time",
-        "Seconds to fit, to predict the test inputs with uncertainty, and to judge the predictions, as a share of"
-        " the time to predict.",
+        "Seconds to fit, to predict the test inputs with uncertainty, and to judge the predictions, as a"
+        " share of the time to predict.",
         ["", "fit", "predict", "judge, % of predict"],
     )
     for data in found.data:
@@ -475,8 +476,8 @@ def _about(settings: Settings, machine: Mapping[str, Any]) -> dict[str, Any]:
 def _settings_lines(about: Mapping[str, Any]) -> list[str]:
     machine = ", ".join(f"{name} {value}" for name, value in about["machine"].items())
     lines = [
-        f"{about['members']} members, beam {about['beam']}, weights below {about['weight_threshold']} dropped,"
-        f" {about['seeds']} seeds, at most {about['outsiders']:,} outsiders of a kind. {machine}.",
+        f"{about['members']} members, beam {about['beam']}, weights below {about['weight_threshold']}"
+        f" dropped, {about['seeds']} seeds, at most {about['outsiders']:,} outsiders of a kind. {machine}.",
         "",
     ]
     if about["quick"]:
@@ -486,7 +487,7 @@ def _settings_lines(about: Mapping[str, Any]) -> list[str]:
 
 def _cell_markdown(cell: str | Cell | None) -> str:
     if cell is None:
-        return "–"
+        return "-"
     if isinstance(cell, str):
         return _markdown(cell)
     return f"**{cell.text}**" if cell.best else cell.text
@@ -508,7 +509,6 @@ _LATEX: dict[str, str] = {
     "^": r"\textasciicircum{}",
     "→": r"$\rightarrow$",
     "±": r"$\pm$",
-    "×": r"$\times$",
 }
 
 
