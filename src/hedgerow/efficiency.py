@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow.estimator import HedgerowClassifier
-from hedgerow.judgement import SCORES, judge
+from hedgerow.judgement import Judgement, judge
 from hedgerow.uncertainty import label_uncertainty
 
 __all__ = ["BeamCost", "TheoremChecks", "beam_costs", "check_theorems"]
@@ -167,11 +167,11 @@ def searching(model: HedgerowClassifier, search: dict[str, Any]) -> Iterator[Non
 
 
 def _mean_aurocs(model: HedgerowClassifier, X: Any, Y: Any) -> dict[str, float]:
-    areas = []
+    parts = []
     for begin in range(0, Y.shape[0], _BLOCK):
         rows = slice(begin, begin + _BLOCK)
-        areas.append(judge(model.predict_votes(X[rows]), Y[rows], k=1, n_jobs=model.n_jobs).auroc)
-    return dict(zip(SCORES, np.nanmean(np.concatenate(areas), axis=0).tolist(), strict=True))
+        parts.append(judge(model.predict_votes(X[rows]), Y[rows], k=1, n_jobs=model.n_jobs))
+    return Judgement.concatenate(parts).mean_auroc()
 
 
 def _node_probabilities(member: Any, features: Any, layer: int, beam: int, wanted: Sequence[int]) -> Floats:

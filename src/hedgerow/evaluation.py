@@ -444,23 +444,17 @@ def _misclassification(
         names = {"total": "total", "data": "data"}
     shown = own.labels >= 0
     wrong = ~right[shown]
+    aurocs, auprs = own.mean_auroc(), own.mean_aupr()
     found = {}
     for name, score in {**names, "energy": "probability"}.items():
         doubt = getattr(own.best, score)[shown]
-        place = SCORES.index(score)
         found[name] = Misclassification(
-            auroc=_mean(own.auroc[:, place]),
-            aupr=_mean(own.aupr[:, place]),
+            auroc=aurocs[score],
+            aupr=auprs[score],
             # Energy is high where the model is sure.
             risk_coverage=metrics.risk_coverage(-doubt if name == "energy" else doubt, wrong),
         )
     return found
-
-
-def _mean(values: Floats) -> float:
-    """Over inputs that have something wrong."""
-    some = values[~np.isnan(values)]
-    return float(some.mean()) if some.size else float("nan")
 
 
 def _by_frequency(own: Judgement, counts: npt.NDArray[np.int64] | None) -> list[dict[str, float]]:

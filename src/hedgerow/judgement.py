@@ -65,6 +65,14 @@ class Judgement:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def mean_auroc(self) -> dict[str, float]:
+        """Mean of `auroc` over the inputs that have something wrong, by score; NaN where none has."""
+        return _means(self.auroc)
+
+    def mean_aupr(self) -> dict[str, float]:
+        """Mean of `aupr` over the inputs that have something wrong, by score; NaN where none has."""
+        return _means(self.aupr)
+
     @staticmethod
     def concatenate(parts: Sequence[Judgement]) -> Judgement:
         """The judgement of several batches, one after the other.
@@ -179,6 +187,12 @@ def judge(
         Measures(*(part[0] for part in true)),
         rank,
     )
+
+
+def _means(areas: npt.NDArray[np.float64]) -> dict[str, float]:
+    some = areas[~np.isnan(areas).any(axis=1)]
+    means = some.mean(axis=0) if len(some) else np.full(areas.shape[1], np.nan)
+    return dict(zip(SCORES, means.tolist(), strict=True))
 
 
 def _indicator(indptr: npt.NDArray[Any], indices: npt.NDArray[Any], shape: tuple[int, int]) -> sp.csr_array:

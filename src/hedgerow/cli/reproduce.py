@@ -20,6 +20,8 @@ from ..threads import threads_for
 from .failures import ExitCode, Failure, failing_as
 from .terminal import cell, plain, progress_bar
 
+_COLUMN = 11  # letters that a figure with its deviation takes
+
 
 def run_reproduce(data: list[str], ood: list[str], out: Path, settings: Settings, threads: int) -> None:
     """Do the experiments that are not done, and write tables and figures of all."""
@@ -45,7 +47,9 @@ def run_reproduce(data: list[str], ood: list[str], out: Path, settings: Settings
         missing = write_figures(experiments, out / "figures")
     console = Console(highlight=False)
     for table in tables:
-        console.print(Markdown(table.to_markdown()))
+        # Wider ones are for a page, not for a terminal.
+        if len(table.header) * _COLUMN <= console.width:
+            console.print(Markdown(table.to_markdown()))
     console.print(cell(f"Written: {out}/tables.md, tables.tex, tables.json and figures/"), soft_wrap=True)
     if missing:
         print(f"hedgerow: {missing}", file=sys.stderr)

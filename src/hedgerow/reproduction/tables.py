@@ -390,7 +390,7 @@ def _efficiency(found: _Found) -> Table:
             for cost in (exact, *beams):
                 search = "all labels" if cost["beam"] is None else f"beam {cost['beam']}"
                 faster = exact["seconds"] / cost["seconds"]
-                areas = [f"{100 * cost['auroc'][m]:.2f}" for m in ("variance", "total", "knowledge")]
+                areas = [_percent(cost["auroc"][m]) for m in ("variance", "total", "knowledge")]
                 table.rows.append([name, search, f"{cost['seconds']:.2f} s", f"{faster:.1f} x", *areas])
                 name = ""
         if paper := EFFICIENCY.get(data.lower()):
@@ -438,6 +438,11 @@ def _times(found: _Found) -> Table:
             fitted = found.cell(data, method, "fit_seconds", scale=1, digits=1)
             table.rows.append([TITLES[method], fitted, predict, share])
     return table
+
+
+def _percent(share: float | None) -> str | None:
+    """None where no input had anything wrong."""
+    return None if share is None else f"{100 * share:.2f}"
 
 
 def _mark_best(
