@@ -102,7 +102,7 @@ sanitize: $(SANITIZER_VENV)/installed ## Run the tests of the native code under 
 	LD_PRELOAD="$$($(CXX) -print-file-name=$(SANITIZER_LIBRARY)) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:log_path=build/$(SANITIZER)/report \
 	UBSAN_OPTIONS=print_stacktrace=1:log_path=build/$(SANITIZER)/report \
-	TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:log_path=build/$(SANITIZER)/report \
+	TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1:log_path=build/$(SANITIZER)/report \
 	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 $(SANITIZER_TESTS); \
 	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; exit $$status
 
