@@ -21,6 +21,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 BEAMS = (5, 10, 20, 50)
 _BLOCK = 64
+_REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class BeamCost:
     beam : int or None
         Width; None is the search through all labels.
     seconds : float
-        For all inputs, with uncertainty.
+        For all inputs, with uncertainty; the best of three.
     auroc : dict of str to float
         Mean AUROC of misclassification by measure.
     """
@@ -94,13 +95,12 @@ def beam_costs(
         All labels first.
     """
     ways: list[tuple[int | None, dict[str, Any]]] = [(None, {"candidates": "all"})]
-    ways += [(beam, {"candidates": "scored", "beam": beam}) for beam in beams]
+    # A member that did not meet a candidate gives it 0, as in the paper: to go there costs more than a beam.
+    ways += [(beam, {"candidates": "scored", "missing": "delta", "beam": beam}) for beam in beams]
     costs = []
     for number, (beam, search) in enumerate(ways):
         with searching(model, search):
-            start = time.perf_counter()
-            model.predict_uncertain(X, 1)
-            seconds = time.perf_counter() - start
+            seconds = min(_seconds(model, X) for _ in range(_REPEATS))
             costs.append(BeamCost(beam, seconds, _mean_aurocs(model, X, Y)))
         if progress:
             progress((number + 1) / len(ways))
@@ -164,6 +164,12 @@ def searching(model: HedgerowClassifier, search: dict[str, Any]) -> Iterator[Non
         yield
     finally:
         model.set_params(**before)
+
+
+def _seconds(model: HedgerowClassifier, X: Any) -> float:
+    start = time.perf_counter()
+    model.predict_uncertain(X, 1)
+    return time.perf_counter() - start
 
 
 def _mean_aurocs(model: HedgerowClassifier, X: Any, Y: Any) -> dict[str, float]:

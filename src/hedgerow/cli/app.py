@@ -558,6 +558,10 @@ def reproduce(
     seeds: Annotated[int, typer.Option(min=1, help="Fit each method with so many seeds.")] = 3,
     members: Annotated[int, typer.Option(min=2, max=4096, help="Members of an ensemble.")] = 10,
     beam: Annotated[int, typer.Option(min=1, help="Nodes kept in each layer when predicting.")] = 50,
+    missing: Annotated[
+        Missing,
+        typer.Option(help="Votes of members on labels that they did not meet: 0, as in the paper, or exact."),
+    ] = Missing.delta,
     weight_threshold: Annotated[
         float, typer.Option(min=0.0, callback=_finite, help="Drop weights smaller than this.")
     ] = 0.05,
@@ -593,6 +597,7 @@ def reproduce(
         seeds=1 if quick else seeds,
         members=min(3, members) if quick else members,
         beam=beam,
+        missing=missing.value,
         weight_threshold=weight_threshold,
         outsiders=min(500, outsiders) if quick else outsiders,
         quick=quick,

@@ -77,6 +77,6 @@ def _machine(n_jobs: int) -> dict[str, str]:
                 break
     return {
         "CPU": f"{name} ({os.cpu_count()} processors)",
-        "threads": str(threads_for(n_jobs)),
+        "threads": str(threads_for(n_jobs) or os.cpu_count()),
         "Python": platform.python_version(),
     }

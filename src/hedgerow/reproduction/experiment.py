@@ -83,6 +83,8 @@ class Settings:
         Members of an ensemble.
     beam : int
         Width of the search.
+    missing : {"delta", "exact", "bound"}
+        What stands for a member's vote on a label that it did not meet; 0 ("delta") in the paper.
     weight_threshold : float
         Weights smaller than this are dropped.
     outsiders : int
@@ -95,6 +97,7 @@ class Settings:
     seeds: int = 3
     members: int = 10
     beam: int = 50
+    missing: str = "delta"
     weight_threshold: float = 0.05
     outsiders: int = 2000
     quick: bool = False
@@ -290,6 +293,7 @@ def _experiment(
         method=method,
         members=settings.members,
         beam=settings.beam,
+        missing=settings.missing,
         weight_threshold=settings.weight_threshold,
         random_state=seed,
         n_jobs=n_jobs,

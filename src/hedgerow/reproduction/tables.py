@@ -377,8 +377,9 @@ def _efficiency(found: _Found) -> Table:
     table = Table(
         "efficiency",
         "Table 5: all labels against beam search",
-        "Boosted bagging, seed 0: time for the inputs named, how many times faster than the search through"
-        " all labels, and AUROC of misclassification in percent.",
+        "Boosted bagging, seed 0: time for the inputs named (the best of three), how many times faster than"
+        " the search through all labels, and AUROC of misclassification in percent. Candidates are all labels"
+        " that the beam scored; a member that did not meet one gives it 0.",
         ["", "search", "time", "faster", "PV", "TU", "KU"],
     )
     for data in found.data:
@@ -471,6 +472,7 @@ def _about(settings: Settings, machine: Mapping[str, Any]) -> dict[str, Any]:
         "seeds": settings.seeds,
         "members": settings.members,
         "beam": settings.beam,
+        "missing": settings.missing,
         "weight_threshold": settings.weight_threshold,
         "outsiders": settings.outsiders,
         "quick": settings.quick,
@@ -481,8 +483,9 @@ def _about(settings: Settings, machine: Mapping[str, Any]) -> dict[str, Any]:
 def _settings_lines(about: Mapping[str, Any]) -> list[str]:
     machine = ", ".join(f"{name} {value}" for name, value in about["machine"].items())
     lines = [
-        f"{about['members']} members, beam {about['beam']}, weights below {about['weight_threshold']}"
-        f" dropped, {about['seeds']} seeds, at most {about['outsiders']:,} outsiders of a kind. {machine}.",
+        f"{about['members']} members, beam {about['beam']}, missing votes: {about['missing']}, weights below"
+        f" {about['weight_threshold']} dropped, {about['seeds']} seeds, at most {about['outsiders']:,}"
+        f" outsiders of a kind. {machine}.",
         "",
     ]
     if about["quick"]:
