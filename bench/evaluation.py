@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ def main() -> None:
     start = time.perf_counter()
     found = evaluate(model, X, Y)  # type: ignore[arg-type]
     result = {
-        "machine": machine.describe({}),
+        "machine": machine.describe({"hedgerow": Path(sys.executable)}),
         "labels": labels,
         "inputs": n,
         "candidates": n * CANDIDATES,

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import hedgerow
 import hedgerow.data
+import hedgerow.efficiency
+import hedgerow.evaluation
 import hedgerow.metrics
 import hedgerow.report
 
@@ -23,7 +25,12 @@ SECTIONS = {
         hedgerow,
         ["explain", "Explanation", "query", "Queries", "import_pecos"],
     ),
+    "Evaluation": (
+        hedgerow.evaluation,
+        ["evaluate", "Evaluation", "Ranking", "Misclassification", "OutsiderScore"],
+    ),
     "Judgement": (hedgerow, ["judge", "Judgement"]),
+    "Efficiency": (hedgerow.efficiency, ["beam_costs", "BeamCost", "check_theorems", "TheoremChecks"]),
     "Metrics": (
         hedgerow.metrics,
         [

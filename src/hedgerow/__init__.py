@@ -8,27 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hedgerow.estimator import HedgerowClassifier, TopLabels
+    from hedgerow.evaluation import Evaluation, evaluate
     from hedgerow.explanation import Explanation, explain
     from hedgerow.judgement import Judgement, judge
     from hedgerow.label_tree import LabelTree
-    from hedgerow.metrics import (
-        Detection,
-        FrequencyCoverage,
-        Reliability,
-        RiskCoverage,
-        RocCurve,
-        coverage_by_decile,
-        detection,
-        macro_f1_at,
-        ndcg_at,
-        precision_at,
-        propensities,
-        psp_at,
-        recall_at,
-        reliability,
-        risk_coverage,
-        roc_curve_points,
-    )
     from hedgerow.pecos_models import import_pecos
     from hedgerow.queries import Queries, query
     from hedgerow.saved_model import load
@@ -49,10 +32,9 @@ __version__ = version("hedgerow")
 
 # Loaded when first used: `hedgerow --help` must not wait for scikit-learn.
 _HOMES = {
-    "Detection": "hedgerow.metrics",
+    "Evaluation": "hedgerow.evaluation",
     "Explanation": "hedgerow.explanation",
     "Familiar": "hedgerow.unfamiliarity",
-    "FrequencyCoverage": "hedgerow.metrics",
     "HedgerowClassifier": "hedgerow.estimator",
     "HedgerowTextClassifier": "hedgerow.text_estimator",
     "InputUncertainty": "hedgerow.uncertain_labels",
@@ -60,18 +42,14 @@ _HOMES = {
     "LabelTree": "hedgerow.label_tree",
     "Measures": "hedgerow.uncertainty",
     "Queries": "hedgerow.queries",
-    "Reliability": "hedgerow.metrics",
-    "RiskCoverage": "hedgerow.metrics",
-    "RocCurve": "hedgerow.metrics",
     "Signals": "hedgerow.unfamiliarity",
     "TfidfVectorizer": "hedgerow.text",
     "TopLabels": "hedgerow.estimator",
     "UncertainLabels": "hedgerow.uncertain_labels",
     "Unfamiliarity": "hedgerow.unfamiliarity",
     "Votes": "hedgerow.votes",
-    "coverage_by_decile": "hedgerow.metrics",
-    "detection": "hedgerow.metrics",
     "energy": "hedgerow.uncertainty",
+    "evaluate": "hedgerow.evaluation",
     "explain": "hedgerow.explanation",
     "import_pecos": "hedgerow.pecos_models",
     "instance_uncertainty": "hedgerow.uncertainty",
@@ -79,23 +57,13 @@ _HOMES = {
     "judge": "hedgerow.judgement",
     "label_uncertainty": "hedgerow.uncertainty",
     "load": "hedgerow.saved_model",
-    "macro_f1_at": "hedgerow.metrics",
-    "ndcg_at": "hedgerow.metrics",
-    "precision_at": "hedgerow.metrics",
-    "propensities": "hedgerow.metrics",
-    "psp_at": "hedgerow.metrics",
     "query": "hedgerow.queries",
-    "recall_at": "hedgerow.metrics",
-    "reliability": "hedgerow.metrics",
-    "risk_coverage": "hedgerow.metrics",
-    "roc_curve_points": "hedgerow.metrics",
 }
 
 __all__ = [
-    "Detection",
+    "Evaluation",
     "Explanation",
     "Familiar",
-    "FrequencyCoverage",
     "HedgerowClassifier",
     "HedgerowTextClassifier",
     "InputUncertainty",
@@ -103,9 +71,6 @@ __all__ = [
     "LabelTree",
     "Measures",
     "Queries",
-    "Reliability",
-    "RiskCoverage",
-    "RocCurve",
     "Signals",
     "TfidfVectorizer",
     "TopLabels",
@@ -113,9 +78,8 @@ __all__ = [
     "Unfamiliarity",
     "Votes",
     "__version__",
-    "coverage_by_decile",
-    "detection",
     "energy",
+    "evaluate",
     "explain",
     "import_pecos",
     "instance_uncertainty",
@@ -123,16 +87,7 @@ __all__ = [
     "judge",
     "label_uncertainty",
     "load",
-    "macro_f1_at",
-    "ndcg_at",
-    "precision_at",
-    "propensities",
-    "psp_at",
     "query",
-    "recall_at",
-    "reliability",
-    "risk_coverage",
-    "roc_curve_points",
 ]
 
 
