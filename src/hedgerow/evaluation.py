@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -280,9 +281,9 @@ def evaluate(
             **model.describe(),
             "inputs": count,
             "true_labels": int(truth.nnz),
-            "unknown_labels": int((truth.indices >= len(model.classes_)).sum()),
+            "unknown_labels": _unknown(truth, model),
             "outsiders": {name: _length(inputs) for name, inputs in outsiders.items()},
-            "threads": model._threads(),
+            "threads": model._threads() or os.cpu_count(),
             "version": metadata.version("hedgerow"),
         },
     )
@@ -399,6 +400,14 @@ def _as_truth(Y: Any, model: HedgerowClassifier) -> sp.csr_array:
         for label in labels:
             matrix[row, numbers[label]] = 1
     return matrix.tocsr()
+
+
+def _unknown(truth: sp.csr_array, model: HedgerowClassifier) -> int:
+    """How many true labels the model can never predict, for it has not seen them."""
+    counts = model.label_counts_
+    if counts is None:
+        return int((truth.indices >= len(model.classes_)).sum())
+    return int((_widened(counts, truth.shape[1])[truth.indices] == 0).sum())
 
 
 def _no_labels(rows: int, columns: int) -> sp.csr_array:

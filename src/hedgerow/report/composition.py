@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,17 +84,16 @@ def compose(
         uncertain=examples.uncertain(),
         wrong=examples.wrong(),
         labels=_labels(model, evaluation, names),
-        settings=[
-            Setting(name.replace("_", " "), str(value))
-            for name, value in evaluation.settings.items()
-            if not isinstance(value, dict)
-        ]
-        + [
-            Setting(name.replace("_", " "), str(value))
-            for name, value in evaluation.settings["parameters"].items()
-        ],
+        settings=_settings(evaluation.settings),
         notes=_notes(evaluation),
     )
+
+
+def _settings(found: Mapping[str, Any]) -> list[Setting]:
+    """What the model is, then its parameters; those that say the same go once."""
+    plain = {name: value for name, value in found.items() if not isinstance(value, dict)}
+    parameters = {name: value for name, value in found["parameters"].items() if value is not None}
+    return [Setting(name.replace("_", " "), str(value)) for name, value in {**parameters, **plain}.items()]
 
 
 def _percent(value: float) -> str:
@@ -199,7 +198,8 @@ def _risk_coverage(found: Evaluation) -> Figure:
         "risk-coverage",
         "Answer less, err less",
         "Of the five best labels of every input, only the less doubtful ones are kept: how many of these"
-        " are wrong. The lower the curve, the better doubt sorts right from wrong.",
+        " are wrong. Entropy and variance are low for what is surely absent, too, so here the probability"
+        " alone (Energy) sorts best.",
         "share of labels kept",
         "share of wrong ones",
         [
