@@ -31,7 +31,7 @@ struct UncertainInputs {
 void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
                          int threads, Watch& watch, const UncertainLabels& labels, const UncertainInputs& inputs);
 
-// How far the members follow a row down their trees: the sum of the highest probabilities that a member gives to
+// How far the members follow a row down their trees: the sum of the highest energies that a member gives to
 // `nodes` nodes of a layer (the first below the root is 1), the mean over the members.
 struct ReachOf {
   int layer;

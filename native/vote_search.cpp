@@ -86,6 +86,19 @@ void VoteSearcher::look(const SparseRows& X, std::int64_t begin, std::int64_t en
   for (int tree = 0; tree < forest_->trees(); ++tree) descend(tree, options.beam, layers);
 }
 
+namespace {
+
+// ln(1 + e^z) for the logit z that alone would give a probability, known by its logarithm.
+double energy(double log, Transform transform) {
+  // Where float arithmetic ends: no probability is quite 0, nor quite 1.
+  constexpr double kLowest = -87.336544750553109, kHighest = -1.0000000500000033e-07;
+  log = std::clamp(log, kLowest, kHighest);
+  if (transform == Transform::sigmoid) return -std::log(-std::expm1(log));
+  return std::log1p(std::exp(1 - std::cbrt(-log)));
+}
+
+}  // namespace
+
 double VoteSearcher::reach(std::int64_t input, int layer, std::size_t count) {
   double sum = 0;
   for (int tree = 0; tree < forest_->trees(); ++tree) {
@@ -107,7 +120,7 @@ double VoteSearcher::reach(std::int64_t input, int layer, std::size_t count) {
       const std::size_t kept = std::min(count, highest_.size());
       std::partial_sort(highest_.begin(), highest_.begin() + static_cast<std::ptrdiff_t>(kept), highest_.end(),
                         std::greater<>());
-      for (std::size_t i = 0; i < kept; ++i) sum += std::exp(static_cast<double>(highest_[i]));
+      for (std::size_t i = 0; i < kept; ++i) sum += energy(highest_[i], forest_->model(tree).transform());
     }
   }
   return sum / forest_->members();

@@ -66,8 +66,8 @@ class VoteSearcher {
   // Goes down the first `layers` layers only, for rows [begin, end).
   void look(const SparseRows& X, std::int64_t begin, std::int64_t end, int layers, const VoteOptions& options,
             Watch& watch);
-  // The sum of the `count` highest probabilities that a member gives to nodes of a layer, the first being 1, or to
-  // labels where the tree is not so deep; the mean over the members. For an input of the block that was looked at.
+  // The sum of the `count` highest energies that a member gives to nodes of a layer, the first being 1, or to labels
+  // where the tree is not so deep; the mean over the members. For an input of the block that was looked at.
   double reach(std::int64_t input, int layer, std::size_t count);
 
   // Brings together the votes on one input of the block, numbered from 0.

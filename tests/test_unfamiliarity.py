@@ -26,6 +26,7 @@ from hedgerow import Familiar, HedgerowClassifier, HedgerowTextClassifier, Signa
 from hedgerow.model_file import Malformed, read_model, write_model
 from hedgerow.sample import load_sample
 from hedgerow.text import TfidfVectorizer
+from hedgerow.uncertainty import energy_of
 
 MANY = settings(max_examples=60, deadline=None, derandomize=True)
 ODD = ["", "!", "word", "zebra", "quagga okapi quagga", "a music player for the terminal with playlists"]
@@ -38,7 +39,9 @@ def words_of(text: str) -> list[str]:
 
 
 def as_signals(first: npt.ArrayLike, second: npt.ArrayLike, **of_words: Any) -> Signals:
-    return Signals(np.asarray(first, dtype=float), np.asarray(second, dtype=float), **of_words)
+    """With a third layer that says what the second does."""
+    low = np.asarray(second, dtype=float)
+    return Signals(np.asarray(first, dtype=float), low, low, **of_words)
 
 
 def assert_same(first: Unfamiliarity, second: Unfamiliarity) -> None:
@@ -83,14 +86,14 @@ def squashed(scores: Floats, transform: str) -> Floats:
 
 
 def node_probabilities(model: HedgerowClassifier, X: sp.csr_array) -> Iterator[list[Floats]]:
-    """For every member, the probabilities of all nodes of the first two layers, from its dense weights."""
+    """For every member, the probabilities of all nodes of the first three layers, from its dense weights."""
     dense = X.toarray().astype(np.float64)
     norms = np.linalg.norm(dense, axis=1, keepdims=True)
     dense = np.divide(dense, norms, out=np.zeros_like(dense), where=norms > 0)
     for tree in model._ensemble.trees:
         for member in range(tree.members):
             layers = [np.ones((len(dense), 1))]
-            for layer in range(min(2, tree.tree.depth)):
+            for layer in range(min(3, tree.tree.depth)):
                 below = []
                 for node in range(tree.tree.layer_sizes[layer]):
                     features, lanes, values, bias = tree.node_weights(layer, node)
@@ -104,23 +107,27 @@ def node_probabilities(model: HedgerowClassifier, X: sp.csr_array) -> Iterator[l
             yield layers[1:]
 
 
-def expected_reach(model: HedgerowClassifier, X: sp.csr_array) -> tuple[Floats, Floats]:
+def expected_reach(model: HedgerowClassifier, X: sp.csr_array) -> Floats:
+    """The energies of the best 2, 4 and 8 nodes of three layers, below the best four of the layer above."""
     found = list(node_probabilities(model, X))
-    sums = np.zeros((2, X.shape[0]))
+    sums = np.zeros((3, X.shape[0]))
     for number, layers in enumerate(found):
         tree = model._ensemble.trees[number if len(model._ensemble.trees) > 1 else 0]
         # Members that share a tree share the way down it.
-        shared = layers[0] if tree.members == 1 else np.mean([one[0] for one in found], axis=0)
+        shared = (
+            layers if tree.members == 1 else [np.mean(level, axis=0) for level in zip(*found, strict=True)]
+        )
         for row in range(X.shape[0]):
-            sums[0, row] += np.sort(layers[0][row])[-2:].sum()
-            if len(layers) == 1:
-                sums[1, row] += np.sort(layers[0][row])[-4:].sum()
-                continue
-            opened = np.argsort(-shared[row], kind="stable")[:2]
-            begins = tree.tree.begins[1]
-            below = np.concatenate([layers[1][row, begins[node] : begins[node + 1]] for node in opened])
-            sums[1, row] += np.sort(below)[-4:].sum()
-    return sums[0] / len(found), sums[1] / len(found)
+            met = np.arange(layers[0].shape[1])
+            for wanted in range(3):
+                layer = min(wanted, len(layers) - 1)
+                best = np.sort(layers[layer][row, met])[-(2 ** (wanted + 1)) :]
+                sums[wanted, row] += energy_of(best, tree.transform).sum()
+                if layer + 1 < len(layers):
+                    opened = np.sort(met[np.argsort(-shared[layer][row, met], kind="stable")[:4]])
+                    begins = tree.tree.begins[layer + 1]
+                    met = np.concatenate([np.arange(begins[node], begins[node + 1]) for node in opened])
+    return sums / len(found)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
@@ -135,10 +142,10 @@ def test_layers_reached_are_the_sums_over_dense_weights(
     ).fit(X[:200], Y[:200])
     assert model.tree_.depth == depth
     found = model.learn_familiar(X[200:]).unfamiliarity(X[200:]).signals
-    first, second = expected_reach(model, X[200:])
-    np.testing.assert_allclose(found.first_layer, first, rtol=1e-4)
-    np.testing.assert_allclose(found.second_layer, second, rtol=1e-4)
-    assert set(found.columns()) == {"first_layer", "second_layer"}
+    names = ("first_layer", "second_layer", "third_layer")
+    for name, expected in zip(names, expected_reach(model, X[200:]), strict=True):
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-3)
+    assert tuple(found.columns()) == names
 
 
 def test_dropout_passes_are_members_and_reach_less_or_more_than_the_whole_model(
@@ -187,6 +194,7 @@ def test_signals_of_texts_are_shares_of_their_words(text_model: HedgerowTextClas
     assert list(columns) == [
         "first_layer",
         "second_layer",
+        "third_layer",
         "words",
         "unknown_words",
         "unknown_pairs",
@@ -199,7 +207,7 @@ def test_vocabulary_without_pairs_counts_unknown_words_instead(
 ) -> None:
     model = HedgerowTextClassifier(ngrams=(1, 1), random_state=0).fit(texts[0], texts[1])
     model.learn_familiar(texts[2])
-    assert model.familiar_.names == ("unknown_words", "rarity", "first_layer", "second_layer")
+    assert model.familiar_.names == ("unknown_words", "rarity", "first_layer", "second_layer", "third_layer")
     found = model.unfamiliarity(ODD)
     assert found.signals.unknown_pairs is None
     assert "unknown_pairs" not in found.signals.columns()
@@ -212,7 +220,9 @@ def test_score_is_the_mean_of_deviations_turned_so_that_high_is_odd() -> None:
     random = np.random.default_rng(0)
     columns = {
         name: random.normal(3, 1 + number, 80)
-        for number, name in enumerate(["first_layer", "second_layer", "unknown_pairs", "rarity"])
+        for number, name in enumerate(
+            ["first_layer", "second_layer", "third_layer", "unknown_pairs", "rarity"]
+        )
     }
     words = random.integers(0, 60, 80).astype(float)
     signals = Signals(**columns, words=words, unknown_words=random.random(80))
@@ -222,7 +232,7 @@ def test_score_is_the_mean_of_deviations_turned_so_that_high_is_odd() -> None:
         of_words = name in ("unknown_pairs", "rarity")
         weight = words / (words + 5) if of_words else np.ones(80)
         departures = weight * (values - values[::2].mean())
-        expected += (1 if of_words else -1) * departures / departures[::2].std() / 4
+        expected += (1 / 4 if of_words else -1 / 6) * departures / departures[::2].std()
     np.testing.assert_allclose(found.score, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(sum(found.parts.values()), expected, rtol=1e-12, atol=1e-12)
     reference = expected[1::2]
@@ -425,7 +435,10 @@ def test_inputs_of_another_width_or_kind_are_refused(
         (lambda sections, header: header.update(familiar=["first_layer"]), "does not fit"),
         (lambda sections, header: header.update(familiar=["first_layer"] * 2), "repeated"),
         (lambda sections, header: header.update(familiar=[["rarity"], "first_layer"]), "not a list of names"),
-        (lambda sections, header: header.update(familiar=["rarity", "first_layer"]), "does not have"),
+        (
+            lambda sections, header: header.update(familiar=["rarity", "first_layer", "second_layer"]),
+            "does not have",
+        ),
         (lambda sections, header: sections.pop("familiar.scores"), "familiar.scores"),
         (lambda sections, header: sections.update({"familiar.mean": np.full(2, np.nan)}), "finite"),
         (lambda sections, header: sections.update({"familiar.mean": np.zeros((2, 1))}), "finite"),

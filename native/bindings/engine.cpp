@@ -479,7 +479,7 @@ void bind_engine(nb::module_& m) {
       .def("uncertain", &uncertain, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a,
            "threads"_a, "progress"_a.none(), "The best k labels of each row with their measures of uncertainty.")
       .def("reach", &reach, "X"_a, "wanted"_a, "beam"_a, "normalise"_a, "threads"_a,
-           "For each row and wanted (layer, nodes): the members' mean sum of the highest probabilities of nodes there.")
+           "For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there.")
       .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a, "threads"_a,
            "progress"_a.none(), "Candidates and members' probabilities: (indptr, labels, probs, bound, missed).");
 }

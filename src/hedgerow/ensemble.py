@@ -18,7 +18,7 @@ __all__ = ["Dropout", "Ensemble", "Search"]
 
 EVERYTHING = np.iinfo(np.int32).max  # a beam as wide as any layer
 # Not the search's own: what is usual must stay so when that is changed. More nodes would tell no more.
-REACH_BEAM = 2
+REACH_BEAM = 4
 
 Floats = npt.NDArray[np.float64]
 
@@ -152,9 +152,9 @@ class Ensemble:
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
         """How far the members follow each row down their trees, shape (rows, len(wanted)).
 
-        For every wanted (layer, nodes): the sum of the highest probabilities that a member gives to so many
-        nodes of the layer, the mean over the members. The first layer below the root is 1; of the others only
-        the children of the two best nodes count.
+        For every wanted (layer, nodes): the sum of the highest energies that a member gives to so many nodes
+        of the layer, the mean over the members. The first layer below the root is 1; of the others only the
+        children of the four best nodes count.
         """
         sums: Floats = self._forest.reach(X, list(wanted), REACH_BEAM, self.trees[0].normalize, threads)
         return sums

@@ -33,8 +33,8 @@ from hedgerow.votes import Votes
 
 __all__ = ["HedgerowClassifier", "TopLabels"]
 
-# Two nodes of the first layer of the tree, four of the second: an input with a few labels belongs to few.
-REACHES = ((1, 2), (2, 4))
+# Two nodes of the first layer of the tree, four of the second, eight of the third: an input belongs to few.
+REACHES = ((1, 2), (2, 4), (3, 8))
 
 Progress = Callable[[float, str], None]
 Stage = Callable[[float], None] | None

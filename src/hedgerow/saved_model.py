@@ -68,7 +68,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
 
 def _signals_of(model: HedgerowClassifier) -> set[str]:
     """The signals that the model can find in inputs."""
-    names = {"first_layer", "second_layer"}
+    names = {"first_layer", "second_layer", "third_layer"}
     if isinstance(model, HedgerowTextClassifier):
         names |= {"unknown_words", "rarity"}
         if model.vectorizer_.has_pairs:

@@ -23,6 +23,7 @@ _ODD_SIDE = {
     "rarity": 1.0,
     "first_layer": -1.0,
     "second_layer": -1.0,
+    "third_layer": -1.0,
 }
 _OF_WORDS = ("unknown_pairs", "unknown_words", "rarity")
 # A text of so many words counts half of what a long one counts: shares of few words are mostly chance.
@@ -36,11 +37,13 @@ class Signals:
     Attributes
     ----------
     first_layer : float64 array
-        How sure the members are where the input belongs in the first layer of their trees: the sum of the two
-        highest probabilities there, the mean over the members. Low for outsiders.
+        How sure the members are where the input belongs in the first layer of their trees: the energies (see
+        `energy`) of the two most probable nodes there, the mean over the members. Low for outsiders.
     second_layer : float64 array
-        The same of the four highest probabilities among the children of the two best nodes. In a tree of one
-        layer both are probabilities of labels.
+        The same of the four most probable ones among the children of the best nodes. In a tree that is not so
+        deep, here and below, these are energies of labels.
+    third_layer : float64 array
+        The same of the eight most probable ones, a layer further down.
     words : float64 array or None
         Number of words. It is no part of the score, but says how much the others weigh. None, like all below,
         for models that do not read texts.
@@ -56,6 +59,7 @@ class Signals:
 
     first_layer: Floats
     second_layer: Floats
+    third_layer: Floats
     words: Floats | None = None
     unknown_words: Floats | None = None
     unknown_pairs: Floats | None = None
@@ -104,7 +108,8 @@ class Familiar:
     """What familiar inputs look like, learned from inputs that were held out from training.
 
     Half of them tell what is usual: mean and deviation of every signal. The score of an input is the mean
-    of its deviations from that, all turned so that high is odd. The other half have had no part in this, so
+    of its deviations from that, all turned so that high is odd: one half of it tells the wording, one half
+    the way down the trees. The other half have had no part in this, so
     their scores are what scores of further familiar inputs look like, and p-values keep their promise.
 
     Attributes
@@ -119,8 +124,9 @@ class Familiar:
     Examples
     --------
     >>> usual = np.linspace(0.8, 1.0, 60)
-    >>> familiar = Familiar.learn(Signals(first_layer=usual, second_layer=usual))
-    >>> found = familiar.judge(Signals(first_layer=np.array([0.9, 0.1]), second_layer=np.array([0.9, 0.2])))
+    >>> familiar = Familiar.learn(Signals(first_layer=usual, second_layer=usual, third_layer=usual))
+    >>> odd = np.array([0.9, 0.1])
+    >>> found = familiar.judge(Signals(first_layer=odd, second_layer=odd, third_layer=odd))
     >>> found.p_value.round(2)
     array([0.52, 0.03])
     """
@@ -208,9 +214,14 @@ class Familiar:
 
     def _parts(self, signals: Signals) -> dict[str, Floats]:
         return {
-            name: _ODD_SIDE[name] * _departures(signals, name, mean) / (deviation * len(self.names))
+            name: self._weight(name) * _ODD_SIDE[name] * _departures(signals, name, mean) / deviation
             for name, mean, deviation in zip(self.names, self.mean, self.deviation, strict=True)
         }
+
+    def _weight(self, name: str) -> float:
+        """Words and trees count the same, however many signals there are of each."""
+        like = [(other in _OF_WORDS) == (name in _OF_WORDS) for other in self.names]
+        return 1 / (sum(like) * (1 if all(like) else 2))
 
     # One signal after the other: a matrix product may round otherwise in another batch.
     def _score(self, parts: Mapping[str, Floats]) -> Floats:
