@@ -11,9 +11,10 @@ INTRODUCTION = """# Results
 Everything here was measured by the commands named, on the machine named, on the same files. Times
 mean nothing by themselves; the ratios do. `make bench` repeats the tables of the engine,
 `make bench-paired` the ratios taken in turns, `make bench-ensembles` the tables of ensembles and
-uncertainty, `make bench-scaling` draws time against the number of labels, and
-`python -m bench.seeds` repeats the accuracy over seeds. This page is made by
-`python docs/make_results.py`.
+uncertainty, `make bench-unfamiliarity` those of outsiders, `make bench-scaling` draws time against the
+number of labels, `python -m bench.evaluation` measures the memory of an evaluation, and
+`python -m bench.seeds` repeats the accuracy over seeds. The paper's experiments name their commands.
+This page is made by `python docs/make_results.py`.
 
 The machine is a shared one, and its speed changes by a third from minute to minute. Where a ratio
 matters, trust the table "In turns with PECOS", in which both run side by side, over the ratios of
@@ -26,6 +27,28 @@ yet, or the peer died; the column "died" tells. Steps were capped at 300 to 900 
 generated set) and 20 GB. P@k is in percent, over test rows that have a label; labels that never
 occur in training count against every system.
 """
+
+
+EXPERIMENTS = {
+    "eurlex": "hedgerow reproduce eurlex-4k --weight-threshold 0.001 --missing exact --out results/",
+    "texts": "hedgerow reproduce tibkat-en debian:tags debian:depends --ood reuters --out results/",
+}
+
+
+def experiments() -> str:
+    """The paper's experiments: how to read them, then the tables as `hedgerow reproduce` wrote them."""
+    parts = ["## The paper's experiments\n", (DOCS / "reading.md").read_text()]
+    for name, command in EXPERIMENTS.items():
+        folder = RESULTS / "reproduction" / name
+        if not (folder / "tables.md").exists():
+            continue
+        tables = (folder / "tables.md").read_text().removeprefix("# Results\n\n").replace("\n## ", "\n#### ")
+        parts.append(f"### `{command}`\n\n{tables}")
+        for figure in sorted((folder / "figures").glob("*.svg")):
+            title = figure.stem.replace("-", " ")
+            parts.append(f"![{title}](../bench/results/reproduction/{name}/figures/{figure.name})")
+        parts.append("")
+    return "\n".join(parts)
 
 
 def page() -> str:
@@ -47,6 +70,14 @@ def page() -> str:
             .replace("# Ensembles", "## Ensembles", 1)
             .replace("\n## ", "\n### ")
             .replace("](theorems.svg)", "](../bench/results/theorems.svg)")
+        )
+    parts.append(experiments())
+    if (RESULTS / "unfamiliarity.md").exists():
+        parts.append(
+            (RESULTS / "unfamiliarity.md")
+            .read_text()
+            .replace("# Unfamiliarity", "## Unfamiliarity", 1)
+            .replace("\n## ", "\n### ")
         )
     if (RESULTS / "scaling.svg").exists():
         parts.append(
