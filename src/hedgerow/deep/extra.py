@@ -1,0 +1,33 @@
+"""Whether torch and transformers are there, and what to do if not."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["NEEDED", "MissingExtra", "load_torch"]
+
+NEEDED = ("torch", "transformers", "tokenizers")
+
+
+class MissingExtra(ImportError):  # noqa: N818 - the name says the cause
+    """A package of the extra ``deep`` is not installed."""
+
+
+def load_torch() -> Any:
+    """Import torch, or say how to get it.
+
+    Returns
+    -------
+    module
+        torch.
+    """
+    for name in NEEDED:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise MissingExtra(
+                f"transformers need the package {name} ({error}); install it with: pip install"
+                " 'hedgerow[deep]'"
+            ) from error
+    return import_module("torch")
