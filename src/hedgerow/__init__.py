@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hedgerow.deep.estimator import HedgerowTransformerClassifier
     from hedgerow.estimator import HedgerowClassifier, TopLabels
     from hedgerow.explanation import Explanation, explain
     from hedgerow.judgement import Judgement, judge
@@ -55,6 +56,7 @@ _HOMES = {
     "FrequencyCoverage": "hedgerow.metrics",
     "HedgerowClassifier": "hedgerow.estimator",
     "HedgerowTextClassifier": "hedgerow.text_estimator",
+    "HedgerowTransformerClassifier": "hedgerow.deep.estimator",
     "InputUncertainty": "hedgerow.uncertain_labels",
     "Judgement": "hedgerow.judgement",
     "LabelTree": "hedgerow.label_tree",
@@ -98,6 +100,7 @@ __all__ = [
     "FrequencyCoverage",
     "HedgerowClassifier",
     "HedgerowTextClassifier",
+    "HedgerowTransformerClassifier",
     "InputUncertainty",
     "Judgement",
     "LabelTree",
