@@ -263,7 +263,7 @@ def test_parameters_are_those_that_were_given(tiny_encoder: Path) -> None:
         ({"device": "abacus"}, "device is 'abacus'"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"pooling": "max"}, "pooling"),
-        ({"encoder": "no/such/folder"}, "cannot be opened"),
+        ({"encoder": "no/such/folder"}, "there is no folder"),
     ],
 )
 def test_wrong_parameters_are_refused(

@@ -140,12 +140,7 @@ class Encoder:
             If there is none.
         """
         where = os.fspath(name)
-        local = Path(where).is_dir()
-        if local and not (Path(where) / "config.json").is_file():
-            raise EncoderNotFound(
-                f"the folder {where} has no config.json; name the folder that holds an encoder of Hugging"
-                " Face, as save_pretrained writes it"
-            )
+        local = check_name(where)
         try:
             with _no_progress_bar():
                 tokenizer = transformers.AutoTokenizer.from_pretrained(where, local_files_only=local)
@@ -352,6 +347,23 @@ class Encoder:
                     done += len(own)
                     if progress is not None:
                         progress(done / len(tokens))
+
+
+def check_name(name: str | os.PathLike[str]) -> bool:
+    """Whether an encoder is a folder of this machine; a folder or file without one is refused."""
+    path = Path(name)
+    if path.is_dir() and not (path / "config.json").is_file():
+        raise EncoderNotFound(
+            f"the folder {path} has no config.json; name the folder that holds an encoder of Hugging Face, as"
+            " save_pretrained writes it"
+        )
+    # Names on the hub are NAME or OWNER/NAME.
+    if not path.is_dir() and (path.exists() or path.is_absolute() or len(path.parts) > 2):
+        raise EncoderNotFound(
+            f"there is no folder {path}; name the folder that holds an encoder of Hugging Face, or the"
+            " encoder's name on the hub"
+        )
+    return path.is_dir()
 
 
 class _units_left_out:  # noqa: N801 - used like a function

@@ -320,6 +320,15 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             },
         }
 
+    def check_encoder(self) -> None:
+        """Raise now what `fit` would raise of parameters and encoder, before anything long is done."""
+        load_torch()
+        from hedgerow.deep.encoder import check_name
+
+        self._check_parameters()
+        self._check_encoders()
+        check_name(self.encoder)
+
     def _check_encoders(self) -> None:
         if self.encoders == 1:
             return

@@ -1,11 +1,12 @@
-"""Whether torch and transformers are there, and what to do if not."""
+"""What fine-tuning runs on, found out without importing it: packages, and the processes launched."""
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
-__all__ = ["NEEDED", "MissingExtra", "load_torch"]
+__all__ = ["NEEDED", "MissingExtra", "is_first", "load_torch"]
 
 NEEDED = ("torch", "transformers", "tokenizers")
 
@@ -31,3 +32,8 @@ def load_torch() -> Any:
                 " 'hedgerow[deep]'"
             ) from error
     return import_module("torch")
+
+
+def is_first() -> bool:
+    """Whether this process writes files: the only one, or the first that a launcher started."""
+    return int(os.environ.get("RANK", "0")) == 0

@@ -10,7 +10,7 @@ import torch
 
 from hedgerow.deep.device import choose_device
 
-__all__ = ["Team", "is_first", "join_team"]
+__all__ = ["Team", "join_team"]
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,6 @@ class Team:
         """Go on when all processes are here."""
         if self.accelerator is not None:
             self.accelerator.wait_for_everyone()
-
-
-def is_first() -> bool:
-    """Whether this process writes files: the only one, or the first that a launcher started."""
-    return int(os.environ.get("RANK", "0")) == 0
 
 
 def join_team(device: str) -> Team:
