@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_encoder import texts_and_labels
+from tiny_encoder import make_tiny_encoder, texts_and_labels
 
 from hedgerow.deep.batches import bucketed_batches, steps_of
 from hedgerow.deep.candidate_scores import NodeWeights, candidate_loss, gather_candidates
@@ -21,6 +24,7 @@ from hedgerow.deep.levels import Matching, chosen_layers, level_truth, match
 from hedgerow.deep.team import Team
 from hedgerow.label_tree import LabelTree
 from hedgerow.labels import encode_labels
+from hedgerow.saved_model import load
 
 CPU = torch.device("cpu")
 
@@ -204,7 +208,7 @@ def two_levels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_levels")
-@pytest.mark.parametrize("stop", [1, 2, 3, 7, 16, 17, 20, 31, 32])
+@pytest.mark.parametrize("stop", [1, 3, 7, 16, 17, 32])
 def test_fit_that_was_stopped_anywhere_ends_with_the_same_weights(
     tiny_encoder: Path, tmp_path: Path, stop: int
 ) -> None:
@@ -282,3 +286,23 @@ def test_memory_that_ends_halves_the_parts_of_a_batch(
     most = 0
     with pytest.raises(MemoryError, match="smaller max_length"):
         tuned(tiny_encoder, steps=2)
+
+
+def test_several_processes_learn_what_one_learns(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    encoder = make_tiny_encoder(tmp_path / "encoder", dropout=0.0)  # each process draws its own dropout
+    texts, labels = texts_and_labels(48)
+    lines = [json.dumps({"text": t, "labels": own}) for t, own in zip(texts, labels, strict=True)]
+    (tmp_path / "train.jsonl").write_text("\n".join(lines) + "\n")
+    options = ["--base", "transformer", "--encoder", str(encoder), "--steps", "3", "--batch-size", "8"]
+    options += ["--threads", "1", "--device", "cpu", "--learning-rate", "1e-3"]
+    program = "from hedgerow.cli import main; import sys; sys.exit(main())"
+    (tmp_path / "program.py").write_text(program)
+    for name, launcher in (("one", []), ("two", ["-m", "torch.distributed.run", "--nproc_per_node=2"])):
+        command = [sys.executable, *launcher, "program.py", "fit", "train.jsonl", name, *options]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr
+    one, two = (load(tmp_path / name).encoders_[0].weights() for name in ("one", "two"))  # type: ignore[attr-defined]
+    for name, weights in one.items():
+        np.testing.assert_allclose(two[name], weights, atol=1e-4)
+    assert sorted(path.name for path in tmp_path.glob("two*")) == ["two"]

@@ -286,6 +286,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self._views = lambda number: self._joined(tfidf, [embeddings[number]], [number])
         try:
             features = self._joined(tfidf, embeddings, every)
+            if team.rank:  # of several processes, one writes
+                options["checkpoint"] = None
             HedgerowClassifier.fit(self, features, Y, **options)
         finally:
             del self._views
