@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tiny_encoder import texts_and_labels
 
 from hedgerow.cli import main
@@ -199,3 +200,23 @@ def test_model_without_an_encoder_cannot_embed(
     capsys.readouterr()
     assert run("embed", tmp_path / "linear", data, "--out", tmp_path / "out") == 4
     assert "has no encoder" in failure(capsys)
+
+
+def test_gpu_without_memory_is_said_with_the_way_out(
+    data: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(*_: object) -> None:
+        raise torch.cuda.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(Encoder, "pool", full)
+    assert fit(data, tmp_path / "model", tiny_encoder) == 1
+    assert "too little memory to embed texts" in failure(capsys)
+    monkeypatch.setattr(
+        Encoder, "embed", lambda self, texts, **_: np.eye(len(texts), 32, dtype=np.float32) + 0.1
+    )
+    assert fit(data, tmp_path / "model", tiny_encoder) == 1
+    assert "for a single text; choose a smaller max_length (--max-length)" in failure(capsys)

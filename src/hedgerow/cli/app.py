@@ -12,6 +12,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from ..deep.extra import GpuMemoryError
 from .failures import ExitCode, Failure
 from .terminal import plain, print_error
 
@@ -822,6 +823,9 @@ def main(arguments: list[str] | None = None) -> int:
         return failure.code
     except (KeyboardInterrupt, typer.Abort):
         code = int(ExitCode.INTERRUPTED)
+    except GpuMemoryError as error:
+        print_error(str(error))
+        return ExitCode.UNEXPECTED
     except MemoryError:
         print_error("out of memory; use fewer rows or fewer --threads, or a machine with more memory")
         return ExitCode.UNEXPECTED

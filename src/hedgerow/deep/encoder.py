@@ -21,6 +21,7 @@ import xxhash
 from torch import nn
 
 from hedgerow.deep.device import choose_device, torch_threads
+from hedgerow.deep.extra import GpuMemoryError
 
 __all__ = ["DropoutPass", "Encoder", "EncoderNotFound", "Tokens"]
 
@@ -229,9 +230,15 @@ class Encoder:
             if dropout is not None:
                 stack.enter_context(_units_left_out(self.model, dropout))
             one_by_one = self.device.type == "cpu"
-            (self._embed_one_by_one if one_by_one else self._embed_in_shapes)(
-                tokens, found, threads, progress
-            )
+            try:
+                (self._embed_one_by_one if one_by_one else self._embed_in_shapes)(
+                    tokens, found, threads, progress
+                )
+            except torch.cuda.OutOfMemoryError as error:
+                raise GpuMemoryError(
+                    "the GPU has too little memory to embed texts; free some of it, or use device='cpu'"
+                    " (--device cpu)"
+                ) from error
         return found
 
     def pool(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -6,13 +6,17 @@ import os
 from importlib import import_module
 from typing import Any
 
-__all__ = ["NEEDED", "MissingExtra", "is_first", "load_torch"]
+__all__ = ["NEEDED", "GpuMemoryError", "MissingExtra", "is_first", "load_torch"]
 
 NEEDED = ("torch", "transformers", "tokenizers")
 
 
 class MissingExtra(ImportError):  # noqa: N818 - the name says the cause
     """A package of the extra ``deep`` is not installed."""
+
+
+class GpuMemoryError(MemoryError):
+    """The GPU has too little memory, whatever the size of a batch; the message says what to do."""
 
 
 def load_torch() -> Any:

@@ -20,6 +20,7 @@ from hedgerow.deep.batches import steps_of
 from hedgerow.deep.candidate_scores import CandidateBatch, NodeWeights, candidate_loss, gather_candidates
 from hedgerow.deep.device import torch_threads
 from hedgerow.deep.encoder import Encoder, Tokens
+from hedgerow.deep.extra import GpuMemoryError
 from hedgerow.deep.levels import Level, Matching, chosen_layers, level_truth, match
 from hedgerow.deep.team import Team
 from hedgerow.label_tree import LabelTree
@@ -303,8 +304,7 @@ class _LevelTraining:
         progress: Callable[[float], None] | None,
         report: FineTuningReport,
     ) -> None:
-        device = self.team.device
-        losses = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
+        losses, count = torch.zeros((), device=self.team.device), 0
         start = time.perf_counter()
         storing = 0.0
         lengths = self.texts.lengths
@@ -313,6 +313,7 @@ class _LevelTraining:
             for step, batch in self._prepared(begin, report):
                 rows, candidates, own = batch
                 losses += self._step(step, rows, candidates, own)
+                count += int(candidates.valid[own].sum())
                 report.tokens += int(lengths[rows].sum())
                 if (step + 1) % self.settings.checkpoint_steps == 0 and step + 1 < self.steps:
                     before = time.perf_counter()
@@ -322,7 +323,7 @@ class _LevelTraining:
                     progress((step + 1) / self.steps)
         finally:
             self.encoder.model.eval()
-        total, count = losses.tolist()  # waits for the GPU
+        total = losses.item()  # waits for the GPU
         report.seconds += time.perf_counter() - start - storing
         report.micro_batch = self.micro_batch
         report.levels.append(
@@ -331,7 +332,7 @@ class _LevelTraining:
                 "nodes": self.level.truth.shape[1],
                 "candidates": self.level.candidates.nnz / len(self.texts),
                 "steps": self.steps - begin,
-                "loss": total / max(1.0, count),
+                "loss": total / max(1, count),
             }
         )
 
@@ -391,16 +392,16 @@ class _LevelTraining:
     def _step(
         self, step: int, rows: npt.NDArray[np.int64], candidates: CandidateBatch, own: slice
     ) -> torch.Tensor:
-        """Learn from one batch; returns the sum of the losses and the number of candidates."""
+        """Learn from one batch; returns the sum of the losses of its candidates, of this process."""
         while True:
             try:
                 weights, loss = self._gradients(step, rows, candidates, own)
                 break
             except torch.cuda.OutOfMemoryError:
                 if self.micro_batch == 1:
-                    raise MemoryError(
-                        "the GPU has too little memory for a single text; choose a smaller max_length or a"
-                        " smaller encoder"
+                    raise GpuMemoryError(
+                        "the GPU has too little memory for a single text; choose a smaller max_length"
+                        " (--max-length), a smaller encoder, or device='cpu' (--device cpu)"
                     ) from None
             # Outside of the handler, which would keep the tensors alive.
             self.micro_batch = max(1, self.micro_batch // 2)
@@ -421,10 +422,7 @@ class _LevelTraining:
         self.optimizer.step()
         with torch.no_grad():
             self.nodes.step(candidates.nodes, weights.grad, _NODE_RATE * rate, step + 1)
-        found = torch.stack(
-            [loss, torch.tensor(float(candidates.count), dtype=loss.dtype, device=loss.device)]
-        )
-        return found.to(torch.float64)
+        return loss
 
     def _gradients(
         self, step: int, rows: npt.NDArray[np.int64], candidates: CandidateBatch, own: slice
