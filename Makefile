@@ -46,8 +46,8 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 	$(BIN)/python $(PIP) install --no-build-isolation -e .
 	touch $@
 
-$(VENV)/test-tools: $(VENV)/tools $(SOURCES)
-	$(BIN)/python $(PIP) install --no-build-isolation -e '.[test]'
+$(VENV)/test-tools: $(VENV)/tools $(SOURCES) tests/constraints.txt
+	$(BIN)/python $(PIP) install --no-build-isolation -c tests/constraints.txt -e '.[test,deep]' accelerate
 	touch $(VENV)/installed $@
 
 $(VENV)/lint-tools: $(VENV)/tools pyproject.toml

@@ -14,7 +14,16 @@ import hedgerow.report
 
 PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
-    "Classifiers": (hedgerow, ["HedgerowClassifier", "HedgerowTextClassifier", "TopLabels", "load"]),
+    "Classifiers": (
+        hedgerow,
+        [
+            "HedgerowClassifier",
+            "HedgerowTextClassifier",
+            "HedgerowTransformerClassifier",
+            "TopLabels",
+            "load",
+        ],
+    ),
     "Predictions with doubt": (hedgerow, ["UncertainLabels", "InputUncertainty"]),
     "Unfamiliar inputs": (hedgerow, ["Unfamiliarity", "Signals", "Familiar"]),
     "Votes and what can be read from them": (

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hedgerow.deep.estimator import HedgerowTransformerClassifier
     from hedgerow.estimator import HedgerowClassifier, TopLabels
     from hedgerow.evaluation import Evaluation, evaluate
     from hedgerow.explanation import Explanation, explain
@@ -37,6 +38,7 @@ _HOMES = {
     "Familiar": "hedgerow.unfamiliarity",
     "HedgerowClassifier": "hedgerow.estimator",
     "HedgerowTextClassifier": "hedgerow.text_estimator",
+    "HedgerowTransformerClassifier": "hedgerow.deep.estimator",
     "InputUncertainty": "hedgerow.uncertain_labels",
     "Judgement": "hedgerow.judgement",
     "LabelTree": "hedgerow.label_tree",
@@ -66,6 +68,7 @@ __all__ = [
     "Familiar",
     "HedgerowClassifier",
     "HedgerowTextClassifier",
+    "HedgerowTransformerClassifier",
     "InputUncertainty",
     "Judgement",
     "LabelTree",

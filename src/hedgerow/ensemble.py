@@ -95,6 +95,11 @@ class Ensemble:
         return int(self._forest.members)
 
     @property
+    def rows_each(self) -> int:
+        """Rows of features that make an input."""
+        return 1
+
+    @property
     def tree(self) -> LabelTree:
         """The tree of the first member."""
         return self.trees[0].tree

@@ -18,7 +18,7 @@ from hedgerow.label_tree import LabelTree
 from hedgerow.model_file import Malformed, read_model, write_model
 from hedgerow.tree_classifier import TreeClassifier
 
-__all__ = ["METHODS", "Boosting", "TrainingData", "train_members"]
+__all__ = ["METHODS", "Boosting", "TrainingData", "drawn_for", "train_members"]
 
 METHODS = ("single", "mc-dropout", "bagging", "boosting", "boosted-bagging")
 
@@ -94,7 +94,7 @@ class Boosting:
     count: int
 
 
-GrowTree = Callable[[npt.NDArray[np.float32] | None, int, Any], LabelTree]
+GrowTree = Callable[[int, npt.NDArray[np.float32] | None, int, Any], LabelTree]
 TrainTree = Callable[..., TreeClassifier]
 
 
@@ -127,9 +127,9 @@ def train_members(
         Whether each member also learns from what the earlier ones get wrong.
     seed : int
         Member `m` is the same whatever number of members follows it, as long as each has its own tree.
-    grow : callable(costs, seed, progress)
-        Grows a label tree.
-    train : callable(tree, costs, negatives, alpha, seed, progress)
+    grow : callable(number, costs, seed, progress)
+        Grows the label tree of a member.
+    train : callable(number, tree, costs, negatives, alpha, seed, progress)
         Trains a member.
     threads : int
         0 uses all processors.
@@ -157,16 +157,14 @@ def train_members(
             return lambda share: progress((number + begin + share * (1 - begin)) / members, name)
 
         if new:
-            draw = np.random.default_rng([seed, number])
-            own_seed = int(draw.integers(2**62))
-            costs = _bootstrap(draw, data) if bootstrap else data.costs
+            own_seed, costs = drawn_for(number, seed, data, bootstrap)
             shared = number > 0 and number * trees // members == (number - 1) * trees // members
             # A tree that several members share must have the labels of all of them.
             grown_on = costs if trees == members else data.costs
-            tree = trained[-1].tree if shared else grow(grown_on, own_seed, told("clustering", 0.0))
+            tree = trained[-1].tree if shared else grow(number, grown_on, own_seed, told("clustering", 0.0))
             wrong = _wrong(negatives, data, boosting.count) if boosting and negatives and number > 0 else None
             alpha = boosting.alpha if boosting else 1.0
-            trained.append(train(tree, costs, wrong, alpha, own_seed, told("training", 0.1)))
+            trained.append(train(number, tree, costs, wrong, alpha, own_seed, told("training", 0.1)))
             keep(number, trained[-1])
         if negatives and number + 1 < members:
             member = trained[number]
@@ -174,6 +172,15 @@ def train_members(
             labels, probability = member.top(data.X, k, _PREDICTION_BEAM, False, threads)
             negatives.add(labels, probability, threads)
     return trained
+
+
+def drawn_for(
+    number: int, seed: int, data: TrainingData, bootstrap: bool
+) -> tuple[int, npt.NDArray[np.float32] | None]:
+    """The seed of a member and the costs of its inputs: with `bootstrap`, how often each was drawn."""
+    draw = np.random.default_rng([seed, number])
+    own_seed = int(draw.integers(2**62))
+    return own_seed, _bootstrap(draw, data) if bootstrap else data.costs
 
 
 def _bootstrap(draw: np.random.Generator, data: TrainingData) -> npt.NDArray[np.float32]:

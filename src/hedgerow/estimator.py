@@ -628,6 +628,14 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     def _transform(self, X: Any) -> Any:
         return X
 
+    # What a member learns from; members of HedgerowTransformerClassifier may have features of their own.
+    def _seen_by(self, number: int, data: TrainingData) -> TrainingData:
+        return data
+
+    # Whether the engine scales inputs to length 1.
+    def _scales_rows(self) -> bool:
+        return self.normalize
+
     def _check_parameters(self) -> None:
         validate_parameter_constraints(
             self._parameter_constraints, self.get_params(deep=False), caller_name=type(self).__name__
@@ -684,10 +692,11 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         """Train the members that are not done, and bring those that share a tree together."""
         threads = self._threads()
 
-        def grow(costs: npt.NDArray[np.float32] | None, own: int, told: Stage) -> LabelTree:
-            return tree or self._grow(data, label_features, costs, own, threads, told)
+        def grow(number: int, costs: npt.NDArray[np.float32] | None, own: int, told: Stage) -> LabelTree:
+            return tree or self._grow(self._seen_by(number, data), label_features, costs, own, threads, told)
 
         def train(
+            number: int,
             own_tree: LabelTree,
             costs: npt.NDArray[np.float32] | None,
             negatives: _native.Rows | None,
@@ -695,11 +704,12 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             own: int,
             told: Stage,
         ) -> TreeClassifier:
-            return self._train_tree(data, own_tree, costs, negatives, alpha, own, threads, told)
+            seen = self._seen_by(number, data)
+            return self._train_tree(seen, own_tree, costs, negatives, alpha, own, threads, told)
 
         if self.method in ("single", "mc-dropout"):
-            own_tree = grow(data.costs, seed, _stage(progress, "clustering"))
-            return [train(own_tree, data.costs, None, 1.0, seed, _stage(progress, "training"))]
+            own_tree = grow(0, data.costs, seed, _stage(progress, "clustering"))
+            return [train(0, own_tree, data.costs, None, 1.0, seed, _stage(progress, "training"))]
         store = None
         if checkpoint is not None:
             if not isinstance(self.random_state, int | np.integer):
@@ -730,12 +740,15 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         return [TreeClassifier.merge(group, threads) for group in groups]
 
     def _adopt(self, trained: list[TreeClassifier], seed: int, names: npt.NDArray[Any]) -> None:
-        dropout = Dropout(self.dropout, self.members, seed) if self.method == "mc-dropout" else None
-        self._ensemble = Ensemble(trained, len(names), dropout)
+        self._ensemble = self._assemble(trained, seed, len(names))
         self.__dict__.pop("familiar_", None)
         self.classes_ = names
         self.n_features_in_ = self._ensemble.features
         self.tree_ = self._ensemble.tree
+
+    def _assemble(self, trained: list[TreeClassifier], seed: int, labels: int) -> Ensemble:
+        dropout = Dropout(self.dropout, self.members, seed) if self.method == "mc-dropout" else None
+        return Ensemble(trained, labels, dropout)
 
     def _grow(
         self,
@@ -758,7 +771,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
                 used,
                 data.width,
                 costs,
-                self.normalize,
+                self._scales_rows(),
                 threads,
                 progress and (lambda _: progress(0.0)),
             )
@@ -810,7 +823,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             max_passes=_within_int32(self.max_passes),
             weight_threshold=self.weight_threshold,
             matcher_beam=_within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
-            normalize=self.normalize,
+            normalize=self._scales_rows(),
             seed=seed,
         )
 

@@ -188,8 +188,8 @@ def explain(
     check_is_fitted(model, "tree_")
     row = _one_row(model, x)
     if label is None:
-        # By the base class, because the row is one of features for a model of texts, too.
-        label = HedgerowClassifier.top(model, row, k=1).labels[0, 0]
+        reads_text = isinstance(model, HedgerowTextClassifier)
+        label = model.top([x] if isinstance(x, str) else x if reads_text else row, k=1).labels[0, 0]
     number = label_number(model, label)
     row.eliminate_zeros()
     columns, values = row.indices, row.data.astype(np.float64)
@@ -218,7 +218,7 @@ def explain(
         effects=each[order],
         bias=np.concatenate(bias),
         paths=tuple(paths),
-        without_dropout=model._ensemble.dropout is not None,
+        without_dropout=model._ensemble.dropout is not None or model._ensemble.rows_each > 1,
     )
 
 
@@ -324,7 +324,7 @@ def _one_row(model: HedgerowClassifier, x: Any) -> sp.csr_array:
     if isinstance(model, HedgerowTextClassifier):
         if sp.issparse(x) or isinstance(x, bytes) or not isinstance(x, str | Sequence | np.ndarray):
             raise TypeError(f"x is a {type(x).__name__}, but the model reads texts; give a string")
-        rows = model._transform([x] if isinstance(x, str) else x)
+        rows = model._plain_features([x] if isinstance(x, str) else x)
     else:
         if not sp.issparse(x) and np.ndim(x) == 1:
             x = np.reshape(x, (1, -1))
@@ -345,6 +345,6 @@ def _named(
             raise ValueError(f"there are {len(names)} names for {model.n_features_in_} features")
         return np.array([names[column] for column in columns.tolist()], dtype=object)
     if isinstance(model, HedgerowTextClassifier):
-        own = [model.vectorizer_.feature_name(column) for column in columns.tolist()]
+        own = [model._feature_name(column) for column in columns.tolist()]
         return np.array(own, dtype=object)
     return columns.astype(np.int64)

@@ -42,6 +42,7 @@ __all__ = [
     "FORMAT_VERSION",
     "Altered",
     "Chunked",
+    "ExtraMissing",
     "Malformed",
     "ModelFile",
     "ModelFileError",
@@ -112,6 +113,10 @@ class Altered(ModelFileError):  # noqa: N818
 
 class TooNew(ModelFileError):  # noqa: N818
     """The file has a format version that this release does not know."""
+
+
+class ExtraMissing(ModelFileError, ImportError):  # noqa: N818
+    """The model needs a package that is not installed."""
 
 
 class Malformed(ModelFileError):  # noqa: N818

@@ -123,7 +123,7 @@ def query(
         # By the base class: what comes from texts is features by now.
         found = HedgerowClassifier.predict_uncertain(model, features, 1, progress=progress)
         labels, knowledge = None, np.maximum(found.instance.knowledge, 0.0)[:, None].astype(np.float64)
-    rows, turns, score = _choose(features, knowledge, int(n), float(diversity))
+    rows, turns, score = _choose(features[:: model._ensemble.rows_each], knowledge, int(n), float(diversity))
     return Queries(
         rows, None if labels is None else model.classes_[labels[rows, turns]], score, knowledge[rows, turns]
     )
@@ -152,14 +152,16 @@ def _label_knowledge(
 
     A row cannot give more than n questions, and its labels can only be asked for in this order.
     """
-    count = features.shape[0]
+    each = model._ensemble.rows_each
+    count = features.shape[0] // each
     width = min(n, len(model.classes_))
     labels = np.zeros((count, width), dtype=np.int32)
     knowledge = np.full((count, width), -1.0)
     for begin in range(0, count, _ROWS_AT_ONCE):
         if progress is not None:
             progress(begin / count, "predicting")
-        votes = HedgerowClassifier.predict_votes(model, features[begin : begin + _ROWS_AT_ONCE])
+        some = features[begin * each : (begin + _ROWS_AT_ONCE) * each]
+        votes = HedgerowClassifier.predict_votes(model, some)
         measured = label_uncertainty(votes).knowledge
         for row, (start, end) in enumerate(zip(votes.indptr[:-1], votes.indptr[1:], strict=True), begin):
             order = np.argsort(-measured[start:end], kind="stable")[:width]

@@ -7,10 +7,12 @@ import os
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow.deep.estimator import HedgerowTransformerClassifier
+from hedgerow.deep.extra import load_torch
 from hedgerow.ensemble import Dropout, Ensemble
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.labels import read_label_sections
-from hedgerow.model_file import Malformed, ModelFile, read_model
+from hedgerow.model_file import ExtraMissing, Malformed, ModelFile, read_model
 from hedgerow.text import TfidfVectorizer
 from hedgerow.text_estimator import HedgerowTextClassifier
 from hedgerow.unfamiliarity import Familiar
@@ -30,10 +32,16 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
 
     Returns
     -------
-    HedgerowClassifier or HedgerowTextClassifier
+    HedgerowClassifier, HedgerowTextClassifier or HedgerowTransformerClassifier
     """
     file = read_model(path, verify=verify)
-    kinds = {"features": HedgerowClassifier, "text": HedgerowTextClassifier}
+    kinds = {
+        "features": HedgerowClassifier,
+        "text": HedgerowTextClassifier,
+        "transformer": HedgerowTransformerClassifier,
+    }
+    if file.header.get("kind") == "transformer":
+        _check_extra(file)
     try:
         header = file.header
         if header["kind"] not in kinds:
@@ -53,7 +61,9 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
             prefix = "text."
             arrays = {n[len(prefix) :]: a for n, a in file.sections.items() if n.startswith(prefix)}
             model.vectorizer_ = TfidfVectorizer.from_arrays(vectorizer.get_params(), arrays)
-            if len(model.vectorizer_.idf_) != model.n_features_in_:
+            if isinstance(model, HedgerowTransformerClassifier):
+                model._open_encoders(header, file.sections)
+            elif len(model.vectorizer_.idf_) != model.n_features_in_:
                 raise ValueError("the vocabulary and the weights differ in their number of features")
         if "familiar" in header:
             model.familiar_ = Familiar.from_sections(header["familiar"], file.sections)
@@ -64,6 +74,13 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise Malformed(f"{file.path} does not hold a whole model: {error}") from error
     return model
+
+
+def _check_extra(file: ModelFile) -> None:
+    try:
+        load_torch()
+    except ImportError as error:
+        raise ExtraMissing(f"{file.path} reads texts with a transformer: {error}") from error
 
 
 def _signals_of(model: HedgerowClassifier) -> set[str]:

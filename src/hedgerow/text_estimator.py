@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.estimator import HedgerowClassifier, TopLabels
+from hedgerow.estimator import HedgerowClassifier, Progress, TopLabels
 from hedgerow.text import TfidfVectorizer, as_texts
 from hedgerow.uncertain_labels import UncertainLabels
 from hedgerow.unfamiliarity import Signals, Unfamiliarity
@@ -149,20 +149,20 @@ class HedgerowTextClassifier(HedgerowClassifier):
 
     def top(self, X: Iterable[str], k: int = 5, **options: Any) -> TopLabels:
         """The k most probable labels of each text; see `HedgerowClassifier.top`."""
-        return super().top(self._transform(X), k, **options)
+        return super().top(self._transform(X, options.get("progress")), k, **options)
 
     def add_members(self, X: Iterable[str], Y: Any, count: int, **options: Any) -> HedgerowTextClassifier:
         """Train more members on the same texts; see `HedgerowClassifier.add_members`."""
-        super().add_members(self._transform(X), Y, count, **options)
+        super().add_members(self._transform(X, options.get("progress")), Y, count, **options)
         return self
 
     def predict_uncertain(self, X: Iterable[str], k: int = 5, **options: Any) -> UncertainLabels:
         """Labels and doubts of each text; see `HedgerowClassifier.predict_uncertain`."""
-        return super().predict_uncertain(self._transform(X), k, **options)
+        return super().predict_uncertain(self._transform(X, options.get("progress")), k, **options)
 
     def predict_votes(self, X: Iterable[str], **options: Any) -> Votes:
         """What every member says of each text; see `HedgerowClassifier.predict_votes`."""
-        return super().predict_votes(self._transform(X), **options)
+        return super().predict_votes(self._transform(X, options.get("progress")), **options)
 
     def learn_familiar(self, X: Iterable[str]) -> HedgerowTextClassifier:
         """Learn what familiar texts look like; see `HedgerowClassifier.learn_familiar`."""
@@ -191,10 +191,17 @@ class HedgerowTextClassifier(HedgerowClassifier):
             rarity=wording.rarity,
         )
 
-    def _transform(self, texts: Iterable[str]) -> sp.csr_array:
+    def _transform(self, texts: Iterable[str], progress: Progress | None = None) -> sp.csr_array:
         check_is_fitted(self, "vectorizer_")
         self.vectorizer_.n_jobs = self.n_jobs
         return self.vectorizer_.transform(texts)
+
+    # The one row of features of each text, which can be explained.
+    def _plain_features(self, texts: Iterable[str]) -> sp.csr_array:
+        return self._transform(texts)
+
+    def _feature_name(self, column: int) -> str:
+        return self.vectorizer_.feature_name(column)
 
     def _new_vectorizer(self) -> TfidfVectorizer:
         return TfidfVectorizer(

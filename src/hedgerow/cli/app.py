@@ -12,6 +12,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from ..deep.extra import GpuMemoryError
 from .failures import ExitCode, Failure
 from .terminal import plain, print_error
 
@@ -30,6 +31,27 @@ class Method(str, Enum):
     bagging = "bagging"
     boosting = "boosting"
     boosted_bagging = "boosted-bagging"
+
+
+class Base(str, Enum):
+    """What reads the inputs."""
+
+    linear = "linear"
+    transformer = "transformer"
+
+
+class Precision(str, Enum):
+    """How embeddings are stored."""
+
+    float32 = "float32"
+    float16 = "float16"
+
+
+class Pooling(str, Enum):
+    """How the vectors of tokens become one."""
+
+    mean = "mean"
+    cls = "cls"
 
 
 class Missing(str, Enum):
@@ -99,6 +121,60 @@ Trees = Annotated[
         max=4096,
         help="Label trees that the members share: fewer make a smaller and faster model. Default: one for"
         " each member.",
+        show_default=False,
+    ),
+]
+_DEEP = "Transformer"
+EncoderName = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=_DEEP,
+        metavar="PATH",
+        help="A folder with an encoder of Hugging Face, or its name on the hub.",
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(rich_help_panel=_DEEP, help="auto (a GPU where there is one), cpu, cuda or cuda:1."),
+]
+MaxLength = Annotated[int, typer.Option(min=3, rich_help_panel=_DEEP, help="Tokens of a text that count.")]
+PoolingOption = Annotated[
+    Pooling,
+    typer.Option(rich_help_panel=_DEEP, help="Embed a text by the mean of its tokens, or by the first."),
+]
+Steps = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=0,
+        rich_help_panel=_DEEP,
+        help="Batches at each level of the label tree, instead of --epochs.",
+        show_default=False,
+    ),
+]
+Levels = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=1,
+        rich_help_panel=_DEEP,
+        help="Levels of the label tree to fine-tune on, coarse to fine. Default: all.",
+        show_default=False,
+    ),
+]
+MicroBatch = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=1,
+        rich_help_panel=_DEEP,
+        help="Texts computed at once, if a whole batch needs too much memory. Default: all of it.",
+        show_default=False,
+    ),
+]
+CacheFolder = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        rich_help_panel=_DEEP,
+        metavar="FOLDER",
+        help="Keep embeddings here and use those that are there.",
         show_default=False,
     ),
 ]
@@ -206,6 +282,46 @@ def fit(
         typer.Option(callback=_between_0_and_1, help="With mc-dropout: share of the weights left out."),
     ] = 0.05,
     extend: Extend = None,
+    base: Annotated[
+        Base,
+        typer.Option(
+            help="What reads the inputs: words alone (linear), or a transformer as well, which is fine-tuned"
+            " first."
+        ),
+    ] = Base.linear,
+    encoder: EncoderName = "bert-base-uncased",
+    encoders: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=4096,
+            rich_help_panel=_DEEP,
+            help="1 for all members, or as many as there are --members: then each has its own.",
+        ),
+    ] = 1,
+    device: Device = "auto",
+    epochs: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            callback=_finite,
+            rich_help_panel=_DEEP,
+            help="Passes over the texts at each level of the label tree; 0 takes the encoder as it is.",
+        ),
+    ] = 1.0,
+    steps: Steps = None,
+    levels: Levels = None,
+    batch_size: Annotated[
+        int, typer.Option(min=1, rich_help_panel=_DEEP, help="Texts that make a step.")
+    ] = 32,
+    micro_batch: MicroBatch = None,
+    learning_rate: Annotated[
+        float,
+        typer.Option(min=1e-12, callback=_finite, rich_help_panel=_DEEP, help="The highest rate of AdamW."),
+    ] = 5e-5,
+    max_length: MaxLength = 128,
+    pooling: PoolingOption = Pooling.mean,
+    cache: CacheFolder = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     threads: Threads = 0,
     negatives: Annotated[
@@ -233,8 +349,13 @@ def fit(
     DATA is read by its layout: train.txt of the extreme classification repository, a PECOS folder,
     train_texts.txt with train_labels.txt, or records with text and labels as .jsonl, .csv or .parquet.
 
-    Finished members of an ensemble are kept in the folder MODEL.members until
-    MODEL is saved: after Ctrl-C or a crash, the same command goes on from there.
+    Finished members of an ensemble, and the state of fine-tuning, are kept in the
+    folder MODEL.members until MODEL is saved: after Ctrl-C or a crash, the same
+    command goes on from there.
+
+    With --base transformer (pip install 'hedgerow[deep]'), the embeddings of an
+    encoder stand beside the words. The default rate suits small encoders such as
+    MiniLM and larger ones such as BERT.
 
     \b
     Examples:
@@ -242,6 +363,7 @@ def fit(
       hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --threads 4
+      hedgerow fit records.jsonl.xz deep.hedgerow --base transformer --encoder MiniLM/ --device auto
     """  # noqa: D301
     from .fit import Extension, run_fit
 
@@ -251,7 +373,7 @@ def fit(
             ctx=context,
             param_hint="--trees",
         )
-    settings = {
+    settings: dict[str, Any] = {
         "method": method.value,
         "members": members,
         "trees": trees,
@@ -267,8 +389,28 @@ def fit(
         "beam": beam,
         "random_state": seed,
     }
+    deep: dict[str, Any] = {
+        "encoder": encoder,
+        "encoders": encoders,
+        "epochs": epochs,
+        "steps": steps,
+        "levels": levels,
+        "batch_size": batch_size,
+        "micro_batch": micro_batch,
+        "learning_rate": learning_rate,
+        "max_length": max_length,
+        "pooling": pooling.value,
+    }
+    place = {"device": device, "cache": cache}
+    if base is Base.transformer:
+        if "dropout" not in _given(context, settings):
+            settings["dropout"] = None  # the encoder's own
+        settings |= deep
+    elif extend is None and (odd := sorted(_given(context, {**deep, **place}))):
+        option = odd[0].replace("_", "-")
+        raise typer.BadParameter("it needs --base transformer", ctx=context, param_hint=f"--{option}")
     extension = None if extend is None else Extension(extend, _given(context, settings))
-    run_fit(data, model, settings, threads, labels_field, extension, overwrite, json)
+    run_fit(data, model, settings, base.value, place, threads, labels_field, extension, overwrite, json)
 
 
 def _given(context: typer.Context, settings: dict[str, Any]) -> frozenset[str]:
@@ -351,6 +493,50 @@ def inspect(
     from .inspect import run_inspect
 
     run_inspect(model, json)
+
+
+@app.command()
+def embed(
+    encoder: Annotated[
+        str,
+        typer.Argument(
+            help="A folder with an encoder, its name on the hub, or a model file.", metavar="ENCODER_OR_MODEL"
+        ),
+    ],
+    data: Annotated[Path, typer.Argument(help="A file, or a data folder.", metavar="DATA")],
+    out: Annotated[Path, typer.Option(help="The folder for embeddings.", metavar="FOLDER")],
+    part: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Part of DATA. Default: train of a folder, all of a file.", show_default=False),
+    ] = None,
+    precision: Annotated[
+        Precision, typer.Option(help="float16 takes half the room; fit uses float32.")
+    ] = Precision.float32,
+    max_length: Annotated[
+        int, typer.Option(min=3, help="Tokens of a text that count; a model file has its own.")
+    ] = 128,
+    pooling: Annotated[
+        Pooling, typer.Option(help="Mean of the tokens, or the first; a model file has its own.")
+    ] = Pooling.mean,
+    device: Annotated[
+        str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:1.")
+    ] = "auto",
+    threads: Threads = 0,
+    json: AsJson = False,
+) -> None:
+    """Embed the texts of DATA and keep the embeddings in FOLDER, as one .npy file a text list and encoder.
+
+    Its name is a hash of the texts and the encoder: with --cache FOLDER, `hedgerow fit`
+    finds what is there and never takes what belongs to other texts or another encoder.
+
+    \b
+    Examples:
+      hedgerow embed MiniLM/ records.jsonl.xz --out embeddings/
+      hedgerow embed deep.hedgerow new.jsonl --out embeddings/ --precision float16
+    """  # noqa: D301
+    from .embed import run_embed
+
+    run_embed(encoder, data, out, part, precision.value, max_length, pooling.value, device, threads, json)
 
 
 @app.command()
@@ -642,6 +828,9 @@ def main(arguments: list[str] | None = None) -> int:
         return failure.code
     except (KeyboardInterrupt, typer.Abort):
         code = int(ExitCode.INTERRUPTED)
+    except GpuMemoryError as error:
+        print_error(str(error))
+        return ExitCode.UNEXPECTED
     except MemoryError:
         print_error("out of memory; use fewer rows or fewer --threads, or a machine with more memory")
         return ExitCode.UNEXPECTED

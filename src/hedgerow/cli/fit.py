@@ -14,6 +14,8 @@ from rich.console import Console
 
 from ..atomic_file import check_target
 from ..data import DataError, Part, read_part
+from ..deep.estimator import HedgerowTransformerClassifier
+from ..deep.extra import is_first, load_torch
 from ..ensemble_training import Checkpoint
 from ..estimator import HedgerowClassifier
 from ..model_file import ModelFileError
@@ -46,17 +48,25 @@ def run_fit(
     data: Path,
     model: Path,
     settings: dict[str, Any],
+    base: str,
+    place: dict[str, Any],
     threads: int,
     labels_field: str,
     extension: Extension | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Read, train, save and tell; what would fail at the end fails at the start."""
+    """Read, train, save and tell; what would fail at the end fails at the start.
+
+    `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings.
+    """
     check_new_file(model, overwrite)
     old = None if extension is None else _open_extendable(extension, settings)
+    deep = base == "transformer" or isinstance(old, HedgerowTransformerClassifier)
+    if deep:
+        _check_deep(place["device"], settings)
     kept = None
-    if old is None and settings["method"] in _TRAINS_MEMBERS:
+    if old is None and (deep or settings["method"] in _TRAINS_MEMBERS):
         kept = _KeptMembers(Path(f"{model}.members"), settings["members"])
         kept.tell()
     start = time.perf_counter()
@@ -71,14 +81,17 @@ def run_fit(
                     threads=threads,
                     progress=lambda share: report(share, "reading"),
                 )
-            inputs, estimator = _choose(data, part)
+            inputs, estimator = _choose(data, part, deep)
+            own = place if deep else {}
             if extension is None or old is None:
-                classifier = estimator(**settings, n_jobs=threads or -1)
+                classifier = estimator(**settings, **own, n_jobs=threads or -1)
                 _fit(classifier, inputs, part, kept, report)
             else:
                 _check_same_data(data, part, extension.model, old, estimator)
-                classifier = old.set_params(n_jobs=threads or -1)
+                classifier = old.set_params(**own, n_jobs=threads or -1)
                 _extend(classifier, inputs, part, settings, report)
+            if not is_first():  # of several processes, one writes
+                return
             report(0.0, "saving")
             with failing_as(ExitCode.WRITE):
                 classifier.save(model, overwrite=overwrite)
@@ -122,6 +135,9 @@ def _tell(
         "seconds": round(seconds, 3),
         "settings": {name: about["parameters"][name] for name in settings},
     }
+    tuned = [report.to_dict() for report in getattr(classifier, "fine_tuning_", []) if report.tokens]
+    if tuned:
+        summary["fine_tuning"] = tuned
     if as_json:
         print_json(summary)
         return
@@ -132,6 +148,11 @@ def _tell(
         cell(f"Saved {model} ({kind}): {summary['labels']:,} labels learned from")
         + cell(f" {summary['rows']:,} rows in {summary['seconds']:.1f} s.")
     )
+    if tuned:
+        tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
+        console.print(
+            cell(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} a second.")
+        )
     console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))
 
 
@@ -149,15 +170,30 @@ def check_new_file(path: Path | str, overwrite: bool) -> None:
         raise Failure(ExitCode.WRITE, reason(error)) from error
 
 
-def _choose(data: Path, part: Part) -> tuple[Any, type[HedgerowClassifier]]:
+def _check_deep(device: str, settings: dict[str, Any]) -> None:
+    """Refuse now what could not be fine-tuned later."""
+    with failing_as(ExitCode.USAGE, ValueError, ImportError):
+        load_torch()
+        from ..deep.device import choose_device
+
+        choose_device(device)
+        if "encoder" in settings:
+            HedgerowTransformerClassifier(**settings).check_encoder()
+
+
+def _choose(data: Path, part: Part, deep: bool) -> tuple[Any, type[HedgerowClassifier]]:
     if part.Y is None:
         raise Failure(
             ExitCode.DATA, f"{data} has no labels to learn from; name their field with --labels-field"
         )
     if part.X is not None:
+        if deep:
+            raise Failure(
+                ExitCode.DATA, f"{data} has features and no texts, which a transformer reads; give it texts"
+            )
         return part.X, HedgerowClassifier
     if part.texts is not None:
-        return part.texts, HedgerowTextClassifier
+        return part.texts, HedgerowTransformerClassifier if deep else HedgerowTextClassifier
     raise Failure(ExitCode.DATA, f"{data} has neither texts nor features to learn from")
 
 
@@ -178,23 +214,35 @@ class _KeptMembers:
             )
         if found := self.count():
             print(f"hedgerow: {self._share(found)} found in {plain(self.folder)}", file=sys.stderr)
+        elif self.encoders():
+            print(f"hedgerow: the state of fine-tuning found in {plain(self.folder)}", file=sys.stderr)
 
     def count(self) -> int:
         """How many members are done."""
         return len(list(self.folder.glob("member-*.hedgerow")))
+
+    def encoders(self) -> list[Path]:
+        """Files with the state of fine-tuning."""
+        return sorted(self.folder.glob("encoder-*.hedgerow"))
 
     def left_behind(self) -> str:
         """What an interrupt leaves: members, or nothing at all."""
         if found := self.count():
             verb = "is" if found == 1 else "are"
             return f"{self._share(found)} {verb} kept in {self.folder}; the same command goes on from there"
+        if self.encoders():
+            return f"the state of fine-tuning is kept in {self.folder}; the same command goes on from there"
         with contextlib.suppress(OSError):  # not there, or not ours alone
             self.folder.rmdir()
         return "nothing was written"
 
     def delete(self) -> None:
         """Remove the members and what a crash left of one; other files stay, and so does their folder."""
-        for path in self.folder.glob(".member-*.tmp"):
+        for path in [
+            *self.folder.glob(".member-*.tmp"),
+            *self.folder.glob(".encoder-*.tmp"),
+            *self.encoders(),
+        ]:
             path.unlink()
         Checkpoint(self.folder, fingerprint="", labels=0).clear()
 
@@ -237,6 +285,8 @@ def _train(train: Callable[[], object]) -> None:
         train()
     except ModelFileError:
         raise
+    except ImportError as error:
+        raise Failure(ExitCode.USAGE, reason(error)) from error
     except (ValueError, TypeError) as error:
         # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
         wrong = type(error).__name__ == "InvalidParameterError"

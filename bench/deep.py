@@ -1,0 +1,277 @@
+"""A transformer beside words alone: `python -m bench.deep --encoder PATH`.
+
+For each seed: words alone (linear), words with the embeddings of the encoder as it is (frozen), words with
+those of the fine-tuned encoder (XR-Transformer), each as a single model and as boosted bagging. P@k, R@k,
+AUROC of doubt against wrong labels, tokens a second, how long steps wait for their batch, how busy the GPU
+is, and milliseconds for one text. The encoder is fine-tuned once a seed; single model and ensemble share it.
+Writes JSON after every part, so that what was measured before a time limit is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import json
+import lzma
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.datasets import SOURCE
+from hedgerow import HedgerowTextClassifier, HedgerowTransformerClassifier
+from hedgerow.evaluation import evaluate
+
+DATASETS = {
+    "tibkat-en": ("tibkat-en/records.jsonl", "labels"),
+    "debian-tags": ("debian/packages.jsonl", "tags"),
+}
+PARTS = ("linear", "frozen", "tuned")
+METHODS = ("single", "boosted-bagging")
+MEASURES = {"variance": "PV", "total": "TU", "knowledge": "KU", "energy": "Energy"}
+SINGLE_TEXTS = 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--encoder", type=Path, required=True, help="folder of the encoder")
+    parser.add_argument("--dataset", choices=tuple(DATASETS), default="tibkat-en")
+    parser.add_argument("--data", type=Path, default=SOURCE)
+    parser.add_argument("--out", type=Path, default=Path("deep.json"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--train", type=int, help="so many training texts, drawn at random")
+    parser.add_argument("--test", type=int, help="so many test texts, drawn at random")
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--beam", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--epochs", type=float, default=1.0)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--levels", type=int)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--learning-rate", type=float, default=1e-4)
+    parser.add_argument("--max-length", type=int, default=128)
+    parser.add_argument("--level-loss", choices=("squared_hinge", "logistic"), default="squared_hinge")
+    arguments = parser.parse_args()
+    train, test = read(arguments.data, arguments.dataset)
+    train, test = drawn(train, arguments.train), drawn(test, arguments.test)
+    found: dict[str, Any] = {
+        "machine": machine(),
+        "settings": {name: str(value) for name, value in vars(arguments).items()},
+        "train": len(train),
+        "test": len(test),
+        "runs": [],
+    }
+    for seed in arguments.seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            for result in runs(arguments, train, test, seed, Path(folder)):
+                found["runs"].append(result)
+                arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+                print(line(result), flush=True)
+
+
+def runs(
+    arguments: argparse.Namespace, train: list[Any], test: list[Any], seed: int, folder: Path
+) -> Iterator[dict[str, Any]]:
+    """All models of a seed, the cheap ones first."""
+    search = {"beam": arguments.beam, "missing": "delta"}  # ranks doubt as the exact search does
+    common = {"random_state": seed, "n_jobs": arguments.threads, "members": arguments.members, **search}
+    encoder = {"encoder": arguments.encoder, "max_length": arguments.max_length, "device": arguments.device}
+    if "linear" in arguments.parts:
+        for method in arguments.methods:
+            model = HedgerowTextClassifier(method=method, **common)
+            yield measured("linear", model, train, test, seed)
+    if "frozen" in arguments.parts:
+        for method in arguments.methods:
+            model = HedgerowTransformerClassifier(
+                method=method, epochs=0, cache=folder / "cache", **encoder, **common
+            )
+            yield measured("frozen", model, train, test, seed)
+    if "tuned" in arguments.parts:
+        for number, method in enumerate(arguments.methods):
+            tuning: dict[str, Any] = {
+                "epochs": arguments.epochs,
+                "steps": arguments.steps,
+                "levels": arguments.levels,
+                "batch_size": arguments.batch_size,
+                "learning_rate": arguments.learning_rate,
+                "level_loss": arguments.level_loss,
+            }
+            own = {**encoder, **tuning}
+            if number:  # its encoder is tuned already
+                own = {**encoder, "encoder": folder / "tuned", "epochs": 0}
+            model = HedgerowTransformerClassifier(method=method, cache=folder / "cache", **own, **common)
+            yield measured("tuned", model, train, test, seed)
+            if not number:
+                keep(model, arguments.encoder, folder / "tuned")
+
+
+def keep(model: HedgerowTransformerClassifier, start: Path, folder: Path) -> None:
+    """Write the fine-tuned encoder as an encoder of its own."""
+    folder.mkdir()
+    model.encoders_[0].model.save_pretrained(folder)
+    for path in start.iterdir():
+        if path.is_file() and ("token" in path.name or path.name == "vocab.txt"):
+            shutil.copy(path, folder)
+
+
+def measured(part: str, model: Any, train: list[Any], test: list[Any], seed: int) -> dict[str, Any]:
+    """Fit, evaluate and time one model."""
+    texts, labels = [text for text, _ in train], [own for _, own in train]
+    stages: dict[str, float] = {}
+    with gpu_use() as busy:
+        start = time.perf_counter()
+        model.fit(texts, labels, progress=stage_clock(stages))
+        seconds = time.perf_counter() - start
+    if part != "linear":
+        model.set_params(cache=None)  # what is measured from here on is what serving does
+    start = time.perf_counter()
+    found = evaluate(model, [text for text, _ in test], [own for _, own in test]).to_dict()
+    judged = time.perf_counter() - start
+    result = {
+        "model": part,
+        "method": model.method,
+        "seed": seed,
+        "fit_seconds": seconds,
+        "stages": stages,
+        "evaluate_seconds": judged,
+        "precision": percent(found["precision"]),
+        "recall": percent(found["recall"]),
+        "auroc": percent({short: found["misclassification"].get(name) for name, short in MEASURES.items()}),
+        "one_text_ms": one_text(model, [text for text, _ in test[:SINGLE_TEXTS]]),
+        "gpu_busy_percent": busy,
+    }
+    reports = [report for report in getattr(model, "fine_tuning_", []) if report.tokens]
+    if reports:
+        report = reports[0]
+        result["fine_tuning"] = {
+            **report.to_dict(),
+            "waiting_share": report.waiting / report.seconds,
+        }
+    return result
+
+
+def stage_clock(stages: dict[str, float]) -> Any:
+    """Adds up the time of each stage of a fit, by what its progress calls it."""
+    last = ["start", time.perf_counter()]
+
+    def told(_: float, what: str) -> None:
+        now = time.perf_counter()
+        stages[str(last[0])] = stages.get(str(last[0]), 0.0) + now - float(last[1])
+        last[:] = ["members" if what.startswith("member ") else what, now]
+
+    return told
+
+
+def one_text(model: Any, texts: list[str]) -> dict[str, float]:
+    """Milliseconds for one text at a time, median and 99th percentile."""
+    for text in texts[:10]:
+        model.top([text], k=5)
+    times = []
+    for text in texts:
+        start = time.perf_counter()
+        model.top([text], k=5)
+        times.append(1000 * (time.perf_counter() - start))
+    return {"median": float(np.median(times)), "p99": float(np.percentile(times, 99))}
+
+
+@contextmanager
+def gpu_use() -> Iterator[dict[str, float]]:
+    """How busy the GPU was, as nvidia-smi tells it twice a second; empty without a GPU."""
+    found: dict[str, float] = {}
+    if shutil.which("nvidia-smi") is None:
+        yield found
+        return
+    samples: list[float] = []
+    done = threading.Event()
+
+    def sample() -> None:
+        command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+        while not done.wait(0.5):
+            answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+            if answer and answer[0].isdigit():
+                samples.append(float(answer[0]))
+
+    watcher = threading.Thread(target=sample, daemon=True)
+    watcher.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        watcher.join()
+        if samples:
+            found |= {"mean": float(np.mean(samples)), "median_while_busy": _busy(samples)}
+
+
+def _busy(samples: list[float]) -> float:
+    working = [sample for sample in samples if sample > 0]
+    return float(np.median(working)) if working else 0.0
+
+
+def read(data: Path, name: str) -> tuple[list[Any], list[Any]]:
+    """(text, labels) of the training and test texts that have labels."""
+    path, field = DATASETS[name]
+    parts: dict[str, list[Any]] = {"train": [], "test": []}
+    packed = next(p for ending in (".xz", ".bz2") if (p := data / f"{path}{ending}").exists())
+    opened = lzma.open if packed.suffix == ".xz" else bz2.open
+    with opened(packed, "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            if record.get(field):
+                parts[record["split"]].append((record["text"], record[field]))
+    return parts["train"], parts["test"]
+
+
+def drawn(records: list[Any], count: int | None) -> list[Any]:
+    if count is None or count >= len(records):
+        return records
+    return [records[row] for row in np.random.default_rng(0).permutation(len(records))[:count]]
+
+
+def percent(values: dict[str, float | None]) -> dict[str, float | None]:
+    return {name: None if value is None else round(100 * value, 2) for name, value in values.items()}
+
+
+def machine() -> dict[str, Any]:
+    import torch
+    import transformers
+
+    return {
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def line(result: dict[str, Any]) -> str:
+    tuning = result.get("fine_tuning")
+    speed = (
+        f" {tuning['tokens_per_second']:,.0f} tokens/s, waiting {100 * tuning['waiting_share']:.1f} %"
+        if tuning
+        else ""
+    )
+    return (
+        f"{result['model']} {result['method']} seed {result['seed']}: P {result['precision']}"
+        f" R {result['recall']} AUROC {result['auroc']} one text {result['one_text_ms']['median']:.1f} ms"
+        f" fit {result['fit_seconds']:.0f} s{speed}"
+    )
+
+
+if __name__ == "__main__":
+    main()

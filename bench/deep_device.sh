@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Run bench/deep.py on a machine with a GPU and without a network, from what `bench.carry pack` and
+# `pip download` put into carry/: bench/deep_device.sh [options of bench.deep]
+#
+# Needs python3 with torch, transformers, numpy, scipy and scikit-learn, and cmake, ninja and a C++20 compiler.
+# Nothing is installed: wheels are unpacked into a folder, and only those whose package is not there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=true
+PYTHON=${PYTHON:-python3}
+PLACE=${PLACE:-build/device}
+OUT=${OUT:-$PLACE}
+mkdir -p "$PLACE/site" "$PLACE/wheel" "$OUT"
+export PYTHONPATH="$PWD/$PLACE/site:$PWD"
+
+"$PYTHON" - "$PLACE/site" <<'PY'
+import importlib.metadata, pathlib, sys, zipfile
+import numpy, scipy, sklearn, torch, transformers
+print(f"python {sys.version.split()[0]}, torch {torch.__version__}, transformers {transformers.__version__},"
+      f" numpy {numpy.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__},"
+      f" GPU {torch.cuda.get_device_name() if torch.cuda.is_available() else 'none'}")
+for wheel in sorted(pathlib.Path("carry/wheels").glob("*.whl")):
+    try:
+        importlib.metadata.version(wheel.name.split("-")[0])
+    except importlib.metadata.PackageNotFoundError:
+        zipfile.ZipFile(wheel).extractall(sys.argv[1])
+PY
+
+if ! "$PYTHON" -c 'import hedgerow._native' 2>/dev/null; then
+  start=$SECONDS
+  # Where the headers of Python are missing, a wheel that was built elsewhere may do.
+  "$PYTHON" - "$PLACE" <<'PY' || "$PYTHON" -m zipfile -e carry/built/hedgerow-*.whl "$PLACE/site"
+import pathlib, sys, zipfile
+from scikit_build_core.build import build_wheel
+place = pathlib.Path(sys.argv[1]).resolve()
+name = build_wheel(str(place / "wheel"), {"build-dir": str(place / "cmake")})
+zipfile.ZipFile(place / "wheel" / name).extractall(place / "site")
+PY
+  echo "built in $((SECONDS - start)) s"
+fi
+if [ ! -f "$PLACE/encoder/model.safetensors" ]; then
+  "$PYTHON" -m bench.carry unpack carry "$PLACE/encoder"
+fi
+exec "$PYTHON" -m bench.deep --encoder "$PLACE/encoder" --data carry/data --out "$OUT/deep.json" "$@"

@@ -1,0 +1,110 @@
+"""Embeddings on disk, found by what they were made from: a stale one is never used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from hedgerow.atomic_file import atomic_file
+from hedgerow.deep.encoder import DropoutPass, Encoder
+
+__all__ = ["PRECISIONS", "EmbeddingCache"]
+
+PRECISIONS = ("float32", "float16")
+
+
+class EmbeddingCache:
+    """A folder of ``.npy`` files, one for each list of texts and encoder, named by a hash of both.
+
+    Parameters
+    ----------
+    folder : path-like
+        Made when the first file is written.
+    precision : {"float32", "float16"}
+        How numbers are stored. What comes back is the same whether it was stored before or just now.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], precision: str = "float32") -> None:
+        if precision not in PRECISIONS:
+            raise ValueError(f"precision is {precision!r}; use one of {', '.join(PRECISIONS)}")
+        self.folder = Path(folder)
+        self.precision = precision
+
+    def path(self, encoder: Encoder, texts: Sequence[str], dropout: DropoutPass | None = None) -> Path:
+        """The file of these texts by this encoder, whether it exists or not."""
+        digest = xxhash.xxh3_128(repr((encoder.fingerprint(), self.precision, dropout)).encode())
+        for text in texts:
+            encoded = text.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "little"))
+            digest.update(encoded)
+        return self.folder / f"embeddings-{digest.hexdigest()}.npy"
+
+    def read(
+        self, encoder: Encoder, texts: Sequence[str], dropout: DropoutPass | None = None
+    ) -> npt.NDArray[Any] | None:
+        """The embeddings as a read-only memory map, or None if they are not there.
+
+        Parameters
+        ----------
+        encoder : Encoder
+            What embeds.
+        texts : sequence of str
+            What is embedded.
+        dropout : DropoutPass, optional
+            As of `Encoder.embed`.
+
+        Returns
+        -------
+        array of `precision`, shape (n, width), or None
+        """
+        path = self.path(encoder, texts, dropout)
+        if not path.exists():
+            return None
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{path} is no array of NumPy ({error}); delete it") from error
+        if found.shape != (len(texts), encoder.width) or found.dtype != np.dtype(self.precision):
+            raise ValueError(
+                f"{path} holds {found.dtype} of shape {found.shape} instead of {self.precision} of"
+                f" {(len(texts), encoder.width)}; delete it"
+            )
+        return np.asarray(found)
+
+    def embed(
+        self,
+        encoder: Encoder,
+        texts: Sequence[str],
+        *,
+        dropout: DropoutPass | None = None,
+        threads: int = 0,
+        progress: Callable[[float], None] | None = None,
+    ) -> npt.NDArray[Any]:
+        """The embeddings, from the folder if they are there; if not, they are made and stored.
+
+        Parameters
+        ----------
+        encoder, texts, dropout
+            As of `read`.
+        threads, progress
+            As of `Encoder.embed`.
+
+        Returns
+        -------
+        array of `precision`, shape (n, width)
+        """
+        found = self.read(encoder, texts, dropout)
+        if found is not None:
+            return found
+        made = encoder.embed(texts, dropout=dropout, threads=threads, progress=progress)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with atomic_file(self.path(encoder, texts, dropout), overwrite=True) as file:
+            np.save(file, made.astype(self.precision), allow_pickle=False)
+        stored = self.read(encoder, texts, dropout)
+        return made.astype(self.precision) if stored is None else stored

@@ -1,0 +1,236 @@
+"""The levels of the label tree, coarse to fine: what a text belongs to, and what it may be confused with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow import _native
+from hedgerow.deep.candidate_scores import RIGHT
+from hedgerow.label_tree import LabelTree
+from hedgerow.matrices import as_indicator, as_rows
+from hedgerow.tree_classifier import TreeClassifier
+
+__all__ = ["Level", "Matching", "chosen_layers", "level_truth", "match", "upper_tree"]
+
+# Fewer nodes teach an encoder nothing that the next layer would not.
+_FEWEST_NODES = 16
+_WIDER = 4
+# The solver of the classifiers from which the fine-tuning of a level starts.
+_SOLVER = {
+    "C": 1.0,
+    "positive_cost": 1.0,
+    "negative_cost": 1.0,
+    "bias": 1.0,
+    "tolerance": 0.1,
+    "max_passes": 100,
+    "weight_threshold": 0.0,
+    "matcher_beam": 0,
+}
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How candidates are found.
+
+    Attributes
+    ----------
+    beam : int
+        Best nodes of the layer above whose children are candidates.
+    negatives : int
+        Among so many best nodes of the level itself, the wrong ones are candidates, too.
+    most : int
+        About so many candidates a text: where nodes have many children, the beam is narrower.
+    """
+
+    beam: int = 10
+    negatives: int = 10
+    most: int = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """What an encoder is fine-tuned on at one level.
+
+    Attributes
+    ----------
+    layer : int
+        Layer of the tree; the root is 0, the labels are the last.
+    truth : csr_array, shape (n, nodes)
+        The nodes above (or at) the labels of each text.
+    candidates : csr_array of int8, shape (n, nodes)
+        The children of the beam in the layer above and the nodes that score highest: 1 where they are wrong,
+        2 where they are in `truth`, all of which is here.
+    weights : float32 array, shape (nodes, width + 1)
+        Classifiers that the engine trained on the embeddings, with their biases: where fine-tuning starts.
+    """
+
+    layer: int
+    truth: sp.csr_array
+    candidates: sp.csr_array
+    weights: npt.NDArray[np.float32]
+
+
+def chosen_layers(tree: LabelTree, levels: int | None) -> list[int]:
+    """The layers to fine-tune on, coarse to fine: from the first with enough nodes on.
+
+    Parameters
+    ----------
+    tree : LabelTree
+        The tree.
+    levels : int or None
+        At most so many; None for all.
+
+    Examples
+    --------
+    >>> tree = LabelTree.from_clusters([np.arange(200) // 10, np.arange(20) // 5])
+    >>> tree.layer_sizes, chosen_layers(tree, None)
+    ((1, 4, 20, 200), [2, 3])
+    """
+    sizes = tree.layer_sizes
+    large = [layer for layer in range(1, len(sizes)) if sizes[layer] >= _FEWEST_NODES]
+    return (large or [len(sizes) - 1])[:levels]
+
+
+def upper_tree(tree: LabelTree, layer: int) -> LabelTree:
+    """The tree down to a layer, whose nodes are its labels."""
+    return LabelTree(tree.begins[:layer], np.arange(tree.layer_sizes[layer], dtype=np.int32))
+
+
+def level_truth(tree: LabelTree, Y: sp.csr_array, layer: int) -> sp.csr_array:
+    """The nodes of a layer that have a label of each text below them.
+
+    Parameters
+    ----------
+    tree : LabelTree
+        The tree; labels that it lacks are left out.
+    Y : csr_array, shape (n, L)
+        Labels.
+    layer : int
+        The layer.
+
+    Returns
+    -------
+    csr_array of int8, shape (n, nodes)
+    """
+    nodes = np.arange(len(tree.labels))
+    for begins in reversed(tree.begins[layer:]):
+        nodes = np.searchsorted(begins, nodes, side="right") - 1
+    shape = (Y.shape[1], tree.layer_sizes[layer])
+    member = sp.csr_array((np.ones(len(nodes), dtype=np.int32), (tree.labels, nodes)), shape=shape)
+    return _ones(sp.csr_array(Y.astype(np.int32) @ member))
+
+
+def match(
+    tree: LabelTree,
+    Y: sp.csr_array,
+    embeddings: npt.NDArray[np.float32],
+    layer: int,
+    matching: Matching,
+    loss: str,
+    costs: npt.NDArray[np.float32] | None,
+    seed: int,
+    threads: int,
+) -> Level:
+    """Train linear classifiers on the embeddings, and find with them what each text may be confused with.
+
+    Parameters
+    ----------
+    tree : LabelTree
+        The tree.
+    Y : csr_array, shape (n, L)
+        Labels.
+    embeddings : float32 array, shape (n, width)
+        Of the texts, by the encoder as it is now.
+    layer : int
+        The layer of the level.
+    matching : Matching
+        How candidates are found.
+    loss : {"squared_hinge", "logistic"}
+        Of the classifiers.
+    costs : float32 array, shape (n,), or None
+        Weights of the texts.
+    seed, threads : int
+        Of the engine.
+
+    Returns
+    -------
+    Level
+    """
+    above = upper_tree(tree, layer)
+    truth, rows_of_truth = as_indicator(level_truth(tree, Y, layer), Y.shape[0], threads)
+    rows = as_rows(embeddings, threads=threads)
+    trained = TreeClassifier.train(
+        rows,
+        rows_of_truth,
+        embeddings.shape[1],
+        above,
+        loss=loss,
+        normalize=False,
+        costs=costs,
+        negatives=None,
+        negative_share=1.0,
+        threads=threads,
+        progress=None,
+        seed=seed,
+        **_SOLVER,
+    )
+    near = _children_of_beam(trained, embeddings, rows, layer, matching, threads)
+    k = min(matching.negatives, truth.shape[1])
+    # A wider beam than for the children: they are candidates already, and the wrong ones elsewhere are not.
+    best, _ = trained.top(rows, k, max(_WIDER * matching.beam, k), False, threads)
+    found = _ones(sp.csr_array(near + _indicator(best, truth.shape[1]) + truth.astype(np.int32)))
+    candidates = sp.csr_array(found + (RIGHT - 1) * truth.astype(np.int8))
+    candidates.sort_indices()
+    return Level(layer, truth, candidates, _weights(trained, embeddings.shape[1]))
+
+
+def _children_of_beam(
+    trained: TreeClassifier, X: Any, rows: _native.Rows, layer: int, matching: Matching, threads: int
+) -> sp.csr_array:
+    begins = trained.tree.begins[layer - 1]
+    parents, nodes = len(begins) - 1, int(begins[-1])
+    family = sp.csr_array(
+        (np.ones(nodes, dtype=np.int32), np.arange(nodes), begins.astype(np.int64)), shape=(parents, nodes)
+    )
+    beam = max(1, min(matching.beam, matching.most * parents // nodes, parents))
+    if parents == 1:
+        best = np.zeros((X.shape[0], 1), dtype=np.int32)
+    else:
+        best, _ = trained.best_nodes(X, layer - 1, beam, max(matching.beam, beam), threads)
+    return sp.csr_array(_indicator(best, parents) @ family)
+
+
+def _indicator(nodes: npt.NDArray[np.int32], width: int) -> sp.csr_array:
+    """Ones at some nodes of each row; negative numbers stand for none."""
+    there = nodes >= 0
+    indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    ones = np.ones(int(indptr[-1]), dtype=np.int32)
+    matrix = sp.csr_array((ones, nodes[there], indptr), shape=(len(nodes), width))
+    matrix.sort_indices()
+    return matrix
+
+
+def _ones(matrix: sp.csr_array) -> sp.csr_array:
+    """Ones wherever something is stored, with sorted indices."""
+    matrix.sort_indices()
+    return sp.csr_array(
+        (np.ones(matrix.nnz, dtype=np.int8), matrix.indices.astype(np.int32), matrix.indptr),
+        shape=matrix.shape,
+    )
+
+
+def _weights(trained: TreeClassifier, width: int) -> npt.NDArray[np.float32]:
+    """The classifiers of the last layer, dense, each with its bias behind."""
+    layer = trained.tree.depth - 1
+    begins = trained.tree.begins[layer]
+    weights = np.zeros((int(begins[-1]), width + 1), dtype=np.float32)
+    for parent, first in enumerate(begins[:-1].tolist()):
+        features, lanes, values, bias = trained.node_weights(layer, parent)
+        weights[first + lanes, features] = values
+        weights[first : begins[parent + 1], -1] = bias
+    return weights

@@ -1,0 +1,176 @@
+"""From texts to embeddings, and the cache of these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_encoder import make_tiny_encoder, texts_and_labels
+from transformers import AutoModel, AutoTokenizer
+
+from hedgerow.deep.device import choose_device
+from hedgerow.deep.embedding_cache import EmbeddingCache
+from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens
+
+TEXTS = ["a thorny shrub", "an evergreen tree with soft needles seen in spring", "", "wren"]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_embedding_is_that_of_the_library_for_texts_of_any_length(tiny_encoder: Path, pooling: str) -> None:
+    found = Encoder.open(tiny_encoder, pooling).embed(TEXTS)
+    model = AutoModel.from_pretrained(tiny_encoder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
+    with torch.no_grad():
+        batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
+        hidden = model(**batch).last_hidden_state.numpy()
+    mask = batch["attention_mask"].numpy()[..., None]
+    pooled = hidden[:, 0] if pooling == "cls" else (hidden * mask).sum(axis=1) / mask.sum(axis=1)
+    np.testing.assert_allclose(found, pooled / np.linalg.norm(pooled, axis=1, keepdims=True), atol=1e-5)
+
+
+def test_embedding_has_the_same_bits_at_any_batch_and_number_of_threads(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    texts, _ = texts_and_labels(50)
+    whole = encoder.embed(texts, threads=1)
+    np.testing.assert_array_equal(encoder.embed(texts, threads=2), whole)
+    np.testing.assert_array_equal(np.concatenate([encoder.embed([text]) for text in texts]), whole)
+    assert torch.get_num_threads() >= 1
+
+
+def test_embedding_in_fixed_shapes_is_near_that_of_single_texts(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    tokens = encoder.tokenize(TEXTS)
+    shaped = np.empty((len(TEXTS), encoder.width), dtype=np.float32)
+    encoder._embed_in_shapes(tokens, shaped, 1, None)  # what a GPU does
+    np.testing.assert_allclose(shaped, encoder.embed(TEXTS), atol=1e-5)
+    alone = np.empty((1, encoder.width), dtype=np.float32)
+    encoder._embed_in_shapes(encoder.tokenize(TEXTS[1:2]), alone, 1, None)
+    np.testing.assert_array_equal(alone[0], shaped[1])
+
+
+def test_long_texts_are_cut_at_max_length(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder, max_length=8)
+    tokens = encoder.tokenize(["thorny " * 30, "thorny " * 100])
+    assert tokens.lengths.tolist() == [8, 8]
+    first, second = encoder.embed(["thorny " * 30, "thorny " * 100])
+    np.testing.assert_array_equal(first, second)
+    assert Encoder.open(tiny_encoder, max_length=10_000).max_length == 40  # as many positions as there are
+
+
+def test_padded_tokens_are_those_of_the_texts() -> None:
+    tokens = Tokens(np.array([0, 2, 2, 5]), np.array([7, 8, 1, 2, 3], dtype=np.int32))
+    ids, mask = tokens.padded(np.array([2, 0, 1]), pad=9)
+    assert ids.tolist() == [[1, 2, 3], [7, 8, 9], [9, 9, 9]]
+    assert mask.tolist() == [[1, 1, 1], [1, 1, 0], [0, 0, 0]]
+
+
+def test_passes_with_dropout_differ_and_repeat_and_leave_no_trace(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    plain = encoder.embed(TEXTS)
+    passes = [encoder.embed(TEXTS, dropout=DropoutPass(number, 5)) for number in range(3)]
+    assert len({of.tobytes() for of in passes}) == 3
+    np.testing.assert_array_equal(encoder.embed(TEXTS[1:2], dropout=DropoutPass(2, 5))[0], passes[2][1])
+    np.testing.assert_array_equal(encoder.embed(TEXTS), plain)
+    nothing = encoder.embed(TEXTS, dropout=DropoutPass(0, 5, share=0.0))
+    np.testing.assert_array_equal(nothing, plain)
+
+
+def test_encoder_taken_back_from_arrays_embeds_the_same(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder, max_length=20)
+    kept = encoder.to_bytes()
+    again = Encoder.from_bytes(kept["tokenizer"], kept["config"], encoder.weights(), "mean", 20)
+    np.testing.assert_array_equal(again.embed(TEXTS), encoder.embed(TEXTS))
+    assert again.fingerprint() == encoder.fingerprint()
+
+
+@pytest.mark.parametrize("damage", ["missing", "shape", "config", "tokenizer", "huge"])
+def test_damaged_arrays_of_an_encoder_are_refused(tiny_encoder: Path, damage: str) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    kept, weights = encoder.to_bytes(), encoder.weights()
+    name = "embeddings.word_embeddings.weight"
+    if damage == "missing":
+        del weights[name]
+    elif damage == "shape":
+        weights[name] = weights[name][:-1]
+    elif damage == "huge":
+        text = kept["config"].tobytes().replace(b'"hidden_size": 32', b'"hidden_size": 32000000')
+        kept["config"] = np.frombuffer(text, dtype=np.uint8)
+    else:
+        kept[damage] = np.frombuffer(b'{"a": 1}', dtype=np.uint8)
+    with pytest.raises(ValueError, match=r"encoder|tokenizer"):
+        Encoder.from_bytes(kept["tokenizer"], kept["config"], weights, "mean", 20)
+
+
+def test_missing_encoder_is_named_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EncoderNotFound, match=r"no config\.json"):
+        Encoder.open(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(EncoderNotFound, match="give the folder of an encoder"):
+        Encoder.open("no-such/encoder")
+
+
+def test_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("auto") == torch.device("cpu")
+    with pytest.raises(ValueError, match="torch finds no GPU: use 'cpu' or 'auto'"):
+        choose_device("cuda")
+    with pytest.raises(ValueError, match="device is 'abacus'"):
+        choose_device("abacus")
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_cached_embeddings_are_mapped_and_used_again(
+    tiny_encoder: Path, tmp_path: Path, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, cache = Encoder.open(tiny_encoder), EmbeddingCache(tmp_path / "cache", precision)
+    first = cache.embed(encoder, TEXTS)
+    np.testing.assert_array_equal(first, encoder.embed(TEXTS).astype(precision))
+    monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("embedded again"))
+    second = cache.embed(Encoder.open(tiny_encoder), TEXTS)
+    np.testing.assert_array_equal(second, first)
+    assert second.dtype == precision
+    assert not second.flags.writeable
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_cache_of_other_texts_or_another_encoder_is_never_used(tiny_encoder: Path, tmp_path: Path) -> None:
+    encoder, cache = Encoder.open(tiny_encoder), EmbeddingCache(tmp_path)
+    cache.embed(encoder, TEXTS)
+    assert cache.read(encoder, TEXTS) is not None
+    assert cache.read(encoder, [*TEXTS[:-1], "wrens"]) is None
+    assert cache.read(encoder, ["a thorny", " shrub", *TEXTS[1:]]) is None
+    assert cache.read(encoder, TEXTS, DropoutPass(0, 0)) is None
+    assert EmbeddingCache(tmp_path, "float16").read(encoder, TEXTS) is None
+    assert cache.read(Encoder.open(tiny_encoder, max_length=9), TEXTS) is None
+    assert cache.read(Encoder.open(tiny_encoder, pooling="cls"), TEXTS) is None
+    assert cache.read(Encoder.open(make_tiny_encoder(tmp_path / "other", seed=1)), TEXTS) is None
+    with torch.no_grad():
+        next(encoder.model.parameters())[0, 0] += 1
+    assert cache.read(encoder, TEXTS) is None
+
+
+def test_cache_is_written_whole_or_not_at_all(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, cache = Encoder.open(tiny_encoder), EmbeddingCache(tmp_path)
+
+    def fail(file: object, *_: object, **__: object) -> None:
+        file.write(b"half")  # type: ignore[attr-defined]
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "save", fail)
+        with pytest.raises(OSError, match="full"):
+            cache.embed(encoder, TEXTS)
+    assert list(tmp_path.iterdir()) == []
+    path = cache.path(encoder, TEXTS)
+    path.write_bytes(b"not an array")
+    with pytest.raises(ValueError, match="delete it"):
+        cache.embed(encoder, TEXTS)
+    np.save(path, np.zeros((2, 2), dtype=np.float32))
+    with pytest.raises(ValueError, match=r"shape \(2, 2\)"):
+        cache.embed(encoder, TEXTS)
+    with pytest.raises(ValueError, match="precision is 'int8'"):
+        EmbeddingCache(tmp_path, "int8")
