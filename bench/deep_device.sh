@@ -38,6 +38,7 @@ zipfile.ZipFile(place / "wheel" / name).extractall(place / "site")
 PY
   echo "built in $((SECONDS - start)) s"
 fi
+cp -R src/hedgerow/. "$PLACE/site/hedgerow/"  # the wheel may be older than the sources
 if [ ! -f "$PLACE/encoder/model.safetensors" ]; then
   "$PYTHON" -m bench.carry unpack carry "$PLACE/encoder"
 fi

@@ -85,7 +85,15 @@ def test_encoder_taken_back_from_arrays_embeds_the_same(tiny_encoder: Path) -> N
     assert again.fingerprint() == encoder.fingerprint()
 
 
-@pytest.mark.parametrize("damage", ["missing", "shape", "config", "tokenizer", "huge"])
+HUGE = {
+    "wide": (b'"hidden_size": 32', b'"hidden_size": 32000000'),
+    "deep": (b'"num_hidden_layers": 2', b'"num_hidden_layers": 2000000000'),
+    "word": (b'"hidden_size": 32', b'"hidden_size": "many"'),
+    "kind": (b'"model_type": "bert"', b'"model_type": "oak"'),
+}
+
+
+@pytest.mark.parametrize("damage", ["missing", "shape", "config", "tokenizer", *HUGE])
 def test_damaged_arrays_of_an_encoder_are_refused(tiny_encoder: Path, damage: str) -> None:
     encoder = Encoder.open(tiny_encoder)
     kept, weights = encoder.to_bytes(), encoder.weights()
@@ -94,9 +102,10 @@ def test_damaged_arrays_of_an_encoder_are_refused(tiny_encoder: Path, damage: st
         del weights[name]
     elif damage == "shape":
         weights[name] = weights[name][:-1]
-    elif damage == "huge":
-        text = kept["config"].tobytes().replace(b'"hidden_size": 32', b'"hidden_size": 32000000')
-        kept["config"] = np.frombuffer(text, dtype=np.uint8)
+    elif damage in HUGE:
+        text = kept["config"].tobytes()
+        assert HUGE[damage][0] in text
+        kept["config"] = np.frombuffer(text.replace(*HUGE[damage]), dtype=np.uint8)
     else:
         kept[damage] = np.frombuffer(b'{"a": 1}', dtype=np.uint8)
     with pytest.raises(ValueError, match=r"encoder|tokenizer"):

@@ -288,10 +288,17 @@ class Encoder:
         known = json.loads(_text(config, "configuration"))
         if not isinstance(known, dict) or not isinstance(known.get("model_type"), str):
             raise ValueError("the configuration of the encoder names no model_type")
-        settings = transformers.AutoConfig.for_model(**known)
-        # Without memory first: a configuration may ask for more than there is.
-        with torch.device("meta"):
-            expected = transformers.AutoModel.from_config(settings).state_dict()
+        layers = known.get("num_hidden_layers", 0)
+        if not isinstance(layers, int) or layers > len(weights):
+            raise ValueError(f"the encoder has {layers!r} layers, but only {len(weights)} arrays of weights")
+        try:
+            settings = transformers.AutoConfig.for_model(**known)
+            # Without memory first: a configuration may ask for more than there is.
+            with torch.device("meta"):
+                expected = transformers.AutoModel.from_config(settings).state_dict()
+            words = int(settings.vocab_size)
+        except Exception as error:  # whatever the library makes of odd values
+            raise ValueError(f"the configuration of the encoder cannot be used: {error}") from error
         if set(expected) != set(weights):
             odd = sorted(set(expected) ^ set(weights))[0]
             raise ValueError(f"the weights of the encoder do not fit its configuration: {odd}")
@@ -304,8 +311,8 @@ class Encoder:
         except Exception as error:  # the library raises this very class
             raise ValueError(f"the tokenizer cannot be read: {error}") from error
         largest = max(parsed.get_vocab().values(), default=0)
-        if largest >= int(settings.vocab_size):
-            raise ValueError(f"the tokenizer has token {largest}, the encoder only {settings.vocab_size}")
+        if largest >= words:
+            raise ValueError(f"the tokenizer has token {largest}, but the encoder knows only {words}")
         encoder = cls(model, parsed, pooling, max_length)
         encoder.load_weights(weights)
         return encoder

@@ -308,9 +308,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
 
     def describe(self) -> dict[str, Any]:
         """What the model is, for people and programs."""
+        about = super().describe()
         first = self.encoders_[0]
         return {
-            **super().describe(),
+            **about,
             "encoder": {
                 "kind": first.model.config.model_type,
                 "encoders": len(self.encoders_),
