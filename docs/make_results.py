@@ -79,6 +79,14 @@ def page() -> str:
             .replace("# Unfamiliarity", "## Unfamiliarity", 1)
             .replace("\n## ", "\n### ")
         )
+    if (RESULTS / "deep.md").exists():
+        parts.append(
+            (RESULTS / "deep.md")
+            .read_text()
+            .replace("# A transformer", "## A transformer", 1)
+            .replace("\n## debian", "\n### debian")
+            .replace("\n## tibkat", "\n### tibkat")
+        )
     if (RESULTS / "scaling.svg").exists():
         parts.append(
             "## Cost as the number of labels grows\n\n20,000 generated rows, 1,000 to 200,000 labels;"

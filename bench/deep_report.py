@@ -1,0 +1,89 @@
+"""Write results/deep.md from what `bench.deep` measured on a GPU: `python -m bench.deep_report`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from bench.plan import RAW, RESULTS
+
+ROWS = {
+    ("linear", "single"): "words alone, single model",
+    ("linear", "boosted-bagging"): "words alone, boosted bagging",
+    ("frozen", "single"): "MiniLM as it is, single model",
+    ("frozen", "boosted-bagging"): "MiniLM as it is, boosted bagging",
+    ("tuned", "single"): "XR-Transformer, single model",
+    ("tuned", "boosted-bagging"): "XR-Transformer, boosted bagging",
+}
+
+
+def main() -> None:
+    found: dict[str, dict[tuple[str, str], dict[int, Any]]] = {}
+    about: dict[str, Any] = {}
+    for path in sorted(RAW.glob("deep-*.json")):
+        whole = json.loads(path.read_text())
+        about = whole
+        runs = found.setdefault(whole["settings"]["dataset"], {})
+        for run in whole["runs"]:
+            runs.setdefault((run["model"], run["method"]), {})[run["seed"]] = run
+    (RESULTS / "deep.md").write_text(markdown(found, about))
+
+
+def markdown(found: dict[str, dict[tuple[str, str], dict[int, Any]]], about: dict[str, Any]) -> str:
+    machine = ", ".join(f"{name} {value}" for name, value in about["machine"].items())
+    lines = [
+        "# A transformer beside words alone",
+        "",
+        "XR-Transformer with MiniLM-L6, ten members over one fine-tuned encoder, beam 20. Percent, mean ± deviation"
+        " over seeds (their number in brackets). AUROC finds wrong labels; Energy is that of the model's mean"
+        f" probability. {machine}. `bench/deep_device.sh --dataset NAME --seeds 0 1 2` on a machine with a GPU repeats"
+        " it (`--epochs 2` for debian-tags), then `python -m bench.deep_report` writes this page.",
+        "",
+    ]
+    for data, runs in found.items():
+        lines += [
+            f"## {data}",
+            "",
+            "| | P@1 | P@3 | P@5 | R@1 | R@3 | R@5 | AUROC PV | TU | KU | Energy |",
+            "|---|---|---|---|---|---|---|---|---|---|---|",
+        ]
+        for key, title in ROWS.items():
+            if key not in runs:
+                continue
+            seeds = list(runs[key].values())
+            cells = [mean([run["precision"][k] for run in seeds]) for k in "135"]
+            cells += [mean([run["recall"][k] for run in seeds]) for k in "135"]
+            cells += [mean([run["auroc"][m] for run in seeds]) for m in ("PV", "TU", "KU", "Energy")]
+            lines.append(f"| {title} ({len(seeds)}) | " + " | ".join(cells) + " |")
+        lines += ["", "| | fit, s | one text, ms, median / p99 |", "|---|---|---|"]
+        for key, title in ROWS.items():
+            if key in runs:
+                seeds = list(runs[key].values())
+                fit = np.median([run["fit_seconds"] for run in seeds])
+                one = [np.median([run["one_text_ms"][q] for run in seeds]) for q in ("median", "p99")]
+                lines.append(f"| {title} | {fit:.0f} | {one[0]:.1f} / {one[1]:.1f} |")
+        tuned = [run for run in runs.get(("tuned", "single"), {}).values() if "fine_tuning" in run]
+        if tuned:
+            tokens = [run["fine_tuning"]["tokens_per_second"] for run in tuned]
+            waits = [100 * run["fine_tuning"]["waiting_share"] for run in tuned]
+            busy = [run["gpu_busy_percent"]["median_while_busy"] for run in tuned]
+            lines += [
+                "",
+                f"Fine-tuning: {np.median(tokens):,.0f} tokens a second; steps wait {max(waits):.2f} % of the time for"
+                f" their batch; the GPU reports {np.median(busy):.0f} % use while it works.",
+            ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def mean(values: list[float | None]) -> str:
+    if any(value is None for value in values):
+        return "-"
+    text = f"{np.mean(values):.2f}"  # type: ignore[arg-type]
+    return text if len(values) == 1 else f"{text} ± {np.std(values, ddof=1):.2f}"  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()
