@@ -36,10 +36,11 @@ def markdown(found: dict[str, dict[tuple[str, str], dict[int, Any]]], about: dic
     lines = [
         "# A transformer beside words alone",
         "",
-        "XR-Transformer with MiniLM-L6, ten members over one fine-tuned encoder, beam 20. Percent, mean ± deviation"
-        " over seeds (their number in brackets). AUROC finds wrong labels; Energy is that of the model's mean"
-        f" probability. {machine}. `bench/deep_device.sh --dataset NAME --seeds 0 1 2` on a machine with a GPU repeats"
-        " it (`--epochs 2` for debian-tags), then `python -m bench.deep_report` writes this page.",
+        "XR-Transformer with MiniLM-L6, ten members over one fine-tuned encoder, beam 20. Percent, mean ±"
+        " deviation over seeds (their number in brackets). AUROC finds wrong labels; Energy is that of the"
+        f" model's mean probability. {machine}. `bench/deep_device.sh --dataset NAME --seeds 0 1 2` on a machine"
+        " with a GPU repeats it (`--epochs 2` for debian-tags), then `python -m bench.deep_report` writes this"
+        " page.",
         "",
     ]
     for data, runs in found.items():
@@ -71,8 +72,8 @@ def markdown(found: dict[str, dict[tuple[str, str], dict[int, Any]]], about: dic
             busy = [run["gpu_busy_percent"]["median_while_busy"] for run in tuned]
             lines += [
                 "",
-                f"Fine-tuning: {np.median(tokens):,.0f} tokens a second; steps wait {max(waits):.2f} % of the time for"
-                f" their batch; the GPU reports {np.median(busy):.0f} % use while it works.",
+                f"Fine-tuning: {np.median(tokens):,.0f} tokens a second; steps wait {max(waits):.2f} % of"
+                f" the time for their batch; the GPU reports {np.median(busy):.0f} % use while it works.",
             ]
         lines.append("")
     return "\n".join(lines)
