@@ -38,9 +38,9 @@ def markdown(found: dict[str, dict[tuple[str, str], dict[int, Any]]], about: dic
         "",
         "XR-Transformer with MiniLM-L6, ten members over one fine-tuned encoder, beam 20. Percent, mean ±"
         " deviation over seeds (their number in brackets). AUROC finds wrong labels; Energy is that of the"
-        f" model's mean probability. {machine}. `bench/deep_device.sh --dataset NAME --seeds 0 1 2` on a machine"
-        " with a GPU repeats it (`--epochs 2` for debian-tags), then `python -m bench.deep_report` writes this"
-        " page.",
+        f" model's mean probability. {machine}. On a machine with a GPU,"
+        " `bench/deep_device.sh --dataset NAME --seeds 0 1 2` repeats it (`--epochs 2` for debian-tags);"
+        " `python -m bench.deep_report` writes this page.",
         "",
     ]
     for data, runs in found.items():
