@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow.estimator import HedgerowClassifier
+from hedgerow.inputs import count
 from hedgerow.judgement import Judgement, judge
 from hedgerow.uncertainty import label_uncertainty
 
@@ -188,8 +189,7 @@ def _node_probabilities(member: Any, features: Any, layer: int, beam: int, wante
 
 def _totals(model: HedgerowClassifier, X: Any) -> Iterator[tuple[Floats, Floats]]:
     """Total uncertainty of every label, as dense blocks, and the certificates."""
-    count = X.shape[0] if hasattr(X, "shape") else len(X)
-    for begin in range(0, count, _BLOCK):
+    for begin in range(0, count(X), _BLOCK):
         votes = model.predict_votes(X[begin : begin + _BLOCK])
         block = np.zeros((len(votes), votes.n_labels))
         rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))

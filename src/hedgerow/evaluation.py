@@ -16,7 +16,9 @@ import scipy.sparse as sp
 
 from hedgerow import metrics
 from hedgerow.estimator import HedgerowClassifier
+from hedgerow.inputs import count
 from hedgerow.judgement import SCORES, Judgement, judge
+from hedgerow.labels import align_labels, encode_labels
 from hedgerow.metrics import Detection, FrequencyCoverage, Reliability, RiskCoverage, RocCurve
 from hedgerow.uncertainty import Measures, energy_of
 from hedgerow.unfamiliarity import NEEDED, Familiar
@@ -241,17 +243,16 @@ def evaluate(
     1.0
     """
     truth = _as_truth(Y, model)
-    count = _length(X)
-    if count != truth.shape[0]:
-        raise ValueError(f"there are {count} inputs, but labels for {truth.shape[0]}")
+    if count(X) != truth.shape[0]:
+        raise ValueError(f"there are {count(X)} inputs, but labels for {truth.shape[0]}")
     if not truth.nnz:
         raise ValueError("no input has any label; there is nothing to compare with")
     outsiders = dict(outsiders or {})
-    watch = _Watch(progress, count + sum(_length(inputs) for inputs in outsiders.values()))
+    watch = _Watch(progress, count(X) + sum(count(inputs) for inputs in outsiders.values()))
     tail = _LongTail()
     own = _judge_all(model, X, truth, watch, tail)
     others = {
-        name: _judge_all(model, inputs, _no_labels(_length(inputs), truth.shape[1]), watch)
+        name: _judge_all(model, inputs, _no_labels(count(inputs), truth.shape[1]), watch)
         for name, inputs in outsiders.items()
     }
     with watch.judging():
@@ -279,10 +280,10 @@ def evaluate(
         seconds=watch.seconds,
         settings={
             **model.describe(),
-            "inputs": count,
+            "inputs": count(X),
             "true_labels": int(truth.nnz),
             "unknown_labels": _unknown(truth, model),
-            "outsiders": {name: _length(inputs) for name, inputs in outsiders.items()},
+            "outsiders": {name: count(inputs) for name, inputs in outsiders.items()},
             "threads": model._threads() or os.cpu_count(),
             "version": metadata.version("hedgerow"),
         },
@@ -390,16 +391,8 @@ def _as_truth(Y: Any, model: HedgerowClassifier) -> sp.csr_array:
         if truth.shape[1] < known:
             raise ValueError(f"Y has {truth.shape[1]} columns, but the model knows {known} labels")
         return truth
-    lists = [list(labels) for labels in Y]
-    numbers = {name: number for number, name in enumerate(model.classes_.tolist())}
-    for labels in lists:
-        for label in labels:
-            numbers.setdefault(label, len(numbers))
-    matrix = sp.lil_array((len(lists), len(numbers)), dtype=np.int8)
-    for row, labels in enumerate(lists):
-        for label in labels:
-            matrix[row, numbers[label]] = 1
-    return matrix.tocsr()
+    matrix, _, names = encode_labels(Y, len(Y))
+    return align_labels(matrix, names.tolist(), model.classes_)[0]
 
 
 def _unknown(truth: sp.csr_array, model: HedgerowClassifier) -> int:
@@ -412,10 +405,6 @@ def _unknown(truth: sp.csr_array, model: HedgerowClassifier) -> int:
 
 def _no_labels(rows: int, columns: int) -> sp.csr_array:
     return cast("sp.csr_array", sp.csr_array((rows, columns), dtype=np.int8))
-
-
-def _length(inputs: Any) -> int:
-    return int(inputs.shape[0]) if hasattr(inputs, "shape") else len(inputs)
 
 
 def _widened(counts: npt.NDArray[np.int64], columns: int) -> npt.NDArray[np.int64]:

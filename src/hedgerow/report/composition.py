@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hedgerow.efficiency import TheoremChecks, check_theorems
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.evaluation import Evaluation
+from hedgerow.inputs import count, take
 from hedgerow.uncertainty import label_uncertainty
 from hedgerow.votes import Votes
 
@@ -330,13 +331,8 @@ def _floor(values: Any) -> npt.NDArray[np.float64]:
 
 
 def _theorems(model: HedgerowClassifier, X: Any) -> TheoremChecks | None:
-    count = X.shape[0] if hasattr(X, "shape") else len(X)
-    rows = np.linspace(0, count - 1, min(count, _THEOREM_LABELS // len(model.classes_))).astype(int)
-    return check_theorems(model, _take(X, rows)) if rows.size else None
-
-
-def _take(X: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
-    return [X[row] for row in rows] if isinstance(X, list) else X[rows]
+    rows = np.linspace(0, count(X) - 1, min(count(X), _THEOREM_LABELS // len(model.classes_))).astype(int)
+    return check_theorems(model, take(X, rows)) if rows.size else None
 
 
 class _Examples:
@@ -391,7 +387,7 @@ class _Examples:
     def _make(self, rows: npt.NDArray[np.integer[Any]], whys: list[str]) -> list[Example]:
         if not rows.size:
             return []
-        votes = self._model.predict_votes(_take(self._X, rows))
+        votes = self._model.predict_votes(take(self._X, rows))
         return [
             self._example(votes[place], row, why)
             for place, (row, why) in enumerate(zip(rows.tolist(), whys, strict=True))

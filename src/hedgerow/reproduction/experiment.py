@@ -20,6 +20,7 @@ from hedgerow.efficiency import beam_costs, check_theorems
 from hedgerow.ensemble_training import METHODS
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.evaluation import evaluate
+from hedgerow.inputs import take
 from hedgerow.labels import align_labels
 from hedgerow.text_estimator import HedgerowTextClassifier
 from hedgerow.threads import threads_for
@@ -323,11 +324,11 @@ def _experiment(
     if method == "boosted-bagging" and seed == 0:
         progress(0.9, "searching through all labels")
         rows = _spread(test.n, _COST_LABELS // Y.shape[1])
-        found["efficiency"] = [asdict(cost) for cost in beam_costs(model, _take(queries, rows), Y[rows])]
+        found["efficiency"] = [asdict(cost) for cost in beam_costs(model, take(queries, rows), Y[rows])]
         found["efficiency_inputs"] = len(rows)
         progress(0.97, "checking the theorems")
         rows = _spread(test.n, _THEOREM_LABELS // Y.shape[1])
-        found["theorems"] = asdict(check_theorems(model, _take(queries, rows)))
+        found["theorems"] = asdict(check_theorems(model, take(queries, rows)))
     shutil.rmtree(kept, ignore_errors=True)
     found["reproduction"] = _mark(settings)
     return found
@@ -335,10 +336,6 @@ def _experiment(
 
 def _spread(count: int, most: int) -> np.ndarray:
     return np.linspace(0, count - 1, max(1, min(count, most))).astype(int)
-
-
-def _take(inputs: Any, rows: np.ndarray) -> Any:
-    return [inputs[row] for row in rows] if isinstance(inputs, list) else inputs[rows]
 
 
 def _mark(settings: Settings) -> dict[str, Any]:

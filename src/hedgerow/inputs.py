@@ -1,0 +1,26 @@
+"""Inputs as users have them: rows of a matrix, or texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["count", "take"]
+
+
+def count(inputs: Any) -> int:
+    """How many inputs there are."""
+    return int(inputs.shape[0]) if hasattr(inputs, "shape") else len(inputs)
+
+
+def take(inputs: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
+    """Some of the inputs, by number.
+
+    Examples
+    --------
+    >>> take(["yew", "elm", "oak"], np.array([2, 0]))
+    ['oak', 'yew']
+    """
+    return inputs[rows] if hasattr(inputs, "shape") else [inputs[row] for row in rows.tolist()]
