@@ -3,9 +3,8 @@
 For each data set: ten bagged members with a tree of their own at the default weight threshold; how well doubt
 finds wrong labels (AUROC) with a search through all labels and at several beams; and what the smallest beam
 costs that is within 0.1 of the exact AUROC. PECOS's figures are those of `python -m bench`. On eurlex-4k
-also: the other methods over several seeds, alpha, dropout, the unpruned ensemble, and the checks of the
-paper's theorems. Finished parts are kept under `results/raw`; writes `results/ensembles.json` and
-`results/ensembles.md`, `results/theorems.svg`.
+also: the other methods over several seeds, alpha, dropout and the unpruned ensemble. Finished parts are kept
+under `results/raw`; writes `results/ensembles.json` and `results/ensembles.md`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from bench import datasets, machine, measure
 from bench.plan import PYTHONS, RAW, RESULTS, Run
-from hedgerow import HedgerowClassifier, Votes, label_uncertainty
+from hedgerow import HedgerowClassifier
 from hedgerow.judgement import SCORES, judge
 
 NAMES = ("eurlex-4k", "tibkat-en", "debian-depends")
@@ -72,8 +70,6 @@ def main() -> None:
     described = machine.describe(PYTHONS)
     (RESULTS / "ensembles.json").write_text(json.dumps({"machine": described} | collected, indent=1) + "\n")
     (RESULTS / "ensembles.md").write_text(markdown(collected))
-    if collected["theorems"]:
-        plot_theorems(collected["theorems"]["eurlex-4k"], RESULTS / "theorems.svg")
 
 
 def bagged(train: Any, **settings: Any) -> HedgerowClassifier:
@@ -172,37 +168,6 @@ def dropout(train: Any, test: Any) -> dict[str, Any]:
     return result
 
 
-def theorems(train: Any, test: Any) -> dict[str, Any]:
-    """Average regret of the beam in each layer, and how far total uncertainty is off, against the beam."""
-    model = bagged(train)
-    rows = np.linspace(0, test.X.shape[0] - 1, 500).astype(int)
-    X = test.X[rows]
-    votes = model.set_params(candidates="all").predict_votes(X)
-    exact = dense(votes, label_uncertainty(votes).total)
-    model.set_params(candidates="scored", missing="delta")
-    member = model._ensemble.trees[0]
-    result: dict[str, Any] = {"regret": {}, "label": {}, "instance": {}, "bound": {}}
-    for beam in (1, 2, 3, 5, 7, 10, 15, 20, 30, 50):
-        regrets = []
-        for layer in range(1, member.tree.depth + 1):
-            k = min(beam, member.tree.layer_sizes[layer])
-            found = np.exp(member.best_nodes(X, layer, k, beam)[1])
-            best = np.exp(member.best_nodes(X, layer, k, 2**30)[1])
-            regrets.append(float((best - found).mean()))
-        result["regret"][beam] = regrets
-        votes = model.set_params(beam=beam).predict_votes(X)
-        off = np.abs(dense(votes, label_uncertainty(votes).total) - exact)
-        result["label"][beam] = float(off.mean())
-        result["instance"][beam] = float(np.abs(off.sum(axis=1)).mean())
-        result["bound"][beam] = float(np.mean(votes.missed))
-    return result
-
-
-def dense(votes: Votes, values: np.ndarray) -> np.ndarray:
-    """Values of candidates as an array over all labels."""
-    return sp.csr_array((values, votes.labels, votes.indptr), shape=(len(votes), votes.n_labels)).toarray()
-
-
 def disk_bytes(model: HedgerowClassifier) -> int:
     with tempfile.TemporaryDirectory(dir=RESULTS) as folder:
         path = Path(folder) / "model"
@@ -241,7 +206,6 @@ PARTS: dict[str, tuple[Callable[[Any, Any], dict[str, Any]], tuple[str, ...]]] =
     "unpruned": (unpruned, ("eurlex-4k",)),
     "methods": (methods, ("eurlex-4k",)),
     "alpha": (alpha, ("eurlex-4k",)),
-    "theorems": (theorems, ("eurlex-4k",)),
 }
 
 
@@ -356,43 +320,7 @@ def markdown(parts: dict[str, dict[str, Any]]) -> str:
             cells = [f"{v:.2f}" for v in (*of["precision"], *(of["auroc"][m] for m in MEASURES))]
             lines.append(f"| {threshold} | " + " | ".join(cells) + f" | {of['disk_bytes'] / 1e6:.1f} |")
         lines.append("")
-    if parts["theorems"]:
-        lines += [
-            "## The paper's theorems",
-            "",
-            "Left: average regret of the beam in each layer of a member's tree. Right: how far total"
-            " uncertainty is from the exact one, for a label and for an input, and the certificate.",
-            "",
-            "![Regret and error against the beam](theorems.svg)",
-            "",
-        ]
     return "\n".join(lines)
-
-
-def plot_theorems(found: dict[str, Any], path: Path) -> None:
-    """Draw both checks against the beam."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    beams = [int(beam) for beam in found["regret"]]
-    regrets = np.array(list(found["regret"].values()))
-    for layer in range(regrets.shape[1]):
-        left.plot(
-            beams, np.maximum(regrets[:, layer], 1e-9), marker="o", markersize=3, label=f"layer {layer + 1}"
-        )
-    for name, title in (("label", "a label"), ("instance", "an input"), ("bound", "certificate of an input")):
-        right.plot(beams, np.maximum(list(found[name].values()), 1e-9), marker="o", markersize=3, label=title)
-    left.set_ylabel("average regret")
-    right.set_ylabel("error of total uncertainty")
-    for axes in (left, right):
-        axes.set_xlabel("beam")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.legend()
-    figure.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -69,7 +69,6 @@ def page() -> str:
             .read_text()
             .replace("# Ensembles", "## Ensembles", 1)
             .replace("\n## ", "\n### ")
-            .replace("](theorems.svg)", "](../bench/results/theorems.svg)")
         )
     parts.append(experiments())
     if (RESULTS / "unfamiliarity.md").exists():
