@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sys
-from enum import Enum
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -14,6 +11,39 @@ import typer
 
 from ..deep.extra import GpuMemoryError
 from .failures import ExitCode, Failure
+from .options import (
+    DEEP,
+    AsJson,
+    Base,
+    Beam,
+    CacheFolder,
+    Candidates,
+    Device,
+    EncoderName,
+    Extend,
+    LabelsField,
+    Levels,
+    Loss,
+    MaxLength,
+    Method,
+    MicroBatch,
+    Missing,
+    MissingVotes,
+    Negatives,
+    Ood,
+    Out,
+    Overwrite,
+    PartName,
+    Pooling,
+    PoolingOption,
+    Precision,
+    Steps,
+    Threads,
+    Tolerance,
+    Trees,
+    between_0_and_1,
+    finite,
+)
 from .terminal import plain, print_error
 
 app = typer.Typer(
@@ -21,197 +51,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a one-line error, or Python's own traceback of a bug
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Method(str, Enum):
-    """Ways to train."""
-
-    single = "single"
-    mc_dropout = "mc-dropout"
-    bagging = "bagging"
-    boosting = "boosting"
-    boosted_bagging = "boosted-bagging"
-
-
-class Base(str, Enum):
-    """What reads the inputs."""
-
-    linear = "linear"
-    transformer = "transformer"
-
-
-class Precision(str, Enum):
-    """How embeddings are stored."""
-
-    float32 = "float32"
-    float16 = "float16"
-
-
-class Pooling(str, Enum):
-    """How the vectors of tokens become one."""
-
-    mean = "mean"
-    cls = "cls"
-
-
-class Missing(str, Enum):
-    """What stands for a member's vote on a label that it did not meet."""
-
-    exact = "exact"
-    delta = "delta"
-    bound = "bound"
-
-
-class Loss(str, Enum):
-    """Losses of the classifiers in the tree."""
-
-    squared_hinge = "squared_hinge"
-    logistic = "logistic"
-
-
-class Negatives(str, Enum):
-    """Which rows a classifier is trained against."""
-
-    tfn = "tfn"
-    tfn_man = "tfn+man"
-
-
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is not a finite number")
-    return value
-
-
-def _between_0_and_1(value: float) -> float:
-    if not 0 < value < 1:
-        raise typer.BadParameter(f"{value} is not between 0 and 1")
-    return value
-
-
-def _read_candidates(value: str | None) -> str | None:
-    if value is None or value in ("scored", "all") or re.fullmatch("[1-9][0-9]{0,17}", value):
-        return value
-    raise typer.BadParameter(f"{value!r} is none of scored, all and positive numbers")
-
-
-Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. Results do not depend on it.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-# typer reads these annotations at run time, and Python 3.10 with older typer cannot read "int | None" there.
-Beam = Annotated[Optional[int], typer.Option(min=1, help="Search this wide instead of as fitted.")]  # noqa: UP045
-Out = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        help="Write here: .jsonl (also .gz, .xz, .zst), .csv or .parquet. Default: JSON lines to stdout."
-    ),
-]
-Extend = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        metavar="OLD_MODEL",
-        help="Do not fit anew: take this ensemble, train more members on the same DATA until there are"
-        " --members, and write all as MODEL.",
-        show_default=False,
-    ),
-]
-Trees = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        min=1,
-        max=4096,
-        help="Label trees that the members share: fewer make a smaller and faster model. Default: one for"
-        " each member.",
-        show_default=False,
-    ),
-]
-_DEEP = "Transformer"
-EncoderName = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_DEEP,
-        metavar="PATH",
-        help="A folder with an encoder of Hugging Face, or its name on the hub.",
-    ),
-]
-Device = Annotated[
-    str,
-    typer.Option(rich_help_panel=_DEEP, help="auto (a GPU where there is one), cpu, cuda or cuda:1."),
-]
-MaxLength = Annotated[int, typer.Option(min=3, rich_help_panel=_DEEP, help="Tokens of a text that count.")]
-PoolingOption = Annotated[
-    Pooling,
-    typer.Option(rich_help_panel=_DEEP, help="Embed a text by the mean of its tokens, or by the first."),
-]
-Steps = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        min=0,
-        rich_help_panel=_DEEP,
-        help="Batches at each level of the label tree, instead of --epochs.",
-        show_default=False,
-    ),
-]
-Levels = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        min=1,
-        rich_help_panel=_DEEP,
-        help="Levels of the label tree to fine-tune on, coarse to fine. Default: all.",
-        show_default=False,
-    ),
-]
-MicroBatch = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        min=1,
-        rich_help_panel=_DEEP,
-        help="Texts computed at once, if a whole batch needs too much memory. Default: all of it.",
-        show_default=False,
-    ),
-]
-CacheFolder = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        rich_help_panel=_DEEP,
-        metavar="FOLDER",
-        help="Keep embeddings here and use those that are there.",
-        show_default=False,
-    ),
-]
-Tolerance = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        min=0.0,
-        max=1.0,
-        help="With --uncertainty: search on until no missed label can be more probable than this."
-        " Default: stop where the beam ends.",
-        show_default=False,
-    ),
-]
-Candidates = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        metavar="scored|all|N",
-        callback=_read_candidates,
-        help="Labels that the members of an ensemble vote on: all that the search scored, all there are"
-        " (slow), or the best N of each member. Default: as fitted, usually scored.",
-        show_default=False,
-    ),
-]
-MissingVotes = Annotated[
-    Optional[Missing],  # noqa: UP045
-    typer.Option(
-        help="Where a member did not meet a label that another one proposes: let it look (exact), count it as"
-        " 0 (delta), or take the most it can be (bound). Default: as fitted, usually exact.",
-        show_default=False,
-    ),
-]
-PartName = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        "--part", help="Part of INPUT. Default: test of a folder, all of a file.", show_default=False
-    ),
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -267,7 +106,7 @@ def fit(
         float,
         typer.Option(
             min=0.0,
-            callback=_finite,
+            callback=finite,
             help="With boosting: what a row counts that an earlier mistake brought in; others count 1.",
         ),
     ] = 0.5,
@@ -279,7 +118,7 @@ def fit(
     ] = 10,
     dropout: Annotated[
         float,
-        typer.Option(callback=_between_0_and_1, help="With mc-dropout: share of the weights left out."),
+        typer.Option(callback=between_0_and_1, help="With mc-dropout: share of the weights left out."),
     ] = 0.05,
     extend: Extend = None,
     base: Annotated[
@@ -295,7 +134,7 @@ def fit(
         typer.Option(
             min=1,
             max=4096,
-            rich_help_panel=_DEEP,
+            rich_help_panel=DEEP,
             help="1 for all members, or as many as there are --members: then each has its own.",
         ),
     ] = 1,
@@ -304,20 +143,20 @@ def fit(
         float,
         typer.Option(
             min=0.0,
-            callback=_finite,
-            rich_help_panel=_DEEP,
+            callback=finite,
+            rich_help_panel=DEEP,
             help="Passes over the texts at each level of the label tree; 0 takes the encoder as it is.",
         ),
     ] = 1.0,
     steps: Steps = None,
     levels: Levels = None,
     batch_size: Annotated[
-        int, typer.Option(min=1, rich_help_panel=_DEEP, help="Texts that make a step.")
+        int, typer.Option(min=1, rich_help_panel=DEEP, help="Texts that make a step.")
     ] = 32,
     micro_batch: MicroBatch = None,
     learning_rate: Annotated[
         float,
-        typer.Option(min=1e-12, callback=_finite, rich_help_panel=_DEEP, help="The highest rate of AdamW."),
+        typer.Option(min=1e-12, callback=finite, rich_help_panel=DEEP, help="The highest rate of AdamW."),
     ] = 5e-5,
     max_length: MaxLength = 128,
     pooling: PoolingOption = Pooling.mean,
@@ -330,10 +169,10 @@ def fit(
     ] = Negatives.tfn,
     loss: Annotated[Loss, typer.Option(help="Loss of the classifiers.")] = Loss.squared_hinge,
     C: Annotated[
-        float, typer.Option("--C", min=1e-12, callback=_finite, help="Cost of errors against regularisation.")
+        float, typer.Option("--C", min=1e-12, callback=finite, help="Cost of errors against regularisation.")
     ] = 1.0,
     weight_threshold: Annotated[
-        float, typer.Option(min=0.0, callback=_finite, help="Drop weights smaller than this.")
+        float, typer.Option(min=0.0, callback=finite, help="Drop weights smaller than this.")
     ] = 0.05,
     branching: Annotated[int, typer.Option(min=2, help="Children of a node of the label tree.")] = 8,
     leaf_size: Annotated[int, typer.Option(min=1, help="Most labels in a leaf.")] = 100,
@@ -613,7 +452,7 @@ def query(
     diversity: Annotated[
         float,
         typer.Option(
-            min=0.0, max=1.0, callback=_finite, help="From 0, the plain ranking, to 1, no like inputs."
+            min=0.0, max=1.0, callback=finite, help="From 0, the plain ranking, to 1, no like inputs."
         ),
     ] = 1.0,
     out: Annotated[
@@ -640,18 +479,6 @@ def query(
     from .query import run_query
 
     run_query(model, input, n, pairs, diversity, out, part, threads, overwrite, json)
-
-
-Ood = Annotated[
-    Optional[list[Path]],  # noqa: UP045
-    typer.Option(
-        metavar="DATA2",
-        help="Data of another kind, to be told from DATA: a file, or a folder (its test part). Repeat for"
-        " more.",
-        show_default=False,
-    ),
-]
-LabelsField = Annotated[str, typer.Option(help="Field of JSON, CSV or Parquet with the labels.")]
 
 
 @app.command()
@@ -749,7 +576,7 @@ def reproduce(
         typer.Option(help="Votes of members on labels that they did not meet: 0, as in the paper, or exact."),
     ] = Missing.delta,
     weight_threshold: Annotated[
-        float, typer.Option(min=0.0, callback=_finite, help="Drop weights smaller than this.")
+        float, typer.Option(min=0.0, callback=finite, help="Drop weights smaller than this.")
     ] = 0.05,
     outsiders: Annotated[int, typer.Option(min=10, help="At most so many outsiders of a kind.")] = 2000,
     quick: Annotated[

@@ -1,0 +1,215 @@
+"""Options that several commands share, and the values they take."""
+
+from __future__ import annotations
+
+import math
+import re
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+class Method(str, Enum):
+    """Ways to train."""
+
+    single = "single"
+    mc_dropout = "mc-dropout"
+    bagging = "bagging"
+    boosting = "boosting"
+    boosted_bagging = "boosted-bagging"
+
+
+class Base(str, Enum):
+    """What reads the inputs."""
+
+    linear = "linear"
+    transformer = "transformer"
+
+
+class Precision(str, Enum):
+    """How embeddings are stored."""
+
+    float32 = "float32"
+    float16 = "float16"
+
+
+class Pooling(str, Enum):
+    """How the vectors of tokens become one."""
+
+    mean = "mean"
+    cls = "cls"
+
+
+class Missing(str, Enum):
+    """What stands for a member's vote on a label that it did not meet."""
+
+    exact = "exact"
+    delta = "delta"
+    bound = "bound"
+
+
+class Loss(str, Enum):
+    """Losses of the classifiers in the tree."""
+
+    squared_hinge = "squared_hinge"
+    logistic = "logistic"
+
+
+class Negatives(str, Enum):
+    """Which rows a classifier is trained against."""
+
+    tfn = "tfn"
+    tfn_man = "tfn+man"
+
+
+def finite(value: float) -> float:
+    """Refuse infinities and what is no number."""
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number")
+    return value
+
+
+def between_0_and_1(value: float) -> float:
+    """Refuse what is no share of something, nor of all."""
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"{value} is not between 0 and 1")
+    return value
+
+
+def read_candidates(value: str | None) -> str | None:
+    """Refuse what names no candidates."""
+    if value is None or value in ("scored", "all") or re.fullmatch("[1-9][0-9]{0,17}", value):
+        return value
+    raise typer.BadParameter(f"{value!r} is none of scored, all and positive numbers")
+
+
+Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. Results do not depend on it.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+# typer reads these annotations at run time, and Python 3.10 with older typer cannot read "int | None" there.
+Beam = Annotated[Optional[int], typer.Option(min=1, help="Search this wide instead of as fitted.")]  # noqa: UP045
+Out = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        help="Write here: .jsonl (also .gz, .xz, .zst), .csv or .parquet. Default: JSON lines to stdout."
+    ),
+]
+Extend = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        metavar="OLD_MODEL",
+        help="Do not fit anew: take this ensemble, train more members on the same DATA until there are"
+        " --members, and write all as MODEL.",
+        show_default=False,
+    ),
+]
+Trees = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=1,
+        max=4096,
+        help="Label trees that the members share: fewer make a smaller and faster model. Default: one for"
+        " each member.",
+        show_default=False,
+    ),
+]
+DEEP = "Transformer"
+EncoderName = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=DEEP,
+        metavar="PATH",
+        help="A folder with an encoder of Hugging Face, or its name on the hub.",
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(rich_help_panel=DEEP, help="auto (a GPU where there is one), cpu, cuda or cuda:1."),
+]
+MaxLength = Annotated[int, typer.Option(min=3, rich_help_panel=DEEP, help="Tokens of a text that count.")]
+PoolingOption = Annotated[
+    Pooling,
+    typer.Option(rich_help_panel=DEEP, help="Embed a text by the mean of its tokens, or by the first."),
+]
+Steps = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=0,
+        rich_help_panel=DEEP,
+        help="Batches at each level of the label tree, instead of --epochs.",
+        show_default=False,
+    ),
+]
+Levels = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=1,
+        rich_help_panel=DEEP,
+        help="Levels of the label tree to fine-tune on, coarse to fine. Default: all.",
+        show_default=False,
+    ),
+]
+MicroBatch = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=1,
+        rich_help_panel=DEEP,
+        help="Texts computed at once, if a whole batch needs too much memory. Default: all of it.",
+        show_default=False,
+    ),
+]
+CacheFolder = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        rich_help_panel=DEEP,
+        metavar="FOLDER",
+        help="Keep embeddings here and use those that are there.",
+        show_default=False,
+    ),
+]
+Tolerance = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="With --uncertainty: search on until no missed label can be more probable than this."
+        " Default: stop where the beam ends.",
+        show_default=False,
+    ),
+]
+Candidates = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="scored|all|N",
+        callback=read_candidates,
+        help="Labels that the members of an ensemble vote on: all that the search scored, all there are"
+        " (slow), or the best N of each member. Default: as fitted, usually scored.",
+        show_default=False,
+    ),
+]
+MissingVotes = Annotated[
+    Optional[Missing],  # noqa: UP045
+    typer.Option(
+        help="Where a member did not meet a label that another one proposes: let it look (exact), count it as"
+        " 0 (delta), or take the most it can be (bound). Default: as fitted, usually exact.",
+        show_default=False,
+    ),
+]
+PartName = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--part", help="Part of INPUT. Default: test of a folder, all of a file.", show_default=False
+    ),
+]
+Ood = Annotated[
+    Optional[list[Path]],  # noqa: UP045
+    typer.Option(
+        metavar="DATA2",
+        help="Data of another kind, to be told from DATA: a file, or a folder (its test part). Repeat for"
+        " more.",
+        show_default=False,
+    ),
+]
+LabelsField = Annotated[str, typer.Option(help="Field of JSON, CSV or Parquet with the labels.")]
