@@ -250,7 +250,7 @@ def evaluate(
     outsiders = dict(outsiders or {})
     watch = _Watch(progress, count(X) + sum(count(inputs) for inputs in outsiders.values()))
     tail = _LongTail()
-    own = _judge_all(model, X, truth, watch, tail)
+    own, energies = _judge_all(model, X, truth, watch, tail)
     others = {
         name: _judge_all(model, inputs, _no_labels(count(inputs), truth.shape[1]), watch)
         for name, inputs in outsiders.items()
@@ -264,10 +264,13 @@ def evaluate(
             k: metrics.reliability(own.best.probability[:, :k].ravel(), right[:, :k].ravel()) for k in CUTS
         }
         groups = _by_frequency(own, counts)
-        detected = {name: _detect(own, other, counts, model) for name, other in others.items()}
+        inside, groups_inside = _sum_scores(own, energies, model), _insider_tenths(own, counts)
+        detected = {
+            name: _detect(inside, _sum_scores(*other, model), groups_inside) for name, other in others.items()
+        }
     p_values = None
     if outsiders:
-        p_values = _add_unfamiliarity(detected, model, X, outsiders, own, counts, watch)
+        p_values = _add_unfamiliarity(detected, model, X, outsiders, groups_inside, watch)
     return Evaluation(
         ranking=ranking,
         misclassification=misclassification,
@@ -355,9 +358,12 @@ class _LongTail:
 
 def _judge_all(
     model: HedgerowClassifier, X: Any, truth: sp.csr_array, watch: _Watch, tail: _LongTail | None = None
-) -> Judgement:
-    """Predict and judge, in batches whose votes are about as large as they may be."""
-    parts = []
+) -> tuple[Judgement, Floats]:
+    """Predict and judge, in batches whose votes are about as large as they may be; JointEnergy comes beside.
+
+    It is that of the best labels only, as in the paper: over all candidates, their number would decide.
+    """
+    parts, energies = [], []
     begin, size = 0, 16
     transform = model._ensemble.transform
     while begin < truth.shape[0]:
@@ -368,13 +374,14 @@ def _judge_all(
             judged = judge(votes, truth[rows], k=_TAIL, transform=transform, n_jobs=model.n_jobs)
             if tail:
                 tail.add(judged.best.probability)
-            # Of the best labels only, as in the paper: over all candidates, their number would decide.
-            energies = energy_of(judged.best.probability, transform) * (judged.labels >= 0)
-            parts.append(_trimmed(replace(judged, joint_energy=energies.sum(axis=1))))
+            energies.append(
+                (energy_of(judged.best.probability, transform) * (judged.labels >= 0)).sum(axis=1)
+            )
+            parts.append(_trimmed(judged))
         size = max(1, min(4096, int((rows.stop - begin) * _VOTE_BYTES / max(1, votes.probs.nbytes))))
         begin = rows.stop
         del votes
-    return Judgement.concatenate(parts)
+    return Judgement.concatenate(parts), np.concatenate(energies)
 
 
 def _trimmed(judged: Judgement) -> Judgement:
@@ -479,12 +486,12 @@ def _tenths(values: npt.NDArray[Any]) -> list[npt.NDArray[np.intp]]:
     return np.array_split(np.argsort(values, kind="stable"), _DECILES)
 
 
-def _sum_scores(judged: Judgement, model: HedgerowClassifier) -> dict[str, Floats]:
+def _sum_scores(judged: Judgement, energies: Floats, model: HedgerowClassifier) -> dict[str, Floats]:
     scores = {
         "variance": judged.inputs.variance,
         "total": judged.inputs.total,
         "knowledge": judged.inputs.knowledge,
-        "joint_energy": judged.joint_energy,
+        "joint_energy": energies,
         "expected": judged.inputs.probability,
     }
     if model._ensemble.members == 1:
@@ -493,15 +500,10 @@ def _sum_scores(judged: Judgement, model: HedgerowClassifier) -> dict[str, Float
 
 
 def _detect(
-    own: Judgement, other: Judgement, counts: npt.NDArray[np.int64] | None, model: HedgerowClassifier
+    inside: Mapping[str, Floats], outside: Mapping[str, Floats], groups: list[npt.NDArray[np.intp]]
 ) -> dict[str, OutsiderScore]:
     """The paper's scores. An outsider gets low probabilities everywhere, and so low sums."""
-    outside = _sum_scores(other, model)
-    groups = _insider_tenths(own, counts)
-    return {
-        name: _outsider_score("low", -outside[name], -inside, groups)
-        for name, inside in _sum_scores(own, model).items()
-    }
+    return {name: _outsider_score("low", -outside[name], -inside[name], groups) for name in inside}
 
 
 def _outsider_score(
@@ -531,8 +533,7 @@ def _add_unfamiliarity(
     model: HedgerowClassifier,
     X: Any,
     outsiders: Mapping[str, Any],
-    own: Judgement,
-    counts: npt.NDArray[np.int64] | None,
+    groups: list[npt.NDArray[np.intp]],
     watch: _Watch,
 ) -> Floats | None:
     """Judge by unfamiliarity, too, and return the p-values of the inputs.
@@ -544,12 +545,12 @@ def _add_unfamiliarity(
         signals = model._signals(X)
         strange = {name: model._signals(inputs) for name, inputs in outsiders.items()}
     with watch.judging():
-        halves = _halves(len(own))
+        halves = _halves(len(signals))
         if (learned := getattr(model, "familiar_", None)) is not None:
-            halves = [np.arange(len(own))]
-        elif len(own) < 2 * NEEDED:
+            halves = [np.arange(len(signals))]
+        elif len(signals) < 2 * NEEDED:
             return None
-        scores, p_values = np.zeros(len(own)), np.zeros(len(own))
+        scores, p_values = np.zeros(len(signals)), np.zeros(len(signals))
         outside = {name: np.zeros(len(of)) for name, of in strange.items()}
         for number, half in enumerate(halves):
             familiar = learned or Familiar.learn(signals[halves[1 - number]])
@@ -557,7 +558,6 @@ def _add_unfamiliarity(
             scores[half], p_values[half] = found.score, found.p_value
             for name, of in strange.items():
                 outside[name] += familiar.judge(of).score / len(halves)
-        groups = _insider_tenths(own, counts)
         for name in strange:
             detected[name]["unfamiliarity"] = _outsider_score("high", outside[name], scores, groups)
     return p_values
