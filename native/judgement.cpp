@@ -21,8 +21,8 @@ constexpr std::int64_t kOffer = 256;
 // One worker's judgement of rows; its scratch memory is reused from row to row.
 class Judge {
  public:
-  Judge(const VoteRows& votes, const SparseRows& truth, std::int32_t k, Transform transform, const Judgements& out)
-      : votes_(votes), truth_(truth), k_(k), transform_(transform), out_(out) {}
+  Judge(const VoteRows& votes, const SparseRows& truth, std::int32_t k, const Judgements& out)
+      : votes_(votes), truth_(truth), k_(k), out_(out) {}
 
   void judge(std::int64_t row) {
     candidates_ = votes_.candidates + votes_.indptr[row];
@@ -32,9 +32,9 @@ class Judge {
     rank(row);
     find_wrong();
     const std::int64_t wrong = static_cast<std::int64_t>(wrong_.size()) + outside_;
-    for (int score = 0; score < kScores; ++score) {
-      double& auroc = out_.auroc[row * kScores + score];
-      double& aupr = out_.aupr[row * kScores + score];
+    for (int score = 0; score < kMeasures; ++score) {
+      double& auroc = out_.auroc[row * kMeasures + score];
+      double& aupr = out_.aupr[row * kMeasures + score];
       auroc = aupr = std::numeric_limits<double>::quiet_NaN();
       if (wrong > 0 && wrong < votes_.labels) weigh(part(score), wrong, auroc, aupr);
     }
@@ -52,10 +52,10 @@ class Judge {
   Measures measures() { return {part(0), part(1), part(2), part(3), part(4)}; }
 
   void measure(std::int64_t row) {
-    scores_.resize(kScores * static_cast<std::size_t>(size_));
+    scores_.resize(kMeasures * static_cast<std::size_t>(size_));
     room_.resize(16 * (static_cast<std::size_t>(votes_.members) + 3));
     kernels().measure_votes(votes_.probabilities + votes_.indptr[row] * votes_.members, votes_.members, size_,
-                            transform_, measures(), out_.sums + row * kVoteSums, room_.data());
+                            measures(), out_.sums + row * kMeasures, room_.data());
   }
 
   // Where a label stands among the candidates, or -1.
@@ -94,14 +94,14 @@ class Judge {
     const float* means = part(0);
     best_.reset(static_cast<std::int32_t>(std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(size_, 1))));
     for (std::int64_t begin = 0; begin < size_; begin += kOffer)
-      best_.offer(means + begin, std::min(kOffer, size_ - begin), candidates_ + begin);
+      best_.offer(means + begin, std::min(kOffer, size_ - begin), static_cast<std::int32_t>(begin));
     ranked_ = &best_.finish();
 
     const std::int64_t found = static_cast<std::int64_t>(ranked_->size());
     for (std::int64_t i = 0; i < k_; ++i) {
-      const std::int32_t label = i < found ? (*ranked_)[static_cast<std::size_t>(i)].node() : -1;
-      out_.best[row * k_ + i] = label;
-      copy(label < 0 ? -1 : find(label), out_.of_best, row * k_ + i);
+      const std::int32_t place = i < found ? (*ranked_)[static_cast<std::size_t>(i)].node() : -1;
+      out_.best[row * k_ + i] = place < 0 ? -1 : candidates_[place];
+      copy(place, out_.of_best, row * k_ + i);
     }
     auto at = true_.begin();
     for (std::int64_t entry = truth_.indptr[row]; entry < truth_.indptr[row + 1]; ++entry)
@@ -109,14 +109,14 @@ class Judge {
         out_.ranks[entry] = static_cast<std::int32_t>(rank_of(*at++));
     predicted_.clear();
     for (std::int64_t i = 0; i < std::min(asked, found); ++i)
-      predicted_.push_back(find((*ranked_)[static_cast<std::size_t>(i)].node()));
+      predicted_.push_back((*ranked_)[static_cast<std::size_t>(i)].node());
     std::sort(predicted_.begin(), predicted_.end());
   }
 
   std::int64_t rank_of(std::int64_t candidate) {
     const float* means = part(0);
-    const auto place =
-        std::lower_bound(ranked_->begin(), ranked_->end(), Ranked(means[candidate], candidates_[candidate]));
+    const auto place = std::lower_bound(ranked_->begin(), ranked_->end(),
+                                        Ranked(means[candidate], static_cast<std::int32_t>(candidate)));
     if (place != ranked_->end()) return place - ranked_->begin() + 1;
     // It is worse than all that were kept. Of the same probability, the lower label is better.
     std::int64_t above, equal, before, ignored;
@@ -188,7 +188,6 @@ class Judge {
   const VoteRows& votes_;
   const SparseRows& truth_;
   const std::int32_t k_;
-  const Transform transform_;
   const Judgements& out_;
 
   const std::int32_t* candidates_ = nullptr;
@@ -197,7 +196,7 @@ class Judge {
   std::vector<std::int64_t> true_, predicted_, wrong_;  // places among the candidates, ascending
   std::int64_t outside_ = 0;                            // true labels that are no candidates
   Best best_;
-  const std::vector<Ranked>* ranked_ = nullptr;
+  const std::vector<Ranked>* ranked_ = nullptr;  // places among the candidates, which are in the order of labels
   std::vector<float> sorted_;
   std::vector<Level> levels_;
   std::vector<std::uint32_t> positions_;
@@ -205,11 +204,11 @@ class Judge {
 
 }  // namespace
 
-void judge_votes(const VoteRows& votes, const SparseRows& truth, std::int32_t k, Transform transform, int threads,
-                 Watch& watch, const Judgements& out) {
+void judge_votes(const VoteRows& votes, const SparseRows& truth, std::int32_t k, int threads, Watch& watch,
+                 const Judgements& out) {
   const std::int64_t block = even_block(votes.rows, kRows, threads);
   const std::int64_t blocks = (votes.rows + block - 1) / block;
-  std::vector<Judge> judges(static_cast<std::size_t>(std::max(threads, 1)), Judge(votes, truth, k, transform, out));
+  std::vector<Judge> judges(static_cast<std::size_t>(std::max(threads, 1)), Judge(votes, truth, k, out));
   parallel_for(static_cast<std::size_t>(blocks), threads, watch, [&](std::size_t task, int worker) {
     const std::int64_t begin = static_cast<std::int64_t>(task) * block, end = std::min(votes.rows, begin + block);
     for (std::int64_t row = begin; row < end; ++row) judges[static_cast<std::size_t>(worker)].judge(row);

@@ -19,16 +19,13 @@ struct VoteRows {
   const float* probabilities;  // candidate by candidate, members side by side
 };
 
-// Scores that are judged: probability, total, data, knowledge, variance.
-inline constexpr int kScores = 5;
-
 // Where results go.
 struct Judgements {
-  // rows × kScores: how well a score tells the wrong labels of a row from the right ones, over all labels. NaN where no
-  // label is wrong, or every one.
+  // rows × kMeasures: how well a measure tells the wrong labels of a row from the right ones, over all labels. NaN
+  // where no label is wrong, or every one.
   double* auroc;
   double* aupr;
-  double* sums;  // rows × kVoteSums: the sums of the measures, and of the energy
+  double* sums;  // rows × kMeasures: the sums of the measures
   // rows × k, best first: the best labels, -1 and zeros where there are too few candidates.
   std::int32_t* best;
   Measures of_best;
@@ -37,7 +34,7 @@ struct Judgements {
   Measures of_true;
 };
 
-void judge_votes(const VoteRows& votes, const SparseRows& truth, std::int32_t k, Transform transform, int threads,
-                 Watch& watch, const Judgements& out);
+void judge_votes(const VoteRows& votes, const SparseRows& truth, std::int32_t k, int threads, Watch& watch,
+                 const Judgements& out);
 
 }  // namespace hedgerow

@@ -105,7 +105,7 @@ struct Measures {
   float* variance;
 };
 
-inline constexpr int kVoteSums = 6;  // the five measures and the energy
+inline constexpr int kMeasures = 5;
 
 struct Kernels {
   const char* level;
@@ -137,9 +137,9 @@ struct Kernels {
   // The measures of uncertainty of `size` labels whose members' log-probabilities are logs[m · stride + i].
   void (*measure)(const float* logs, std::size_t stride, int members, std::int64_t size, const Measures& out);
   // The same of labels whose members' probabilities are probs[i · members + m]; `sums` gets the sums of the measures
-  // and of the energies over all labels. `room` is scratch for 16 · (members + 3) floats.
-  void (*measure_votes)(const float* probs, int members, std::int64_t size, Transform transform, const Measures& out,
-                        double* sums, float* room);
+  // over all labels. `room` is scratch for 16 · (members + 3) floats.
+  void (*measure_votes)(const float* probs, int members, std::int64_t size, const Measures& out, double* sums,
+                        float* room);
   // How many values are above the threshold, and how many equal it.
   void (*count_at_least)(const float* values, std::int64_t size, float threshold, std::int64_t& above,
                          std::int64_t& equal);

@@ -1,11 +1,8 @@
 // The judgement of votes, for Python.
 #include "judgement.h"
 
-#include <nanobind/stl/string.h>
-
 #include <limits>
 #include <memory>
-#include <string>
 
 #include "bindings.h"
 
@@ -31,7 +28,7 @@ class OwnedMeasures {
 
  private:
   std::size_t rows_, columns_;
-  std::unique_ptr<float[]> parts_[kScores];
+  std::unique_ptr<float[]> parts_[kMeasures];
 };
 
 using Probabilities = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -46,7 +43,7 @@ void check_rows(const Vector<std::int64_t>& indptr, std::size_t rows, std::size_
 
 nb::tuple judge(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels, const Probabilities& probs,
                 std::int64_t n_labels, const Vector<std::int64_t>& truth_indptr,
-                const Vector<std::int32_t>& truth_labels, int k, const std::string& transform, int threads) {
+                const Vector<std::int32_t>& truth_labels, int k, int threads) {
   if (indptr.size() == 0) throw nb::value_error("indptr is empty");
   const std::size_t rows = indptr.size() - 1, columns = static_cast<std::size_t>(k);
   check_rows(indptr, rows, labels.size());
@@ -54,9 +51,9 @@ nb::tuple judge(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& 
   if (probs.shape(0) != labels.size() || probs.shape(1) < 1 ||
       probs.shape(1) > static_cast<std::size_t>(std::numeric_limits<int>::max()) || k < 1)
     throw nb::value_error("probs, labels or k do not fit");
-  auto auroc = std::make_unique_for_overwrite<double[]>(rows * kScores);
-  auto aupr = std::make_unique_for_overwrite<double[]>(rows * kScores);
-  auto sums = std::make_unique_for_overwrite<double[]>(rows * kVoteSums);
+  auto auroc = std::make_unique_for_overwrite<double[]>(rows * kMeasures);
+  auto aupr = std::make_unique_for_overwrite<double[]>(rows * kMeasures);
+  auto sums = std::make_unique_for_overwrite<double[]>(rows * kMeasures);
   auto best = std::make_unique_for_overwrite<std::int32_t[]>(rows * columns);
   auto ranks = std::vector<std::int32_t>(truth_labels.size());
   OwnedMeasures of_best(rows, columns), of_true(1, truth_labels.size());
@@ -74,12 +71,11 @@ nb::tuple judge(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& 
     truth.columns = n_labels;
     truth.indptr = truth_indptr.data();
     truth.indices = truth_labels.data();
-    judge_votes(votes, truth, k, transform == "sigmoid" ? Transform::sigmoid : Transform::l3_hinge,
-                resolve_threads(threads), watch,
+    judge_votes(votes, truth, k, resolve_threads(threads), watch,
                 {auroc.get(), aupr.get(), sums.get(), best.get(), of_best.view(), ranks.data(), of_true.view()});
   }
-  return nb::make_tuple(matrix(std::move(auroc), rows, kScores), matrix(std::move(aupr), rows, kScores),
-                        matrix(std::move(sums), rows, kVoteSums), matrix(std::move(best), rows, columns),
+  return nb::make_tuple(matrix(std::move(auroc), rows, kMeasures), matrix(std::move(aupr), rows, kMeasures),
+                        matrix(std::move(sums), rows, kMeasures), matrix(std::move(best), rows, columns),
                         of_best.to_numpy(), to_numpy(std::move(ranks)), of_true.to_numpy());
 }
 
@@ -87,6 +83,6 @@ nb::tuple judge(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& 
 
 void bind_judgement(nb::module_& m) {
   m.def("judge", &judge, "indptr"_a, "labels"_a, "probs"_a, "n_labels"_a, "truth_indptr"_a, "truth_labels"_a, "k"_a,
-        "transform"_a, "threads"_a,
+        "threads"_a,
         "Votes beside the truth: (auroc, aupr, sums, best labels, their measures, ranks of the true labels, theirs).");
 }

@@ -15,29 +15,6 @@ namespace {
 constexpr int kWide = 4 * kRegister;
 using Wide = Floats<kWide>;
 
-// log(1 + u) for u >= 0
-inline Wide log_of_one_more(const Wide& u) {
-  const Wide w = u + 1.0f;
-  const Wide exact = w - 1.0f;
-  return select(exact == 0.0f, u, logarithm(w) * (u / exact));
-}
-
-// ln(1 + e^z) for the logit z that alone would give the probability p with the logarithm `log`. A logit is finite: p
-// counts as no more than 1 - kFromOne.
-constexpr float kFromOne = 1e-7f;
-inline Wide energy_of(const Wide& p, const Wide& log, Transform transform) {
-  if (transform == Transform::l3_hinge) {
-    const Wide root = exponential(logarithm(larger(-log, all<kWide>(kFromOne))) * (1.0f / 3.0f));
-    return log_of_one_more(exponential(1.0f - root));
-  }
-  // 1 + e^z = 1 / (1 - p). What 1 - p rounds away is made good by the second factor.
-  const Wide rest = 1.0f - p;
-  const Wide exact = 1.0f - rest;
-  const Wide factor = select(exact == 0.0f, all<kWide>(1.0f), p / exact);
-  const Wide whole = -logarithm(larger(rest, all<kWide>(kFromOne))) * factor;
-  return select(exact == 0.0f, larger(p, all<kWide>(kLeastNormal)), whole);
-}
-
 inline Wide load_wide(const float* from, std::int64_t lanes) {
   if (lanes == kWide) return load<Wide>(from);
   float padded[kWide] = {};
@@ -95,8 +72,13 @@ inline void turn(const float* probs, std::int64_t members, std::int64_t lanes, f
   }
 }
 
-void measure_votes(const float* probs, int members, std::int64_t size, Transform transform, const Measures& out,
-                   double* sums, float* room) {
+// What each member says: the mean, the mean of the members' doubts, the variance.
+void measure_members(const float* probs, int members, std::int64_t size, const Measures& out, float* room) {
+  if (members == 1) {
+    __builtin_memcpy(out.probability, probs, static_cast<unsigned long>(size) * 4);
+    __builtin_memset(out.variance, 0, static_cast<unsigned long>(size) * 4);
+    return;  // its doubt is the total
+  }
   const float share = 1.0f / static_cast<float>(members);
   each_group(size, [&](std::int64_t i, std::int64_t lanes) {
     turn(probs + i * members, members, lanes, room);
@@ -122,13 +104,15 @@ void measure_votes(const float* probs, int members, std::int64_t size, Transform
     store_some(out.data + i, doubts * share, lanes);
     store_some(out.variance + i, squares * share, lanes);
   });
+}
 
-  double lanes_of[kVoteSums][16] = {};
+void measure_votes(const float* probs, int members, std::int64_t size, const Measures& out, double* sums, float* room) {
+  measure_members(probs, members, size, out, room);
+  double lanes_of[kMeasures][16] = {};
   for (std::int64_t i = 0; i < size; i += kWide) {
     const std::int64_t lanes = size - i < kWide ? size - i : kWide;
     const Wide mean = load_wide(out.probability + i, lanes);
-    const Wide log = clamped_log(mean);
-    const Wide total = entropy(mean, log);
+    const Wide total = entropy(mean, clamped_log(mean));
     // Rounding must not make knowledge negative, nor data more than the total.
     const Wide data = members == 1 ? total : smaller(load_wide(out.data + i, lanes), total);
     store_and_add(out.probability + i, mean, lanes, lanes_of[0]);
@@ -136,10 +120,8 @@ void measure_votes(const float* probs, int members, std::int64_t size, Transform
     store_and_add(out.data + i, data, lanes, lanes_of[2]);
     store_and_add(out.knowledge + i, total - data, lanes, lanes_of[3]);
     store_and_add(out.variance + i, load_wide(out.variance + i, lanes), lanes, lanes_of[4]);
-    float energies[kWide];
-    store_and_add(energies, energy_of(mean, log, transform), lanes, lanes_of[5]);
   }
-  for (int i = 0; i < kVoteSums; ++i) {
+  for (int i = 0; i < kMeasures; ++i) {
     sums[i] = 0;
     for (const double sum : lanes_of[i]) sums[i] += sum;
   }

@@ -95,7 +95,7 @@ class Forest:
 
     def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], beam: int, normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
-        For each row and wanted (layer, nodes): the members' mean sum of the highest probabilities of nodes there.
+        For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there.
         """
 
     def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> tuple:
@@ -103,7 +103,7 @@ class Forest:
         Candidates and members' probabilities: (indptr, labels, probs, bound, missed).
         """
 
-def judge(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, truth_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, transform: str, threads: int) -> tuple:
+def judge(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, truth_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, threads: int) -> tuple:
     """
     Votes beside the truth: (auroc, aupr, sums, best labels, their measures, ranks of the true labels, theirs).
     """

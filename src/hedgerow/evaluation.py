@@ -371,7 +371,7 @@ def _judge_all(
         with watch.predicting(rows.stop - begin):
             votes = model.predict_votes(X[rows])
         with watch.judging():
-            judged = judge(votes, truth[rows], k=_TAIL, transform=transform, n_jobs=model.n_jobs)
+            judged = judge(votes, truth[rows], k=_TAIL, n_jobs=model.n_jobs)
             if tail:
                 tail.add(judged.best.probability)
             energies.append(

@@ -20,8 +20,6 @@ __all__ = ["SCORES", "Judgement", "judge"]
 
 SCORES = tuple(part.name for part in fields(Measures))
 
-_TRANSFORMS = ("l3-hinge", "sigmoid")
-
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
@@ -38,8 +36,6 @@ class Judgement:
     inputs : Measures
         Sums over the candidates of each input, shape (n,); that of the probability is the expected number of
         labels.
-    joint_energy : array, shape (n,)
-        The sum of the candidates' energies.
     labels : int32 array, shape (n, k)
         The most probable labels, best first and of equals the lower; -1 where there are too few candidates.
     best : Measures
@@ -55,7 +51,6 @@ class Judgement:
     auroc: npt.NDArray[np.float64]
     aupr: npt.NDArray[np.float64]
     inputs: Measures
-    joint_energy: npt.NDArray[np.float64]
     labels: npt.NDArray[np.int32]
     best: Measures
     truth: sp.csr_array
@@ -113,7 +108,6 @@ class Judgement:
             joined("auroc"),
             joined("aupr"),
             measures("inputs"),
-            joined("joint_energy"),
             joined("labels"),
             measures("best"),
             _indicator(indptr, indices, (len(indptr) - 1, parts[0].truth.shape[1])),
@@ -122,9 +116,7 @@ class Judgement:
         )
 
 
-def judge(
-    votes: Votes, Y: Any, *, k: int = 5, transform: str = "l3-hinge", n_jobs: int | None = None
-) -> Judgement:
+def judge(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> Judgement:
     """Compare votes with the truth in one pass; for many inputs, batch by batch.
 
     Of an input with m true labels, the m most probable candidates are predicted; a label is wrong if it is
@@ -139,8 +131,6 @@ def judge(
         The truth: what is stored and not zero is a label. More columns are labels that nobody votes on.
     k : int
         How many of the most probable labels to give for each input.
-    transform : {"l3-hinge", "sigmoid"}
-        How the model turns logits into probabilities, for the energy.
     n_jobs : int or None
         Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
 
@@ -162,8 +152,6 @@ def judge(
     """
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
         raise ValueError(f"k is {k!r}; it must be a positive integer")
-    if transform not in _TRANSFORMS:
-        raise ValueError(f"transform is {transform!r}; it must be 'l3-hinge' or 'sigmoid'")
     truth = as_truth(Y, len(votes), votes.n_labels)
     auroc, aupr, sums, labels, best, rank, true = _native.judge(
         votes.indptr,
@@ -173,14 +161,12 @@ def judge(
         np.asarray(truth.indptr, dtype=np.int64),
         np.asarray(truth.indices, dtype=np.int32),
         int(k),
-        transform,
         threads_for(n_jobs),
     )
     return Judgement(
         auroc,
         aupr,
         Measures(*(np.ascontiguousarray(sums[:, i]) for i in range(len(SCORES)))),
-        np.ascontiguousarray(sums[:, -1]),
         labels,
         Measures(*best),
         truth,
