@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -269,6 +270,22 @@ class Encoder:
     def load_weights(self, weights: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take weights by name; all of them, and no other."""
         self.model.load_state_dict({name: torch.from_numpy(np.array(of)) for name, of in weights.items()})
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder that `open` reads to the same bits; it is there whole or not at all."""
+        target = Path(folder)
+        if target.exists():
+            raise FileExistsError(f"{target} exists already; choose another name, or delete it")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as made:
+            whole = Path(made) / "encoder"
+            with _no_progress_bar():
+                self.model.save_pretrained(whole)
+            self.tokenizer.save(str(whole / "tokenizer.json"))
+            # The class that takes tokenizer.json as it is.
+            settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": self.max_length}
+            (whole / "tokenizer_config.json").write_text(json.dumps(settings))
+            whole.rename(target)
 
     def to_bytes(self) -> dict[str, npt.NDArray[np.uint8]]:
         """Tokenizer and configuration, which encoders of one kind share."""
