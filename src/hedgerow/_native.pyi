@@ -63,6 +63,11 @@ class TreeModel:
     def chunk_entries(self, chunk: int) -> tuple:
         """Weights of a chunk: (features, lanes, weights, bias)."""
 
+    def expect(self, first: int, threads: int) -> None:
+        """
+        Tell that nearly every row has all features from `first` on; changes no result.
+        """
+
 def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:
     """One model with the members of several that share a tree."""
 
@@ -95,7 +100,7 @@ class Forest:
 
     def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], beam: int, normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
-        For each row and wanted (layer, nodes): the members' mean sum of the highest probabilities of nodes there.
+        For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there.
         """
 
     def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> tuple:
