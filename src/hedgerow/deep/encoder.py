@@ -23,6 +23,7 @@ from torch import nn
 
 from hedgerow.deep.device import choose_device, torch_threads
 from hedgerow.deep.extra import GpuMemoryError
+from hedgerow.deep.recording import RecordedPasses
 
 __all__ = ["DropoutPass", "Encoder", "EncoderNotFound", "Tokens"]
 
@@ -32,6 +33,9 @@ Floats = npt.NDArray[np.float32]
 POOLINGS = ("mean", "cls")
 # On a GPU all batches of texts of like length have one shape, so that a text gets the same bits in each.
 _TOKENS_AT_ONCE = 4096
+# Where passes are recorded, a launch costs little: smaller batches, since a single text pays for a whole one.
+_TOKENS_RECORDED = 1024
+_BATCHES_ON_THE_WAY = 64
 _LENGTH_STEP = 16
 _TEXTS_A_TASK = 16
 
@@ -117,6 +121,7 @@ class Encoder:
         self.tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(self.max_length)
+        self._recorded: tuple[Any, RecordedPasses] | None = None
 
     @classmethod
     def open(cls, name: str | os.PathLike[str], pooling: str = "mean", max_length: int = 128) -> Encoder:
@@ -230,11 +235,11 @@ class Encoder:
         with ExitStack() as stack:
             if dropout is not None:
                 stack.enter_context(_units_left_out(self.model, dropout))
-            one_by_one = self.device.type == "cpu"
             try:
-                (self._embed_one_by_one if one_by_one else self._embed_in_shapes)(
-                    tokens, found, threads, progress
-                )
+                if self.device.type == "cpu":
+                    self._embed_one_by_one(tokens, found, threads, progress)
+                else:
+                    self._embed_in_shapes(tokens, found, progress, recorded=dropout is None)
             except torch.cuda.OutOfMemoryError as error:
                 raise GpuMemoryError(
                     "the GPU has too little memory to embed texts; free some of it, or use device='cpu'"
@@ -358,26 +363,62 @@ class Encoder:
                     progress(done / len(tokens))
 
     def _embed_in_shapes(
-        self, tokens: Tokens, found: Floats, threads: int, progress: Progress | None
+        self, tokens: Tokens, found: Floats, progress: Progress | None, recorded: bool
     ) -> None:
         """On a GPU: texts of like length together, in batches of one shape."""
         lengths = np.minimum(-(-tokens.lengths // _LENGTH_STEP) * _LENGTH_STEP, self.max_length)
+        recorder = self._recorder() if recorded else None
         done = 0
+        on_the_way: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
+
+        def arrive() -> None:
+            nonlocal done
+            if not on_the_way:
+                return
+            # One wait for the GPU for many batches.
+            whole = torch.cat([pooled for _, pooled in on_the_way]).cpu().numpy()
+            rows = np.concatenate([own for own, _ in on_the_way])
+            found[rows] = whole
+            done += len(rows)
+            on_the_way.clear()
+            if progress is not None:
+                progress(done / len(tokens))
+
         with torch.inference_mode():
             for length in np.unique(lengths).tolist():
                 rows = np.flatnonzero(lengths == length)
-                size = max(1, _TOKENS_AT_ONCE // length)
+                small = max(1, _TOKENS_RECORDED // length)
+                replays = recorder is not None and recorder.record(
+                    *self._batch(tokens, rows[:small], small, length)
+                )
+                size = small if replays else max(1, _TOKENS_AT_ONCE // length)
                 for begin in range(0, len(rows), size):
                     own = rows[begin : begin + size]
-                    filled = np.concatenate([own, np.full(size - len(own), own[0])])
-                    ids, mask = tokens.padded(filled, self.pad, length)
-                    pooled = self.pool(
-                        torch.from_numpy(ids).to(self.device), torch.from_numpy(mask).to(self.device)
-                    )
-                    found[own] = pooled[: len(own)].cpu().numpy()
-                    done += len(own)
-                    if progress is not None:
-                        progress(done / len(tokens))
+                    batch = self._batch(tokens, own, size, length)
+                    pooled = recorder.replay(*batch) if recorder and replays else self.pool(*batch)
+                    on_the_way.append((own, pooled[: len(own)]))
+                    if len(on_the_way) == _BATCHES_ON_THE_WAY:
+                        arrive()
+            arrive()
+
+    def _batch(
+        self, tokens: Tokens, rows: npt.NDArray[np.int64], size: int, length: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Some texts on the device, filled up to a batch of `size` with the first one."""
+        filled = np.concatenate([rows, np.full(size - len(rows), rows[0])])
+        ids, mask = tokens.padded(filled, self.pad, length)
+        return torch.from_numpy(ids).to(self.device), torch.from_numpy(mask).to(self.device)
+
+    def _recorder(self) -> RecordedPasses:
+        """Recordings for the weights where they are now."""
+        weights = list(self.model.parameters())
+        place = (self.device, weights[0].data_ptr(), weights[-1].data_ptr())
+        if self._recorded is None or self._recorded[0] != place:
+            self._recorded = (place, RecordedPasses(self.pool))
+        return self._recorded[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_recorded": None}  # recordings are of this process
 
 
 def check_name(name: str | os.PathLike[str]) -> bool:

@@ -290,6 +290,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self.vectorizer_ = tuned.vectorizer
         self.encoders_ = tuned.encoders
         self.fine_tuning_ = tuned.reports
+        self._expect_embeddings()
         return self
 
     def fine_tune(
@@ -354,6 +355,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         if self.encoders > 1:
             raise ValueError(f"each of the {self.encoders} members has an encoder of its own; fit them anew")
         super().add_members(X, Y, count, **options)
+        self._expect_embeddings()
         return self
 
     def describe(self) -> dict[str, Any]:
@@ -577,6 +579,12 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self._pass_seed = seed
         return PassEnsemble(trained, labels, self.members)
 
+    def _expect_embeddings(self) -> None:
+        """Let the engine find the columns of the embedding without a lookup: every row has them all."""
+        if self.encoders == 1:  # of several, a member uses one only
+            for tree in self._ensemble.trees:
+                tree.native.expect(len(self.vectorizer_.idf_), self._threads())
+
     def _plain_parameters(self) -> dict[str, Any]:
         plain = super()._plain_parameters()
         # Of this machine, not of the model.
@@ -625,6 +633,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
                 raise ValueError("the passes of the encoder are not numbers")
             self.members = passes["count"]
             self._ensemble = self._assemble(list(self._ensemble.trees), passes["seed"], len(self.classes_))
+        self._expect_embeddings()
 
 
 def _checked_texts(X: Iterable[str]) -> Texts:
