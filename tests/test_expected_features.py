@@ -1,4 +1,4 @@
-"""One input in a large ensemble: threads share its trees, and features that every input has are not looked up."""
+"""One input in many trees: threads share them, and features that every input has are not looked up."""
 
 from __future__ import annotations
 

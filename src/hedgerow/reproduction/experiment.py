@@ -372,7 +372,10 @@ class _Bench:
         work = self._settings.work(method)
         report = self._clock.begin(title, work)
         model = _model(self.loaded, method, seed, self._settings, self._n_jobs, shared)
-        found = _experiment(self.loaded, model, outsiders, method, seed, path, report)
+        kept = path.with_suffix(".members")
+        if self._settings.deep is not None:
+            kept = self._kept / self._source.name / kept.name
+        found = _experiment(self.loaded, model, outsiders, method, seed, kept, report)
         found["reproduction"] = _mark(self._settings)
         if self._settings.deep is not None:
             found["data"] = self.loaded.fingerprint
@@ -439,13 +442,12 @@ def _experiment(
     outsiders: Mapping[str, list[str]],
     method: str,
     seed: int,
-    path: Path,
+    kept: Path,
     progress: Progress,
 ) -> dict[str, Any]:
     train, test = data.train, data.test
     inputs = train.texts if train.X is None else train.X
     queries = test.texts if test.X is None else test.X
-    kept = path.with_suffix(".members")
     start = time.perf_counter()
     model.fit(
         inputs,
