@@ -59,6 +59,10 @@ if [ "${1:-}" = reproduce ]; then
     "$PYTHON" -m bench.deep_reproduce "$@" --encoder "$PLACE/encoder" --out "$OUT/results" --kept "$PLACE/kept" || code=$?
   if [ -d "$OUT/results/experiments" ]; then cp -R "$OUT/results/experiments" "$PLACE/results/"; fi
   find "$OUT/results" -name '*.json' | sort
+  if [ $code = 124 ]; then
+    echo "stopped after ${LIMIT:-560} s; the same command goes on from here"
+    code=75
+  fi
   exit $code
 fi
 exec "$PYTHON" -m bench.deep --encoder "$PLACE/encoder" --data carry/data --out "$OUT/deep.json" "$@"

@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from hedgerow.deep.device import choose_device
 from hedgerow.deep.embedding_cache import EmbeddingCache
-from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens
+from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens, _wide
 from hedgerow.deep.recording import RecordedPasses
 
 TEXTS = ["a thorny shrub", "an evergreen tree with soft needles seen in spring", "", "wren"]
@@ -80,6 +80,24 @@ def test_recorded_passes_are_replayed_in_batches_of_one_shape_for_each_length(
     np.testing.assert_array_equal(alone[0], found[5])
     again = pickle.loads(pickle.dumps(encoder))
     np.testing.assert_array_equal(again.embed(texts[:3]), encoder.embed(texts[:3]))
+
+
+@pytest.mark.parametrize(("attention", "known"), [("sdpa", True), ("eager", False)])
+def test_masks_of_pairs_are_used_only_where_they_mean_the_same(
+    tiny_encoder: Path, attention: str, known: bool
+) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    encoder.model.set_attn_implementation(attention)
+    encoder.model.train()
+    assert encoder._takes_wide_masks() == known
+    assert encoder.model.training
+    encoder.model.eval()
+    ids, mask = (torch.from_numpy(of) for of in encoder.tokenize(TEXTS).padded(np.arange(3), encoder.pad))
+    plain = encoder.pool(ids, mask)
+    wide = encoder.model(input_ids=ids, attention_mask=_wide(mask)).last_hidden_state
+    pooled = (wide * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    near = torch.allclose(torch.nn.functional.normalize(pooled, dim=1), plain, atol=1e-5)
+    assert near == known
 
 
 def test_nothing_is_recorded_without_a_gpu(tiny_encoder: Path) -> None:

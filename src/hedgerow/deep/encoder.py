@@ -122,6 +122,7 @@ class Encoder:
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(self.max_length)
         self._recorded: tuple[Any, RecordedPasses] | None = None
+        self._wide_masks: bool | None = None
 
     @classmethod
     def open(cls, name: str | os.PathLike[str], pooling: str = "mean", max_length: int = 128) -> Encoder:
@@ -249,13 +250,37 @@ class Encoder:
 
     def pool(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch, of length 1; gradients flow."""
-        hidden = self.model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+        # Of a plain mask the library asks the GPU whether it masks anything at all, and waits for the answer.
+        wide = ids.is_cuda and self._takes_wide_masks()
+        given = _wide(mask) if wide else mask
+        hidden = self.model(input_ids=ids, attention_mask=given).last_hidden_state.float()
         if self.pooling == "cls":
             pooled = hidden[:, 0]
         else:
             weight = mask.unsqueeze(-1).to(hidden.dtype)
             pooled = (hidden * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1.0)
         return nn.functional.normalize(pooled, dim=1)
+
+    def _takes_wide_masks(self) -> bool:
+        """Whether a mask for every pair of tokens means the same to the model as one for every token."""
+        if self._wide_masks is None:
+            training = self.model.training
+            # Different tokens, or it would not matter which ones are seen.
+            ids = torch.arange(8, device=self.device).reshape(2, 4)
+            mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]], device=self.device)
+            self.model.eval()
+            try:
+                with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+                    plain, wide = (
+                        self.model(input_ids=ids, attention_mask=of).last_hidden_state[mask.bool()]
+                        for of in (mask, _wide(mask))
+                    )
+                self._wide_masks = bool(torch.allclose(plain, wide, atol=1e-3))
+            except (RuntimeError, ValueError, TypeError, IndexError):  # it knows no such masks
+                self._wide_masks = False
+            finally:
+                self.model.train(training)
+        return self._wide_masks
 
     def fingerprint(self) -> str:
         """A hash of whatever decides the embedding of a text."""
@@ -490,6 +515,11 @@ def _no_progress_bar() -> Iterator[None]:
 def dropout_layers(model: nn.Module) -> list[nn.Dropout]:
     """The layers at which dropout happens, in order."""
     return [layer for layer in model.modules() if isinstance(layer, nn.Dropout)]
+
+
+def _wide(mask: torch.Tensor) -> torch.Tensor:
+    """Which tokens each token sees, shape (texts, 1, length, length)."""
+    return mask.bool()[:, None, None, :].expand(-1, 1, mask.shape[1], -1)
 
 
 def _longest(config: Any) -> int:
