@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from tiny_encoder import make_tiny_encoder, texts_and_labels
 
 from hedgerow import HedgerowTransformerClassifier
@@ -136,6 +137,17 @@ def test_experiments_of_another_machine_make_tables_without_any_work(
     assert not counted
     one, other = (json.loads((folder / "tables.json").read_text()) for folder in (there, here))
     assert one["performance"] == other["performance"]
+
+
+def test_encoder_is_named_by_its_weights_however_they_are_written(tiny_encoder: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(tiny_encoder, tmp_path / "again")
+    weights = load_file(again / "model.safetensors")
+    save_file(dict(reversed(weights.items())), again / "model.safetensors", metadata={"made": "elsewhere"})
+    one, other = (DeepSettings(str(folder)).mark() for folder in (tiny_encoder, again))
+    assert one == other
+    first = next(iter(weights))
+    save_file({**weights, first: weights[first] + 1}, again / "model.safetensors")
+    assert DeepSettings(str(again)).mark()["encoder"] != one["encoder"]
 
 
 def test_experiments_on_other_data_or_with_another_encoder_are_refused(
