@@ -26,7 +26,7 @@ def main() -> None:
         whole = json.loads(path.read_text())
         about = whole
         runs = found.setdefault(whole["settings"]["dataset"], {})
-        for run in whole["runs"]:
+        for run in (run for run in whole["runs"] if run["model"] != "profile"):
             runs.setdefault((run["model"], run["method"]), {})[run["seed"]] = run
     (RESULTS / "deep.md").write_text(markdown(found, about))
 
