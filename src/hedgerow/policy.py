@@ -522,7 +522,7 @@ class PolicyLearner:
         if truth.shape[0] != rows:
             raise ValueError(f"there are more votes than the {self._truth.shape[0]} inputs with labels")
         self._done += rows
-        found = _Found(votes, truth, self._known(votes.n_labels))
+        found = Matched(votes, truth, self._known(votes.n_labels))
         self._add_missed("missed", found, np.ones(len(found.true_row), dtype=bool))
         for number, (low, high) in enumerate(self._edges):
             frequency = self._counts[truth.indices] if self._counts is not None else truth.indices
@@ -604,7 +604,7 @@ class PolicyLearner:
             total += loss
         self._rows[name] += len(losses)
 
-    def _add_missed(self, name: str, found: _Found, chosen: npt.NDArray[np.bool_]) -> None:
+    def _add_missed(self, name: str, found: Matched, chosen: npt.NDArray[np.bool_]) -> None:
         """The share of the chosen true labels that do not reach each threshold."""
         own = np.bincount(found.true_row[chosen], minlength=found.rows)
         has = own > 0
@@ -618,7 +618,7 @@ class PolicyLearner:
     def _add_wrong(self, by: str, everything: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
         self._add(f"{_WRONG}{by}", (everything - right) / np.maximum(everything, 1))
 
-    def _add_by_doubt(self, votes: Votes, found: _Found) -> None:
+    def _add_by_doubt(self, votes: Votes, found: Matched) -> None:
         """The same losses where something else than the probability decides on the labels it speaks for."""
         predicted = np.flatnonzero(found.mean >= PREDICTED)
         row, right = found.row[predicted], found.right[predicted]
@@ -638,7 +638,7 @@ class PolicyLearner:
                 self._add_wrong(by, reached, found.reached(row[right], sure[right]))
 
 
-class _Found:
+class Matched:
     """Candidates beside the truth, entry by entry."""
 
     def __init__(self, votes: Votes, truth: sp.csr_array, known: npt.NDArray[np.bool_]) -> None:
