@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -261,6 +261,11 @@ class Policy:
             f" {percent} of the true labels of an input are. {accepted} Learned from {self.rows:,} inputs; it"
             " holds on average over inputs like these, not for each label, and not for inputs of another kind."
         )
+
+    def without_unfamiliarity(self) -> Policy:
+        """The same without what it knows of the scores of inputs; they change with what is familiar."""
+        kept = {name: rule for name, rule in self.inputs.items() if name != "unfamiliarity"}
+        return replace(self, inputs=kept)
 
     def describe(self) -> dict[str, Any]:
         """What it was learned from and what it can promise, for people and programs."""
