@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from hedgerow.decisions import ACCEPT, REJECT, REVIEW, Costs, Rule
 from hedgerow.matrices import as_truth
+from hedgerow.policy import Matched
 from hedgerow.votes import Votes
 
 __all__ = ["CostComparison", "Outcome", "Tally", "compare_costs"]
@@ -34,7 +35,7 @@ class Outcome:
     recall : float
         The share of all true labels that were accepted.
     cost, expected_cost : float
-        What the decisions cost, and what they were expected to cost.
+        What the decisions cost, and, if they were made by costs, what they were expected to cost.
     inputs : int
         Number of inputs.
     """
@@ -77,23 +78,26 @@ class Tally:
         truth : csr_array, shape (len(votes), votes.n_labels or more)
             The true labels.
         """
-        mean = votes.mean().data
+        self.add_matched(votes, Matched(votes, truth, np.ones(truth.shape[1], dtype=bool)))
+
+    def add_matched(self, votes: Votes, found: Matched) -> None:
+        """The same, where candidates and truth were brought together before."""
+        n, row, right, mean = found.rows, found.row, found.right, found.mean
         codes = self._rule.codes(votes, mean)
-        n, width = len(votes), np.int64(truth.shape[1])
-        row = np.repeat(np.arange(n), np.diff(votes.indptr))
-        true_row = np.repeat(np.arange(n), np.diff(truth.indptr))
-        right = np.isin(row * width + votes.labels, true_row * width + truth.indices)
 
         def number(chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
             return np.bincount(row[chosen], minlength=n).astype(np.float64)
 
-        accepted, reviewed, rejected = (number(codes == code) for code in (ACCEPT, REVIEW, REJECT))
+        accepted, reviewed = number(codes == ACCEPT), number(codes == REVIEW)
+        rejected = np.diff(votes.indptr) - accepted - reviewed
         good = number((codes == ACCEPT) & right)
         kept = number((codes != REJECT) & right)
-        true = np.diff(truth.indptr).astype(np.float64)
+        true = np.bincount(found.true_row, minlength=n).astype(np.float64)
         costs = self._costs
         cost = (accepted - good) * costs.wrong + (true - kept) * costs.missed + reviewed * costs.look
-        expected = Rule(costs=costs).expected_cost(votes, mean, codes)
+        expected = np.zeros(n)
+        if self._rule.costs is not None:
+            expected = Rule(costs=costs).expected_cost(votes, mean, codes)
         self._parts.append(np.column_stack([true, kept, accepted, reviewed, rejected, good, cost, expected]))
 
     def finish(self) -> Outcome:
