@@ -15,7 +15,7 @@ from hedgerow.matrices import as_truth
 from hedgerow.policy import Matched
 from hedgerow.votes import Votes
 
-__all__ = ["CostComparison", "Outcome", "Tally", "compare_costs"]
+__all__ = ["CostComparison", "CostTally", "Outcome", "Tally", "compare_costs"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,30 @@ class CostComparison:
     always_asking: Outcome
 
 
+class CostTally:
+    """Adds up costs, a batch of votes at a time.
+
+    Parameters
+    ----------
+    costs : Costs
+        What mistakes and looks cost.
+    """
+
+    def __init__(self, costs: Costs) -> None:
+        choices = ((REJECT, REVIEW, ACCEPT), (REJECT, ACCEPT), (REJECT, REVIEW))
+        self._tallies = [Tally(Rule(costs=costs, choices=own)) for own in choices]
+
+    def add(self, votes: Votes, truth: sp.csr_array) -> None:
+        """Add the next inputs; see `Tally.add`."""
+        found = Matched(votes, truth, np.ones(truth.shape[1], dtype=bool))
+        for tally in self._tallies:
+            tally.add_matched(votes, found)
+
+    def finish(self) -> CostComparison:
+        """All that was added."""
+        return CostComparison(*(tally.finish() for tally in self._tallies))
+
+
 def compare_costs(batches: Iterable[tuple[Votes, Any]], costs: Costs) -> CostComparison:
     """What the policy of least expected cost achieves, per input.
 
@@ -159,11 +183,7 @@ def compare_costs(batches: Iterable[tuple[Votes, Any]], costs: Costs) -> CostCom
     >>> found.best.cost, found.never_asking.cost, found.always_asking.cost
     (0.1, 1.0, 0.2)
     """
-    tallies = [
-        Tally(Rule(costs=costs, choices=choices))
-        for choices in ((REJECT, REVIEW, ACCEPT), (REJECT, ACCEPT), (REJECT, REVIEW))
-    ]
+    tally = CostTally(costs)
     for votes, truth in batches:
-        for tally in tallies:
-            tally.add(votes, as_truth(truth, len(votes), votes.n_labels))
-    return CostComparison(*(tally.finish() for tally in tallies))
+        tally.add(votes, as_truth(truth, len(votes), votes.n_labels))
+    return tally.finish()
