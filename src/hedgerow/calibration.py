@@ -34,9 +34,9 @@ _POSITIVES = 25  # true labels among their candidates
 _GROUPS = 5
 _LEVELS = 64  # of the values that labels are grouped by, before groups are made of them
 _LEAST_POSITIVES = 50  # of a group; smaller ones join their neighbours
-# Of labels with the same probability, those among the best of their input come true more often than the others
-# (by some 1.5 points on eurlex-4k), and it is the best that people act on. So others count less. They are so many
-# that they still decide where the best have nothing to say.
+# Of labels with the same probability, those among the best of their input come true more often than the
+# others, by some 1.5 points on eurlex-4k, and people act on the best. So the others count less. They are so
+# many that they still decide where the best have nothing to say.
 _BEST = 5
 _OTHERS = 0.05
 # A group with so many true labels counts as much as the map of all labels.
