@@ -397,7 +397,7 @@ def _enough(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     The mean of few members is less sharp than that of all, and what is learned from it is too timid.
     """
     usual = np.ceil(np.exp(-1) * allowed.shape[1])
-    return allowed & (allowed.sum(axis=1) >= usual)[:, None]
+    return np.asarray(allowed & (allowed.sum(axis=1) >= usual)[:, None])
 
 
 def _batches(votes: Votes | Iterable[Votes]) -> Iterator[Votes]:
