@@ -433,7 +433,8 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "Promised: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard"
         " error over"
-        " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected. Where some cuts"
+        " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected. Where some"
+        " cuts"
         " are refused, the others are those whose first half happened to lose little; their second half then"
         " loses more than the risk. The promise counts a refusal as no loss, for then nothing is rejected.",
         "",
