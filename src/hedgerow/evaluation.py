@@ -18,7 +18,8 @@ from hedgerow import metrics
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.inputs import count
 from hedgerow.judgement import SCORES, Judgement, judge
-from hedgerow.labels import align_labels, encode_labels
+from hedgerow.kept_promises import KeptPromise, PromiseTally
+from hedgerow.labels import truth_for
 from hedgerow.metrics import Detection, FrequencyCoverage, Reliability, RiskCoverage, RocCurve
 from hedgerow.uncertainty import Measures, energy_of
 from hedgerow.unfamiliarity import NEEDED, Familiar
@@ -112,6 +113,11 @@ class Evaluation:
         "expected", "unfamiliarity".
     reliability : dict of int to Reliability
         Whether probabilities of the best k labels are what they say.
+    reliability_rare : dict of int to Reliability, or None
+        The same of those that are rare: the rarer half of the best five labels of all inputs. None where the
+        model does not know how frequent its labels are.
+    brier : dict of int to float
+        Mean squared distance of the best k labels' probabilities to the truth.
     long_tail : array, shape (ranks, 2)
         Mean and deviation of the probability at each rank.
     by_frequency : list of dict
@@ -125,18 +131,24 @@ class Evaluation:
         "predict" is the model's part, "judge" is what the tasks took.
     settings : dict
         What the model is, and how large the data are.
+    decisions : list of KeptPromise
+        What the model's policy promises at a risk of 5, 10 and 20 %, beside what came of it; empty without a
+        policy, or if it was learned with another search.
     """
 
     ranking: Ranking
     misclassification: dict[str, Misclassification]
     outsiders: dict[str, dict[str, OutsiderScore]]
     reliability: dict[int, Reliability]
+    reliability_rare: dict[int, Reliability] | None
+    brier: dict[int, float]
     long_tail: Floats
     by_frequency: list[dict[str, float]]
     judgement: Judgement = field(repr=False)
     p_values: Floats | None = field(repr=False)
     seconds: dict[str, float]
     settings: dict[str, Any]
+    decisions: list[KeptPromise] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and dictionaries, as ``hedgerow evaluate --json`` writes them.
@@ -152,13 +164,20 @@ class Evaluation:
         - ``ood.NAME.SCORE`` (AUROC) and ``ood_details.NAME.SCORE`` with ``direction``, ``auroc``, ``aupr``,
           ``fpr95``, ``by_frequency`` and ``roc`` (lists ``false_positive`` and ``true_positive``), for SCORE
           in variance, total, knowledge, joint_energy, expected, unfamiliarity;
-        - ``ece.K`` and ``reliability.K`` with ``edges``, ``mean_probability``, ``share_right`` and ``count``
-          of each bin;
+        - ``ece.K``, ``brier.K`` and ``reliability.K`` with ``edges``, ``mean_probability``, ``share_right``
+          and ``count`` of each bin; ``ece_rare.K`` and ``reliability_rare.K`` of the rare labels among them;
         - ``long_tail`` with ``mean`` and ``deviation`` of the probability by rank;
           ``by_frequency``: groups with the means of their true labels;
+        - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``promised`` (the
+        risk),
+          ``refused`` (why it cannot be promised, or None), ``reject_below`` and ``accept_from`` (None for
+          accepting nothing), ``missed`` (achieved share of an input's true labels that are rejected),
+          ``wrong`` (achieved share of wrong labels among those that an input is given), ``precision`` and
+          ``recall`` of all accepted labels, mean numbers ``accepted``, ``reviewed`` and ``rejected`` of an
+          input, and ``flagged`` (share of inputs flagged as outsiders at a false alarm of 5 %);
         - ``seconds`` (all in all), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
         """
-        ranking = self.ranking
+        ranking, rare = self.ranking, self.reliability_rare
         doubts = self.misclassification
         measures = [*doubts, *(name for name in ("variance", "knowledge") if name not in doubts)]
 
@@ -193,12 +212,16 @@ class Evaluation:
                 for name, scores in self.outsiders.items()
             },
             "ece": _by_cut({k: of.ece for k, of in self.reliability.items()}),
+            "ece_rare": rare and _by_cut({k: of.ece for k, of in rare.items()}),
+            "brier": _by_cut(self.brier),
             "reliability": {str(k): _columns(of) for k, of in self.reliability.items()},
+            "reliability_rare": None if rare is None else {str(k): _columns(of) for k, of in rare.items()},
             "long_tail": {
                 "mean": self.long_tail[:, 0].tolist(),
                 "deviation": self.long_tail[:, 1].tolist(),
             },
             "by_frequency": self.by_frequency,
+            "decisions": {f"{of.risk:g}": of.to_dict() for of in self.decisions},
             "seconds": sum(self.seconds.values()),
             "seconds_by_step": dict(self.seconds),
             "settings": dict(self.settings),
@@ -242,7 +265,7 @@ def evaluate(
     >>> evaluate(model, texts, labels).ranking.precision[1]
     1.0
     """
-    truth = _as_truth(Y, model)
+    truth = truth_for(Y, model.classes_)
     if count(X) != truth.shape[0]:
         raise ValueError(f"there are {count(X)} inputs, but labels for {truth.shape[0]}")
     if not truth.nnz:
@@ -250,7 +273,8 @@ def evaluate(
     outsiders = dict(outsiders or {})
     watch = _Watch(progress, count(X) + sum(count(inputs) for inputs in outsiders.values()))
     tail = _LongTail()
-    own, energies = _judge_all(model, X, truth, watch, tail)
+    promises = PromiseTally(model)
+    own, energies = _judge_all(model, X, truth, watch, tail, promises)
     others = {
         name: _judge_all(model, inputs, _no_labels(count(inputs), truth.shape[1]), watch)
         for name, inputs in outsiders.items()
@@ -263,6 +287,7 @@ def evaluate(
         reliability = {
             k: metrics.reliability(own.best.probability[:, :k].ravel(), right[:, :k].ravel()) for k in CUTS
         }
+        brier = {k: metrics.brier_score(own.best.probability[:, :k], right[:, :k]) for k in CUTS}
         groups = _by_frequency(own, counts)
         inside, groups_inside = _sum_scores(own, energies, model), _insider_tenths(own, counts)
         detected = {
@@ -271,11 +296,17 @@ def evaluate(
     p_values = None
     if outsiders:
         p_values = _add_unfamiliarity(detected, model, X, outsiders, groups_inside, watch)
+    flags = p_values
+    if flags is None and hasattr(model, "policy_") and hasattr(model, "familiar_"):
+        with watch.predicting(0):
+            flags = model.unfamiliarity(X).p_value
     return Evaluation(
         ranking=ranking,
         misclassification=misclassification,
         outsiders=detected,
         reliability=reliability,
+        reliability_rare=_rare_reliability(own, right, counts),
+        brier=brier,
         long_tail=tail.finish(),
         by_frequency=groups,
         judgement=own,
@@ -290,6 +321,7 @@ def evaluate(
             "threads": model._threads() or os.cpu_count(),
             "version": metadata.version("hedgerow"),
         },
+        decisions=promises.finish(flags if hasattr(model, "familiar_") else None),
     )
 
 
@@ -357,7 +389,12 @@ class _LongTail:
 
 
 def _judge_all(
-    model: HedgerowClassifier, X: Any, truth: sp.csr_array, watch: _Watch, tail: _LongTail | None = None
+    model: HedgerowClassifier,
+    X: Any,
+    truth: sp.csr_array,
+    watch: _Watch,
+    tail: _LongTail | None = None,
+    promises: PromiseTally | None = None,
 ) -> tuple[Judgement, Floats]:
     """Predict and judge, in batches whose votes are about as large as they may be; JointEnergy comes beside.
 
@@ -374,6 +411,8 @@ def _judge_all(
             judged = judge(votes, truth[rows], k=_TAIL, n_jobs=model.n_jobs)
             if tail:
                 tail.add(judged.best.probability)
+            if promises:
+                promises.add(votes, judged.truth)
             energies.append(
                 (energy_of(judged.best.probability, transform) * (judged.labels >= 0)).sum(axis=1)
             )
@@ -389,17 +428,6 @@ def _trimmed(judged: Judgement) -> Judgement:
     k = max(CUTS)
     best = Measures(*(getattr(judged.best, score)[:, :k].copy() for score in SCORES))
     return replace(judged, labels=judged.labels[:, :k].copy(), best=best)
-
-
-def _as_truth(Y: Any, model: HedgerowClassifier) -> sp.csr_array:
-    known = len(model.classes_)
-    if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
-        truth = sp.csr_array(cast(Any, Y))
-        if truth.shape[1] < known:
-            raise ValueError(f"Y has {truth.shape[1]} columns, but the model knows {known} labels")
-        return truth
-    matrix, _, names = encode_labels(Y, len(Y))
-    return align_labels(matrix, names.tolist(), model.classes_)[0]
 
 
 def _unknown(truth: sp.csr_array, model: HedgerowClassifier) -> int:
@@ -426,6 +454,22 @@ def _right(own: Judgement) -> npt.NDArray[np.bool_]:
     high = (own.rank > 0) & (own.rank <= own.labels.shape[1])
     right[rows[high], own.rank[high] - 1] = True
     return right
+
+
+def _rare_reliability(
+    own: Judgement, right: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64] | None
+) -> dict[int, Reliability] | None:
+    """Of the predicted labels that are no more frequent than the median of all predicted ones."""
+    if counts is None:
+        return None
+    shown = own.labels >= 0
+    frequency = np.where(shown, counts[own.labels], np.iinfo(np.int64).max)
+    rare = shown & (frequency <= np.median(frequency[shown]))
+    return {
+        k: metrics.reliability(own.best.probability[:, :k][rare[:, :k]], right[:, :k][rare[:, :k]])
+        for k in CUTS
+        if rare[:, :k].any()
+    }
 
 
 def _rank(own: Judgement, counts: npt.NDArray[np.int64] | None, rows: int | None) -> Ranking:
