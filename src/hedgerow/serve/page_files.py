@@ -15,6 +15,8 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+# The page looks and draws like the report, with the report's own files.
+_SHARED = ("look.css", "votes.css", "dom.js", "theme.js", "votes.js")
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,12 @@ def read_page() -> dict[str, PageFile]:
     dict of str to PageFile
     """
     folder = resources.files(__package__).joinpath("page")
+    report = resources.files("hedgerow.report")
+    entries = [*folder.iterdir(), *(report.joinpath(name) for name in _SHARED)]
     found = {}
-    if folder.is_dir():
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-            kind = _TYPES.get(entry.name[entry.name.rfind(".") :])
-            if kind is not None:
-                body = entry.read_bytes()
-                found[entry.name] = PageFile(body, kind, f'"{xxh3_64(body).hexdigest()}"')
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        kind = _TYPES.get(entry.name[entry.name.rfind(".") :])
+        if kind is not None:
+            body = entry.read_bytes()
+            found[entry.name] = PageFile(body, kind, f'"{xxh3_64(body).hexdigest()}"')
     return found
