@@ -59,21 +59,24 @@ function promised(risk, { accept, reject }) {
 
 /** From 0 to 1: three zones, and a dot for each label. */
 function drawn(labels) {
-  const zones = Object.fromEntries(DECISIONS.map((name) => [name, html("span", { class: `zone ${name}` }, html("span", {}, name))]));
+  const zones = Object.fromEntries(DECISIONS.map((name) => [name, html("span", { class: `zone ${name}` })]));
+  const words = Object.fromEntries(DECISIONS.map((name) => [name, html("span", { class: "zone-word" }, name)]));
   const dots = labels.map(({ probability }) => {
     const dot = html("span", { class: "found-dot" });
     dot.style.left = `${100 * probability}%`;
     return dot;
   });
-  const made = html("div", { class: "scale", role: "img" }, ...DECISIONS.map((name) => zones[name]), ...dots);
+  const made = html("div", { class: "scale", role: "img" }, ...DECISIONS.flatMap((name) => [zones[name], words[name]]), ...dots);
 
   function set({ accept, reject }) {
     const high = accept ?? 1;
     const low = Math.min(reject ?? 0, high);
     for (const [name, from, to] of [["reject", 0, low], ["review", low, high], ["accept", high, 1]]) {
-      zones[name].style.left = `${100 * from}%`;
-      zones[name].style.width = `${100 * Math.max(0, to - from)}%`;
-      zones[name].classList.toggle("narrow", to - from < NARROW);
+      for (const { style } of [zones[name], words[name]]) {
+        style.left = `${100 * from}%`;
+        style.width = `${100 * Math.max(0, to - from)}%`;
+      }
+      words[name].hidden = to - from < NARROW;
     }
     const parts = [];
     if (reject !== null) parts.push(`rejected below ${percent(low)}`);

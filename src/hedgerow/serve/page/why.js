@@ -75,7 +75,7 @@ function weighed(found, largest) {
     {},
     html("bdi", { class: "word" }, String(word)),
     bar,
-    html("span", { class: "times" }, times(effect), isDisputed(found) ? html("span", { class: "split" }, unseen(" (the members disagree)")) : null),
+    html("span", { class: "times" }, times(effect), ...(isDisputed(found) ? [html("span", { class: "split" }), unseen(" (the members disagree)")] : [])),
   );
 }
 
@@ -83,8 +83,8 @@ function weighed(found, largest) {
 function times(effect) {
   const factor = Math.exp(Math.abs(effect));
   const direction = effect > 0 ? "more" : "less";
-  if (factor > MOST) return `over 1,000 × ${direction}`;
-  if (factor >= 9.95) return `${Math.round(factor).toLocaleString("en")} × ${direction}`;
-  if (factor >= 1.995) return `${factor.toFixed(1)} × ${direction}`;
+  if (factor > MOST) return `over 1,000 times ${direction}`;
+  if (factor >= 9.95) return `${Math.round(factor).toLocaleString("en")} times ${direction}`;
+  if (factor >= 1.995) return `${factor.toFixed(1)} times ${direction}`;
   return `${Math.max(1, Math.round(100 * (effect > 0 ? factor - 1 : 1 - 1 / factor)))} % ${direction}`;
 }
