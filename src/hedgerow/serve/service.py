@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -233,7 +234,7 @@ class Service:
     async def export(self) -> AsyncIterator[bytes]:
         """The reviewed texts with their labels, as lines of JSON."""
         after = 0
-        while page := await self._write(lambda: self.store.export_page(after)):
+        while page := await self._write(partial(self.store.export_page, after)):
             yield b"".join(
                 orjson.dumps({"text": text, "labels": labels}, option=orjson.OPT_APPEND_NEWLINE)
                 for _, text, labels in page

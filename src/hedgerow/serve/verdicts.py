@@ -67,7 +67,7 @@ def thresholds(served: ServedModel, wish: Wish) -> Thresholds:
         raise ApiError(
             422,
             "no_policy",
-            "the model has not learned what it may decide; calibrate it with held-out data: hedgerow calibrate",
+            "the model has not learned what it may decide; run hedgerow calibrate with held-out data",
             "decide",
         )
     raise ApiError(422, "no_policy", "decisions are not there yet", "decide")
