@@ -78,6 +78,9 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, status: bytes, body: bytes) -> None:
         self._stop_timer()
-        head = b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        head = (
+            b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+            b"connection: close\r\n\r\n"
+        )
         self.transport.write(head % (status, len(body)) + body)
         self.transport.close()
