@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from report_browser import browser, open_page
+from served_models import client, feature_model, open_client, other_text_model, text_model
 from tiny_encoder import tiny_encoder
 
-__all__ = ["browser", "open_page", "tiny_encoder"]
+__all__ = [
+    "browser",
+    "client",
+    "feature_model",
+    "open_client",
+    "open_page",
+    "other_text_model",
+    "text_model",
+    "tiny_encoder",
+]

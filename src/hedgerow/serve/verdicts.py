@@ -71,7 +71,7 @@ def thresholds(model: HedgerowClassifier, wish: Wish) -> Thresholds:
             raise ApiError(
                 422,
                 "not_calibrated",
-                "costs weigh probabilities, and those of the model are not calibrated; run hedgerow calibrate",
+                "costs weigh probabilities, and the model's are not calibrated; run hedgerow calibrate",
                 "decide.costs",
             )
         reject, accept = Costs(*wish.costs).thresholds()
@@ -96,7 +96,7 @@ def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
     policy = getattr(model, "policy_", None)
     if policy is None:
         return None
-    found = []
+    found: list[Thresholds | None] = []
     for risk in RISKS:
         try:
             found.append(thresholds(model, Wish(risk)))
@@ -104,10 +104,10 @@ def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
             found.append(None)
     return {
         "guarantee": (
-            "On average at most the share that you allow of the true labels is rejected; and with a confidence"
-            " of 90 %, on average at most that share of the accepted labels is wrong. Learned from"
-            f" {policy.rows:,} texts or inputs; it holds on average over inputs like these, not for each label,"
-            " and not for inputs of another kind."
+            "On average at most the share that you allow of the true labels is rejected, and with a"
+            " confidence of 90 % on average at most that share of the accepted labels is wrong. Learned from"
+            f" {policy.rows:,} inputs; it holds on average over inputs like these, not for each label, and"
+            " not for inputs of another kind."
         ),
         "risks": list(RISKS),
         "accept": [None if rule is None or math.isinf(rule.accept) else rule.accept for rule in found],
