@@ -29,7 +29,7 @@ BENCH_ARGS ?=
 PEERS := .venv-peers
 
 .PHONY: help demo test chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
-	bench-scaling wheel clean
+	bench-decisions bench-scaling wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -127,6 +127,9 @@ bench-ensembles: $(VENV)/bench-tools ## Measure ensembles and uncertainty
 
 bench-unfamiliarity: $(VENV)/bench-tools ## Find outsiders by unfamiliarity and by every single score
 	$(BIN)/python -m bench.unfamiliarity $(BENCH_ARGS)
+
+bench-decisions: $(VENV)/bench-tools ## Keep promises over many cuts, and compare doubts and costs
+	$(BIN)/python -m bench.decisions $(BENCH_ARGS)
 
 bench-scaling: $(VENV)/bench-tools $(PEERS)/installed ## Measure how time grows with the number of labels
 	$(BIN)/python -m bench.scaling $(BENCH_ARGS)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from report_browser import browser, open_page
 from serve_browser import demo_model, demo_server, open_served, serve_model
+from served_models import client, feature_model, open_client, other_text_model, text_model
 from tiny_encoder import tiny_encoder
 
 __all__ = [
     "browser",
+    "client",
     "demo_model",
     "demo_server",
+    "feature_model",
+    "open_client",
     "open_page",
     "open_served",
+    "other_text_model",
     "serve_model",
+    "text_model",
     "tiny_encoder",
 ]

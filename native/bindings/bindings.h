@@ -44,5 +44,6 @@ struct PythonWatch : hedgerow::Watch {
 
 void bind_engine(nb::module_& m);
 void bind_judgement(nb::module_& m);
+void bind_calibration(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_text(nb::module_& m);

@@ -18,6 +18,7 @@
 #include "bindings.h"
 #include "hard_negatives.h"
 #include "label_tree.h"
+#include "row_hash.h"
 #include "sparse.h"
 #include "trainer.h"
 #include "uncertainty.h"
@@ -54,6 +55,15 @@ class Rows {
   std::optional<Vector<float>> values_;
   SparseRows view_;
 };
+
+nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>> hashes_of(const Rows& rows, int threads) {
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(rows.view().rows));
+  {
+    nb::gil_scoped_release release;
+    hash_rows(rows.view(), resolve_threads(threads), hashes.data());
+  }
+  return to_numpy(std::move(hashes));
+}
 
 using FaultTuple = std::tuple<std::string, std::int64_t, std::int64_t, double>;
 
@@ -418,7 +428,8 @@ void bind_engine(nb::module_& m) {
       .def(nb::init<Vector<std::int64_t>, Vector<std::int32_t>, std::optional<Vector<float>>, std::int64_t>(),
            "indptr"_a, "indices"_a, "values"_a.none(), "columns"_a)
       .def("fault", &fault_of, "threads"_a = 0,
-           "The first fault as (kind, row, column, value), or None when the matrix is sound.");
+           "The first fault as (kind, row, column, value), or None when the matrix is sound.")
+      .def("hashes", &hashes_of, "threads"_a = 0, "A hash of every row, by which it is known again.");
 
   m.def("aggregate_labels", &aggregate, "X"_a, "rows_of_label"_a, "costs"_a.none(), "normalise"_a, "threads"_a,
         "progress"_a.none(), "PIFA: the normalised sum of each label's rows, as CSR arrays.");

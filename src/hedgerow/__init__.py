@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hedgerow.calibration import Calibration
     from hedgerow.deep.estimator import HedgerowTransformerClassifier
     from hedgerow.estimator import HedgerowClassifier, TopLabels
     from hedgerow.evaluation import Evaluation, evaluate
@@ -33,6 +34,7 @@ __version__ = version("hedgerow")
 
 # Loaded when first used: `hedgerow --help` must not wait for scikit-learn.
 _HOMES = {
+    "Calibration": "hedgerow.calibration",
     "Evaluation": "hedgerow.evaluation",
     "Explanation": "hedgerow.explanation",
     "Familiar": "hedgerow.unfamiliarity",
@@ -63,6 +65,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Calibration",
     "Evaluation",
     "Explanation",
     "Familiar",

@@ -24,6 +24,9 @@ class Rows:
         The first fault as (kind, row, column, value), or None when the matrix is sound.
         """
 
+    def hashes(self, threads: int = 0) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+        """A hash of every row, by which it is known again."""
+
 def aggregate_labels(X: Rows, rows_of_label: Rows, costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, normalise: bool, threads: int, progress: object | None) -> tuple:
     """PIFA: the normalised sum of each label's rows, as CSR arrays."""
 
@@ -106,6 +109,19 @@ class Forest:
 def judge(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, truth_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, threads: int) -> tuple:
     """
     Votes beside the truth: (auroc, aupr, sums, best labels, their measures, ranks of the true labels, theirs).
+    """
+
+def calibration_edges() -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Where the bins of calibration begin, and the end of the last."""
+
+def count_votes(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], truth_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], kind: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, allowed: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, each: bool, counts: Annotated[NDArray[numpy.int64], dict(shape=(None, None, None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Adds the candidates, and those of them that are true, to counts: (members or kinds, groups, bins, 2).
+    """
+
+def apply_maps(labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], each: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+    """
+    The probabilities as the maps, of shape (members or 1, groups, bins + 1), move them.
     """
 
 class XmcTextParser:

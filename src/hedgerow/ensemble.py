@@ -148,10 +148,14 @@ class Ensemble:
         return arrays
 
     def votes(
-        self, X: _native.Rows, search: Search, progress: Callable[[float], None] | None = None
+        self,
+        X: _native.Rows,
+        search: Search,
+        progress: Callable[[float], None] | None = None,
+        k: int = 1,
     ) -> tuple[npt.NDArray[Any], ...]:
-        """Candidates and probabilities: (indptr, labels, probs, bound, missed)."""
-        indptr, labels, probs, bound, missed = self._forest.votes(X, 1, *self._how(search, False), progress)
+        """Candidates, at least k for each row, and probabilities: (indptr, labels, probs, bound, missed)."""
+        indptr, labels, probs, bound, missed = self._forest.votes(X, k, *self._how(search, False), progress)
         return indptr, labels, probs.reshape(len(labels), self.members), bound, missed
 
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:

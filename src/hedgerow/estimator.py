@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, cast
 
@@ -18,14 +19,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow import _native
+from hedgerow import _native, inputs
+from hedgerow.calibration import GROUPINGS, TARGETS, Calibration, check_choice
+from hedgerow.calibration import METHODS as CALIBRATION_METHODS
 from hedgerow.ensemble import Dropout, Ensemble, Search
-from hedgerow.ensemble_training import METHODS, Boosting, Checkpoint, TrainingData, train_members
+from hedgerow.ensemble_training import METHODS, Boosting, Checkpoint, TrainingData, drawn_for, train_members
 from hedgerow.label_tree import LabelTree, aggregate_features
-from hedgerow.labels import add_label_sections, encode_labels
-from hedgerow.matrices import as_rows
+from hedgerow.labels import add_label_sections, encode_labels, truth_for
+from hedgerow.matrices import as_rows, as_truth
 from hedgerow.model_file import Malformed, write_model
 from hedgerow.threads import threads_for
+from hedgerow.training_record import Hashes, TrainingRecord, hash_data
 from hedgerow.tree_classifier import TreeClassifier
 from hedgerow.uncertain_labels import UncertainLabels
 from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
@@ -35,6 +39,11 @@ __all__ = ["HedgerowClassifier", "TopLabels"]
 
 # Two nodes of the first layer of the tree, four of the second, eight of the third: an input belongs to few.
 REACHES = ((1, 2), (2, 4), (3, 8))
+
+# Votes of a batch take about so many bytes.
+_VOTE_BYTES = 1 << 27
+# More inputs than this share of the data were seen in training: then these are no held-out data.
+_MOST_SEEN = 0.05
 
 Progress = Callable[[float, str], None]
 Stage = Callable[[float], None] | None
@@ -141,6 +150,10 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         Number of training inputs.
     familiar_ : Familiar
         What `learn_familiar` learned; absent before.
+    training_ : TrainingRecord or None
+        Hashes of the training data; None for imported models and old files.
+    calibration_ : Calibration
+        What `calibrate` learned; absent before.
 
     Examples
     --------
@@ -271,6 +284,32 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return self._fit(
+            X,
+            Y,
+            None,
+            classes=classes,
+            tree=tree,
+            label_features=label_features,
+            sample_weight=sample_weight,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+
+    # Texts are known again by their own hashes, rows of features by those of the rows.
+    def _fit(
+        self,
+        X: Any,
+        Y: Any,
+        hashes: Hashes | None,
+        *,
+        classes: Sequence[str] | None = None,
+        tree: LabelTree | None = None,
+        label_features: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
+    ) -> HedgerowClassifier:
         self._check_parameters()
         threads = self._threads()
         rows = as_rows(X, threads=threads)
@@ -285,6 +324,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             matrix.indices, minlength=matrix.shape[1]
         ).astype(np.int64)
         self.n_samples_: int | None = count
+        known = rows.hashes(threads) if hashes is None else hashes
+        self.training_: TrainingRecord | None = TrainingRecord.of(known, matrix, seed)
         return self
 
     def add_members(
@@ -370,10 +411,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "tree_")
         k = self._check_k(k)
-        rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
-        labels, probability = self._ensemble.top(
-            rows, k, exact, self._search(None), _stage(progress, "predicting")
-        )
+        labels, probability = self._top(X, k, exact, progress)
         return TopLabels(self.classes_[labels], probability)
 
     def predict_uncertain(
@@ -388,7 +426,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         k : int
             Labels for each input; at most as many as the model knows.
         tolerance : float, optional
-            Search on, whatever the beam, until no label that was missed can have a higher probability.
+            Search on, whatever the beam, until no label that was missed can have a higher probability, before
+            calibration.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -398,6 +437,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "tree_")
         k = self._check_k(k)
+        if hasattr(self, "calibration_"):
+            return self._calibrated(X, k, self._search(tolerance), progress)
         rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
         found = self._ensemble.uncertain(rows, k, self._search(tolerance), _stage(progress, "predicting"))
         return UncertainLabels.from_arrays(found, self.classes_)
@@ -425,7 +466,149 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         indptr, labels, probs, bound, missed = self._ensemble.votes(
             rows, self._search(tolerance), _stage(progress, "predicting")
         )
+        calibration: Calibration | None = getattr(self, "calibration_", None)
+        if calibration is not None:
+            calibration.check_fits(len(self.classes_), probs.shape[1])
+            probs = calibration.moved(labels, probs, self._threads())
+            bound, missed = cast(Any, calibration.certificate(bound))
         return Votes(indptr, labels, probs, len(self.classes_), bound, missed, self.classes_)
+
+    def calibrate(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        method: str = "isotonic",
+        by: str = "all",
+        of: str = "mean",
+        progress: Progress | None = None,
+    ) -> HedgerowClassifier:
+        """Learn from held-out data how often probabilities come true, and mend them from now on.
+
+        Whatever gives probabilities or measures of doubt then gives calibrated ones; `uncalibrated` is the
+        way back. The model file keeps the calibration. Fitting the model anew, or adding members, forgets it.
+        It holds for the search it was learned with: set `beam`, `candidates` and `missing` before.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            At least 50 inputs, better some hundred, that the model was *not* trained on. Those that it was
+            trained on are left out, and if they are more than 5 %, the data are refused. Imported models and
+            old files cannot tell.
+        Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
+            Their labels. Labels that the model does not know count nowhere, as do those that the search does
+            not find.
+        method : {"isotonic", "platt", "temperature", "beta"}, default="isotonic"
+            The family of maps from probabilities to probabilities.
+        by : {"all", "depth", "frequency"}, default="all"
+            One map for all labels, which keeps their order; or one for each of up to five groups of labels,
+            by how deep they lie in the trees (a tree that lacks a label counts 0) or by how frequent they are
+            in training.
+        of : {"mean", "members"}, default="mean"
+            Calibrate the mean of the members, or each of them.
+        progress : callable(share, what), optional
+            Called after each batch.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        calibrate_out_of_bag : With the training data, where members have not seen all of them.
+        """
+        self._check_calibration(method, by, of)
+        X, truth = self._inputs_and_truth(X, Y)
+        hashes = self._hashes(X)
+        seen = self._is_seen(hashes)
+        if seen.sum() > _MOST_SEEN * len(seen):
+            raise ValueError(
+                f"the model was trained on {seen.sum()} of the {len(seen)} inputs, so its probabilities are"
+                " too good on them; calibrate with other data, or with calibrate_out_of_bag"
+            )
+        kept = np.flatnonzero(~seen)
+        self._learn_calibration(
+            X, truth, kept, None, progress, hashes=hashes, method=method, by=by, of=of, seen=int(seen.sum())
+        )
+        return self
+
+    def calibrate_out_of_bag(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        method: str = "isotonic",
+        by: str = "all",
+        of: str = "mean",
+        sample_weight: npt.ArrayLike | None = None,
+        most: int = 10_000,
+        progress: Progress | None = None,
+    ) -> HedgerowClassifier:
+        """Calibrate with the training data: of each input, ask only the members that were not trained on it.
+
+        A member of "bagging" or "boosted-bagging" has not seen 37 % of the inputs. So no data need be held
+        out.
+
+        Parameters
+        ----------
+        X, Y, sample_weight
+            What the model was fitted to, in the same order.
+        method, by, of : str
+            As of `calibrate`.
+        most : int, default=10000
+            Of how many inputs, evenly spread, to ask at most.
+        progress : callable(share, what), optional
+            Called after each batch.
+
+        Returns
+        -------
+        self
+        """
+        self._check_calibration(method, by, of)
+        if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
+            raise ValueError(f"most is {most!r}; it must be a positive integer")
+        self._check_out_of_bag()
+        X, truth = self._inputs_and_truth(X, Y)
+        hashes = self._hashes(X)
+        record = self.training_
+        if record is None or hash_data(hashes, truth) != record.fingerprint:
+            raise ValueError(
+                "these are not the data that the model was fitted to, in the same order; give those, or"
+                " calibrate with held-out data"
+            )
+        rows = np.unique(np.linspace(0, len(hashes) - 1, min(int(most), len(hashes))).astype(np.int64))
+        view = _native.Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), None, 1)
+        data = TrainingData(view, view, truth, self.n_features_in_, _as_costs(sample_weight, len(hashes)))
+        unseen = np.empty((len(rows), self._ensemble.members), dtype=bool)
+        for member in range(self._ensemble.members):
+            costs = drawn_for(member, record.seed, data, True)[1]
+            unseen[:, member] = cast("npt.NDArray[np.float32]", costs)[rows] == 0
+        self._learn_calibration(X, truth, rows, unseen, progress, hashes=hashes, method=method, by=by, of=of)
+        return self
+
+    def uncalibrated(self) -> HedgerowClassifier:
+        """The same model without its calibration; members and all else are shared, not copied."""
+        check_is_fitted(self, "tree_")
+        plain = copy.copy(self)
+        plain.__dict__.pop("calibration_", None)
+        return plain
+
+    def seen_in_training(self, X: Any) -> npt.NDArray[np.bool_]:
+        """Which inputs the model was trained on.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        bool array, shape (n,)
+            By a 64-bit hash of the input, exactly as it was. Imported models and old files do not remember
+            their training data: there, none counts as seen.
+        """
+        check_is_fitted(self, "tree_")
+        return self._is_seen(self._hashes(self._inputs(X)))
 
     def learn_familiar(self, X: Any) -> HedgerowClassifier:
         """Learn what familiar inputs look like, so that `unfamiliarity` can tell the others.
@@ -482,9 +665,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             The best k labels of each row; every other label counts as 0.
         """
         check_is_fitted(self, "tree_")
-        rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
         k = self._check_k(min(k, self._ensemble.known))
-        labels, probability = self._ensemble.top(rows, k, False, self._search(None))
+        labels, probability = self._top(X, k, False, None)
         n = len(labels)
         indptr = np.arange(0, n * k + 1, k, dtype=np.int64)
         matrix = sp.csr_array((probability.ravel(), labels.ravel(), indptr), shape=(n, len(self.classes_)))
@@ -556,10 +738,16 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "familiar_"):
             header["familiar"] = list(self.familiar_.names)
             sections |= self.familiar_.to_sections()
+        if hasattr(self, "calibration_"):
+            header["calibration"] = self.calibration_.to_header()
+            sections |= self.calibration_.to_sections()
         add_label_sections(self.classes_, sections, header)
         if self.label_counts_ is not None:
             sections["label_counts"] = self.label_counts_
             header["rows"] = self.n_samples_
+        if self.training_ is not None:
+            sections["seen"] = self.training_.seen
+            header["training"] = {"fingerprint": self.training_.fingerprint, "seed": self.training_.seed}
         self._extend(sections, header)
         write_model(path, sections, header, overwrite=overwrite)
 
@@ -603,6 +791,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             "transform": ensemble.transform,
             "weights": sum(tree.weights for tree in ensemble.trees),
             "bytes_of_weights": sum(int(table[:, 1].sum()) for table in tables),
+            "calibration": self.calibration_.describe() if hasattr(self, "calibration_") else None,
             "parameters": self._plain_parameters(),
         }
 
@@ -619,6 +808,153 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
         reach = self._ensemble.reach(rows, REACHES, self._threads())
         return Signals(*(np.ascontiguousarray(column) for column in reach.T))
+
+    def _top(
+        self, X: Any, k: int, exact: bool, progress: Progress | None
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """The best labels and their probabilities, calibrated if the model is."""
+        calibration: Calibration | None = getattr(self, "calibration_", None)
+        search = self._search(None)
+        if calibration is not None and not calibration.keeps_order:
+            if exact:
+                search = replace(search, candidates="all")
+            found = self._calibrated(X, k, search, progress, numbered=True)
+            return found.labels, found.probability
+        rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
+        labels, probability = self._ensemble.top(rows, k, exact, search, _stage(progress, "predicting"))
+        if calibration is not None:
+            calibration.check_fits(len(self.classes_), self._ensemble.members)
+            moved = calibration.moved(labels.ravel(), probability.reshape(-1, 1), self._threads())
+            probability = moved.reshape(probability.shape)
+        return labels, probability
+
+    def _calibrated(
+        self, X: Any, k: int, search: Search, progress: Progress | None, numbered: bool = False
+    ) -> UncertainLabels:
+        """As `predict_uncertain`, by way of the votes, which calibration moves; labels may stay numbers."""
+        calibration = self.calibration_
+        calibration.check_fits(len(self.classes_), self._ensemble.members)
+        parts = []
+        for votes in self._vote_batches(X, search, progress, k, named=not numbered):
+            parts.append(
+                UncertainLabels.from_votes(
+                    calibration.apply(votes, n_jobs=self.n_jobs),
+                    k,
+                    ranked_by=_float_means(votes.probs) if calibration.keeps_order else None,
+                    n_jobs=self.n_jobs,
+                )
+            )
+        return UncertainLabels.concatenate(parts)
+
+    def _vote_batches(
+        self,
+        X: Any,
+        search: Search,
+        progress: Progress | None,
+        k: int = 1,
+        named: bool = False,
+    ) -> Iterator[Votes]:
+        """What the members say, not calibrated, in batches about as large as they may be."""
+        threads = self._threads()
+        as_rows(X, columns=self.n_features_in_, threads=threads)
+        features = sp.csr_array(
+            cast(Any, X if sp.issparse(X) else np.asarray(X, dtype=np.float32)), dtype=np.float32
+        )
+        each = self._ensemble.rows_each
+        count = features.shape[0] // each
+        begin, size = 0, 16
+        names = self.classes_ if named else None
+        while begin < count:
+            end = min(begin + size, count)
+            some = as_rows(features[begin * each : end * each], columns=self.n_features_in_, threads=threads)
+            indptr, labels, probs, bound, missed = self._ensemble.votes(some, search, k=k)
+            yield Votes(indptr, labels, probs, len(self.classes_), bound, missed, names)
+            size = max(1, min(4096, int((end - begin) * _VOTE_BYTES / max(1, probs.nbytes))))
+            begin = end
+            del indptr, labels, probs
+            if progress is not None:
+                progress(begin / count, "predicting")
+
+    def _learn_calibration(
+        self,
+        X: Any,
+        truth: sp.csr_array,
+        rows: npt.NDArray[np.int64],
+        allowed: npt.NDArray[np.bool_] | None,
+        progress: Progress | None,
+        *,
+        hashes: Hashes,
+        by: str,
+        **options: Any,
+    ) -> None:
+        values = self._label_values(by)
+        votes: Any = ()
+        if rows.size:
+            features = self._transform(X if len(rows) == len(hashes) else inputs.take(X, rows))
+            votes = self._vote_batches(features, self._search(None), progress)
+        self.calibration_ = Calibration.learn(
+            votes,
+            truth[rows],
+            by=by,
+            label_values=values,
+            allowed=allowed,
+            fingerprint=hash_data(hashes[rows], truth[rows]),
+            n_jobs=self.n_jobs,
+            **options,
+        )
+
+    def _check_calibration(self, method: str, by: str, of: str) -> None:
+        check_is_fitted(self, "tree_")
+        check_choice("method", method, CALIBRATION_METHODS)
+        check_choice("by", by, GROUPINGS)
+        check_choice("of", of, TARGETS)
+        if by == "frequency" and self.label_counts_ is None:
+            raise ValueError(
+                "the model does not know how frequent its labels are, as it was imported or its file is old;"
+                " use by='all'"
+            )
+
+    # What must hold for inputs to be unknown to members that did not draw them.
+    def _check_out_of_bag(self) -> None:
+        if "bagging" not in self.method:
+            raise ValueError(
+                f"every member of method {self.method!r} has seen all training data; calibrate with held-out"
+                " data, or fit with method='bagging'"
+            )
+        if self.training_ is None:
+            raise ValueError(
+                "the model does not remember its training data, as it was imported or its file is old;"
+                " calibrate with held-out data"
+            )
+
+    def _inputs_and_truth(self, X: Any, Y: Any) -> tuple[Any, sp.csr_array]:
+        X = self._inputs(X)
+        truth = truth_for(Y, self.classes_)
+        if inputs.count(X) != truth.shape[0]:
+            raise ValueError(f"there are {inputs.count(X)} inputs, but labels for {truth.shape[0]}")
+        return X, as_truth(truth, truth.shape[0], len(self.classes_))
+
+    def _label_values(self, by: str) -> npt.NDArray[Any] | None:
+        """What labels are grouped by: frequency in training, or mean depth over the members' trees."""
+        if by == "frequency":
+            return self.label_counts_
+        if by == "all":
+            return None
+        depth = np.zeros(len(self.classes_))
+        for tree in self._ensemble.trees:
+            depth[tree.tree.labels] += len(tree.tree.begins) * tree.members
+        return depth / sum(tree.members for tree in self._ensemble.trees)
+
+    def _is_seen(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        return np.zeros(len(hashes), dtype=bool) if self.training_ is None else self.training_.has(hashes)
+
+    # Inputs that can be counted, hashed and taken apart; HedgerowTextClassifier has another kind.
+    def _inputs(self, X: Any) -> Any:
+        return X if hasattr(X, "shape") else np.asarray(X)
+
+    def _hashes(self, X: Any) -> Hashes:
+        threads = self._threads()
+        return as_rows(X, columns=self.n_features_in_, threads=threads).hashes(threads)
 
     # What HedgerowTextClassifier adds to a file.
     def _extend(self, sections: dict[str, Any], header: dict[str, Any]) -> None:
@@ -742,6 +1078,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     def _adopt(self, trained: list[TreeClassifier], seed: int, names: npt.NDArray[Any]) -> None:
         self._ensemble = self._assemble(trained, seed, len(names))
         self.__dict__.pop("familiar_", None)
+        self.__dict__.pop("calibration_", None)
         self.classes_ = names
         self.n_features_in_ = self._ensemble.features
         self.tree_ = self._ensemble.tree
@@ -889,6 +1226,15 @@ def _indicator(Y: list[list[Any]], known: dict[Any, int]) -> sp.csr_array:
     return sp.csr_array(
         (np.ones(len(columns), dtype=np.float32), columns, indptr), shape=(len(Y), len(known))
     )
+
+
+def _float_means(probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Means rounded as the engine rounds them, so that both rank alike."""
+    sums = probs[:, 0].copy()
+    for member in range(1, probs.shape[1]):
+        sums += probs[:, member]
+    sums *= np.float32(1) / np.float32(probs.shape[1])
+    return sums
 
 
 def _is_probability(value: Any) -> bool:

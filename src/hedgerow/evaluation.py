@@ -18,7 +18,7 @@ from hedgerow import metrics
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.inputs import count
 from hedgerow.judgement import SCORES, Judgement, judge
-from hedgerow.labels import align_labels, encode_labels
+from hedgerow.labels import truth_for
 from hedgerow.metrics import Detection, FrequencyCoverage, Reliability, RiskCoverage, RocCurve
 from hedgerow.uncertainty import Measures, energy_of
 from hedgerow.unfamiliarity import NEEDED, Familiar
@@ -242,7 +242,7 @@ def evaluate(
     >>> evaluate(model, texts, labels).ranking.precision[1]
     1.0
     """
-    truth = _as_truth(Y, model)
+    truth = truth_for(Y, model.classes_)
     if count(X) != truth.shape[0]:
         raise ValueError(f"there are {count(X)} inputs, but labels for {truth.shape[0]}")
     if not truth.nnz:
@@ -389,17 +389,6 @@ def _trimmed(judged: Judgement) -> Judgement:
     k = max(CUTS)
     best = Measures(*(getattr(judged.best, score)[:, :k].copy() for score in SCORES))
     return replace(judged, labels=judged.labels[:, :k].copy(), best=best)
-
-
-def _as_truth(Y: Any, model: HedgerowClassifier) -> sp.csr_array:
-    known = len(model.classes_)
-    if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
-        truth = sp.csr_array(cast(Any, Y))
-        if truth.shape[1] < known:
-            raise ValueError(f"Y has {truth.shape[1]} columns, but the model knows {known} labels")
-        return truth
-    matrix, _, names = encode_labels(Y, len(Y))
-    return align_labels(matrix, names.tolist(), model.classes_)[0]
 
 
 def _unknown(truth: sp.csr_array, model: HedgerowClassifier) -> int:

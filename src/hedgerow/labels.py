@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ from hedgerow import _native
 from hedgerow.matrices import as_indicator
 from hedgerow.model_file import ModelFile
 
-__all__ = ["add_label_sections", "align_labels", "encode_labels", "read_label_sections"]
+__all__ = ["add_label_sections", "align_labels", "encode_labels", "read_label_sections", "truth_for"]
 
 
 def encode_labels(
@@ -100,6 +100,29 @@ def align_labels(
     )
     aligned.sort_indices()
     return aligned, [own[column] for column in unknown.tolist()]
+
+
+def truth_for(Y: Any, classes: np.ndarray) -> sp.csr_array:
+    """True labels as users have them, in the columns of a model; unknown ones have columns after those.
+
+    Parameters
+    ----------
+    Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
+        The truth.
+    classes : array, shape (n_labels,)
+        What the columns of the model are called.
+
+    Returns
+    -------
+    csr_array
+    """
+    if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
+        truth = sp.csr_array(cast(Any, Y))
+        if truth.ndim != 2 or truth.shape[1] < len(classes):
+            raise ValueError(f"Y has {truth.shape[-1]} columns, but the model knows {len(classes)} labels")
+        return truth
+    matrix, _, names = encode_labels(Y, len(Y))
+    return align_labels(matrix, names.tolist(), classes)[0]
 
 
 def _as_names(classes: Sequence[str], columns: int) -> np.ndarray:

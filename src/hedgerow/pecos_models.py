@@ -154,7 +154,7 @@ def import_pecos(
     )
     model._check_parameters()
     model._adopt(members, 0, np.arange(labels))
-    model.label_counts_ = model.n_samples_ = None
+    model.label_counts_ = model.n_samples_ = model.training_ = None
     return model
 
 

@@ -7,6 +7,7 @@ import os
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow.calibration import Calibration
 from hedgerow.deep.estimator import HedgerowTransformerClassifier
 from hedgerow.deep.extra import load_torch
 from hedgerow.ensemble import Dropout, Ensemble
@@ -15,6 +16,7 @@ from hedgerow.labels import read_label_sections
 from hedgerow.model_file import ExtraMissing, Malformed, ModelFile, read_model
 from hedgerow.text import TfidfVectorizer
 from hedgerow.text_estimator import HedgerowTextClassifier
+from hedgerow.training_record import TrainingRecord
 from hedgerow.unfamiliarity import Familiar
 
 __all__ = ["load"]
@@ -56,6 +58,10 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
         model.tree_ = model._ensemble.tree
         model.n_features_in_ = model._ensemble.features
         model.label_counts_, model.n_samples_ = _read_counts(file)
+        model.training_ = None
+        if "training" in header:
+            record = TrainingRecord.from_file(header["training"], file.sections["seen"], model.n_samples_)
+            model.training_ = record
         if isinstance(model, HedgerowTextClassifier):
             vectorizer = model._new_vectorizer()
             prefix = "text."
@@ -69,6 +75,10 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
             model.familiar_ = Familiar.from_sections(header["familiar"], file.sections)
             if not set(model.familiar_.names) <= _signals_of(model):
                 raise ValueError("familiar inputs have signals that the model does not have")
+        if "calibration" in header:
+            model.calibration_ = Calibration.from_sections(
+                header["calibration"], file.sections, len(model.classes_), model._ensemble.members
+            )
     except Malformed:
         raise
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -8,12 +8,14 @@ from numbers import Integral
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.estimator import HedgerowClassifier, Progress, TopLabels
 from hedgerow.text import TfidfVectorizer, as_texts
+from hedgerow.training_record import Hashes, hash_texts
 from hedgerow.uncertain_labels import UncertainLabels
 from hedgerow.unfamiliarity import Signals, Unfamiliarity
 from hedgerow.votes import Votes
@@ -142,8 +144,9 @@ class HedgerowTextClassifier(HedgerowClassifier):
         vectorizer = self._new_vectorizer()
         if (progress := options.get("progress")) is not None:
             progress(0.0, "reading words")
-        features = vectorizer.fit_transform(X)
-        super().fit(features, Y, **options)
+        texts = cast("tuple[str, ...]", as_texts(X))
+        features = vectorizer.fit_transform(texts)
+        self._fit(features, Y, hash_texts(texts), **options)
         self.vectorizer_ = vectorizer
         return self
 
@@ -173,6 +176,20 @@ class HedgerowTextClassifier(HedgerowClassifier):
         """How unlike the training data each text is; see `HedgerowClassifier.unfamiliarity`."""
         return super().unfamiliarity(X)
 
+    def calibrate(self, X: Iterable[str], Y: Any, **options: Any) -> HedgerowTextClassifier:
+        """Calibrate with held-out texts; see `HedgerowClassifier.calibrate`."""
+        super().calibrate(X, Y, **options)
+        return self
+
+    def calibrate_out_of_bag(self, X: Iterable[str], Y: Any, **options: Any) -> HedgerowTextClassifier:
+        """Calibrate with the texts of the training data; see `HedgerowClassifier.calibrate_out_of_bag`."""
+        super().calibrate_out_of_bag(X, Y, **options)
+        return self
+
+    def seen_in_training(self, X: Iterable[str]) -> npt.NDArray[np.bool_]:
+        """Which texts the model was trained on; see `HedgerowClassifier.seen_in_training`."""
+        return super().seen_in_training(X)
+
     def predict_proba(self, X: Iterable[str], k: int = 100) -> sp.csr_array:
         """Probabilities of the best labels of each text; see `HedgerowClassifier.predict_proba`."""
         return super().predict_proba(self._transform(X), k)
@@ -195,6 +212,15 @@ class HedgerowTextClassifier(HedgerowClassifier):
         check_is_fitted(self, "vectorizer_")
         self.vectorizer_.n_jobs = self.n_jobs
         return self.vectorizer_.transform(texts)
+
+    def _inputs(self, X: Any) -> Any:
+        return as_texts(X)
+
+    def _hashes(self, X: Any) -> Hashes:
+        for row, text in enumerate(X):
+            if not isinstance(text, str):
+                raise TypeError(f"text {row} is {text!r} of type {type(text).__name__}; texts are strings")
+        return hash_texts(X)
 
     # The one row of features of each text, which can be explained.
     def _plain_features(self, texts: Iterable[str]) -> sp.csr_array:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from hedgerow.atomic_file import atomic_file
+from hedgerow.judgement import judge
+from hedgerow.votes import Votes
 
 __all__ = ["InputUncertainty", "UncertainLabels"]
 
@@ -87,6 +90,85 @@ class UncertainLabels:
             if name != "labels" and not name.startswith("input_")
         }
         return cls(labels=classes[arrays["labels"]], **of_labels, instance=InputUncertainty(**of_inputs))
+
+    @classmethod
+    def from_votes(
+        cls, votes: Votes, k: int, *, ranked_by: Floats | None = None, n_jobs: int | None = None
+    ) -> UncertainLabels:
+        """Read the best labels and all measures from votes.
+
+        Parameters
+        ----------
+        votes : Votes
+            At least k candidates for each input.
+        k : int
+            Labels for each input.
+        ranked_by : float32 array, shape (entries,), optional
+            What the best labels are chosen by; the mean probability, if not given.
+        n_jobs : int or None
+            Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
+
+        Returns
+        -------
+        UncertainLabels
+        """
+        if len(votes) and k > np.diff(votes.indptr).min():
+            raise ValueError(f"k is {k}, but an input has only {np.diff(votes.indptr).min()} candidates")
+        nothing = sp.csr_array((len(votes), votes.n_labels), dtype=np.int8)
+        ranking = votes
+        if ranked_by is not None:
+            ranking = Votes(votes.indptr, votes.labels, ranked_by[:, None], votes.n_labels)
+        best = judge(ranking, nothing, k=k, n_jobs=n_jobs).labels
+        # Where they stand among the candidates. Then the truth that votes are judged by is no truth: it asks
+        # for the measures of these labels.
+        order = np.argsort(best, axis=1)
+        asked = sp.csr_array(
+            (
+                np.ones(best.size, dtype=np.int8),
+                np.take_along_axis(best, order, axis=1).ravel(),
+                np.arange(0, best.size + 1, k),
+            ),
+            shape=(len(votes), votes.n_labels),
+        )
+        judged = judge(votes, asked, k=1, n_jobs=n_jobs)
+        back = np.argsort(order, axis=1)
+        of_labels = {
+            name: np.take_along_axis(getattr(judged.true, name).reshape(best.shape), back, axis=1)
+            for name in ("probability", "total", "data", "knowledge", "variance")
+        }
+        of_inputs = {
+            name: getattr(judged.inputs, name).astype(np.float32)
+            for name in ("total", "data", "knowledge", "variance")
+        }
+        unknown = np.full(len(votes), np.nan, dtype=np.float32)
+        return cls(
+            labels=best if votes.classes is None else votes.classes[best],
+            **of_labels,
+            instance=InputUncertainty(
+                expected=judged.inputs.probability.astype(np.float32),
+                **of_inputs,
+                bound=unknown if votes.bound is None else votes.bound,
+                missed=unknown if votes.missed is None else votes.missed,
+            ),
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[UncertainLabels]) -> UncertainLabels:
+        """Those of several batches, one after the other."""
+        if not parts:
+            raise ValueError("there is nothing to concatenate")
+        instance = InputUncertainty(
+            **{
+                part.name: np.concatenate([getattr(of.instance, part.name) for of in parts])
+                for part in fields(InputUncertainty)
+            }
+        )
+        of_labels = {
+            part.name: np.concatenate([getattr(of, part.name) for of in parts])
+            for part in fields(UncertainLabels)
+            if part.name != "instance"
+        }
+        return UncertainLabels(**of_labels, instance=instance)
 
     def __len__(self) -> int:
         return len(self.labels)

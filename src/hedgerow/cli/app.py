@@ -18,33 +18,49 @@ from .options import (
     Base,
     Beam,
     CacheFolder,
+    CalibrationGroups,
+    CalibrationMethod,
+    CalibrationTarget,
     Candidates,
+    Coverage,
     Device,
     EncoderName,
     Extend,
+    FirstShare,
     Host,
+    InputsBy,
+    InputsCoverage,
+    InputsRisk,
+    LabelMeasure,
     LabelsField,
     Levels,
+    LookCost,
     Loss,
     MaxLength,
     Method,
     MicroBatch,
+    MissedCost,
     Missing,
     MissingVotes,
     Negatives,
+    NewModel,
     Ood,
     Out,
+    OutOfBag,
     Overwrite,
     PartName,
     Pooling,
     PoolingOption,
     Port,
     Precision,
+    Risk,
+    Size,
     Steps,
     Threads,
     TokenFile,
     Tolerance,
     Trees,
+    WrongCost,
     between_0_and_1,
     finite,
 )
@@ -319,6 +335,134 @@ def _search(beam: int | None, candidates: str | None, missing: Missing | None) -
         "missing": missing and missing.value,
     }
     return {name: value for name, value in search.items() if value is not None}
+
+
+@app.command()
+def calibrate(
+    model: Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="Data with labels that MODEL was not trained on: a file, or a folder (its test part).",
+            metavar="DATA",
+        ),
+    ],
+    method: Annotated[
+        CalibrationMethod, typer.Option(help="How the map from probabilities to probabilities may look.")
+    ] = CalibrationMethod.isotonic,
+    by: Annotated[
+        CalibrationGroups,
+        typer.Option(help="One map for all labels, or one for each group by depth or by frequency."),
+    ] = CalibrationGroups.all,
+    of: Annotated[
+        CalibrationTarget, typer.Option(help="Calibrate the mean of the members, or each of them.")
+    ] = CalibrationTarget.mean,
+    out_of_bag: OutOfBag = None,
+    share: FirstShare = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the cut of the rows.")] = 0,
+    out: NewModel = None,
+    part: PartName = None,
+    labels_field: LabelsField = "labels",
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Let MODEL learn from DATA how far it can be trusted, and write it with that.
+
+    The rows are cut in two at random. One part tells how often probabilities come true (the
+    calibration map) and what familiar inputs look like; the other, which promises need to be
+    rows of its own, what can be promised: see `hedgerow decide`. Rows that the model was
+    trained on are left out.
+
+    To see whether promises are kept, evaluate on further data.
+
+    \b
+    Examples:
+      hedgerow calibrate tags.hedgerow held-out.jsonl
+      hedgerow calibrate eurlex.hedgerow held-out/ --out-of-bag eurlex-4k/ --out sure.hedgerow
+    """  # noqa: D301
+    from .calibrate import run_calibrate
+
+    options = {"method": method.value, "by": by.value, "of": of.value, "share": share, "seed": seed}
+    run_calibrate(model, data, out, options, out_of_bag, part, labels_field, threads, overwrite, json)
+
+
+@app.command()
+def decide(
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")],
+    input: Annotated[Path, typer.Argument(help="A file, or a data folder (its test part).", metavar="INPUT")],
+    risk: Risk = None,
+    wrong: WrongCost = None,
+    missed: MissedCost = None,
+    look: LookCost = None,
+    size: Size = None,
+    by: Annotated[
+        LabelMeasure, typer.Option(help="Accept labels by their probability, or by lack of this doubt.")
+    ] = LabelMeasure.probability,
+    coverage: Coverage = None,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Keep --risk for rare and for frequent labels alike.")
+    ] = False,
+    confidence: Annotated[
+        float,
+        typer.Option(callback=between_0_and_1, help="How surely the promise about wrong labels is kept."),
+    ] = 0.9,
+    inputs_by: InputsBy = None,
+    inputs_risk: InputsRisk = None,
+    inputs_coverage: InputsCoverage = None,
+    false_alarm: Annotated[
+        float,
+        typer.Option(callback=between_0_and_1, help="Share of familiar inputs that are flagged as outsiders."),
+    ] = 0.05,
+    k: Annotated[int, typer.Option("--k", "-k", min=0, help="List at least so many labels.")] = 5,
+    out: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Write here: .jsonl (also .gz, .xz, .zst), .csv or .parquet."),
+    ] = None,
+    part: PartName = None,
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")] = False,
+) -> None:
+    """Say of each label whether to accept it, to let a person look, or to reject it.
+
+    MODEL must have been through `hedgerow calibrate`. With --risk 0.1, on average at most
+    10 % of the true labels of an input are rejected and, with a confidence of 90 %, at most
+    10 % of those it is given are wrong; what is between is for a person. With costs, each
+    label is treated as costs least.
+
+    JSON lines hold one object an input: {"id": ..., "labels": [{"label": ..., "decision":
+    "accept", "probability": ..., ...}, ...], "input": {"outsider": false, "p_value": ..., ...}}.
+    CSV and Parquet hold one row a label. Labels that are not listed are rejected.
+
+    \b
+    Examples:
+      hedgerow decide tags.hedgerow new.jsonl --risk 0.1
+      hedgerow decide tags.hedgerow new.jsonl --wrong 1 --missed 2 --look 0.2 --out todo.csv
+      hedgerow decide tags.hedgerow new.jsonl --inputs-by unfamiliarity --inputs-coverage 0.9
+    """  # noqa: D301
+    from ..decisions import Costs, Wish
+    from .decide import run_decide
+
+    given = {"wrong": wrong, "missed": missed, "look": look}
+    given = {name: value for name, value in given.items() if value is not None}
+    try:
+        wish = Wish(
+            risk=risk,
+            costs=Costs(**given) if given else None,
+            size=size,
+            by=by.value,
+            coverage=coverage,
+            groups=groups,
+            confidence=confidence,
+            inputs_by=inputs_by and inputs_by.value,
+            inputs_risk=inputs_risk,
+            inputs_coverage=inputs_coverage,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error), ctx=context) from error
+    run_decide(model, input, wish, false_alarm, k, out, part, threads, overwrite, json)
 
 
 @app.command()

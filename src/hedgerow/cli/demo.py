@@ -47,7 +47,10 @@ def serve_demo(threads: int, place: Place) -> None:
         with progress_bar() as report:
             classifier, texts = prepare(n_jobs=threads or -1, progress=report)
         classifier.save(model)
-        about = f"Some texts wait for review. The model and its queue are in {folder} and go when the server stops."
+        about = (
+            f"Some texts wait for review. The model and its queue are in {folder}, and go when the server"
+            " stops."
+        )
         run_serve(model, place, None, threads, Limits(), about, texts)
 
 

@@ -64,6 +64,52 @@ class Negatives(str, Enum):
     tfn_man = "tfn+man"
 
 
+class CalibrationMethod(str, Enum):
+    """Maps from probabilities to probabilities."""
+
+    isotonic = "isotonic"
+    platt = "platt"
+    temperature = "temperature"
+    beta = "beta"
+
+
+class CalibrationGroups(str, Enum):
+    """Labels that share a map."""
+
+    all = "all"
+    depth = "depth"
+    frequency = "frequency"
+
+
+class CalibrationTarget(str, Enum):
+    """What is calibrated."""
+
+    mean = "mean"
+    members = "members"
+
+
+class LabelMeasure(str, Enum):
+    """What makes a label certain."""
+
+    probability = "probability"
+    total = "total"
+    data = "data"
+    knowledge = "knowledge"
+    variance = "variance"
+
+
+class InputMeasure(str, Enum):
+    """What makes an input doubtful."""
+
+    top = "top"
+    expected = "expected"
+    total = "total"
+    data = "data"
+    knowledge = "knowledge"
+    variance = "variance"
+    unfamiliarity = "unfamiliarity"
+
+
 def finite(value: float) -> float:
     """Refuse infinities and what is no number."""
     if not math.isfinite(value):
@@ -75,6 +121,18 @@ def between_0_and_1(value: float) -> float:
     """Refuse what is no share of something, nor of all."""
     if not 0 < value < 1:
         raise typer.BadParameter(f"{value} is not between 0 and 1")
+    return value
+
+
+def share_or_none(value: float | None) -> float | None:
+    """Refuse what is no share of something, nor of all."""
+    return None if value is None else between_0_and_1(value)
+
+
+def cost_or_none(value: float | None) -> float | None:
+    """Refuse what is no cost."""
+    if value is not None and not 0 <= value < math.inf:
+        raise typer.BadParameter(f"{value} is not a finite cost of 0 or more")
     return value
 
 
@@ -213,6 +271,104 @@ Ood = Annotated[
     ),
 ]
 LabelsField = Annotated[str, typer.Option(help="Field of JSON, CSV or Parquet with the labels.")]
+OutOfBag = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        metavar="TRAIN",
+        help="Learn the calibration map from the training data (a folder: its train part), of each input by"
+        " the members that have not seen it. MODEL must be bagged.",
+        show_default=False,
+    ),
+]
+FirstShare = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        callback=share_or_none,
+        help="Share of the rows for the map and for what is familiar; the rest is for the policy. Default:"
+        " 0.5, and 0.2 with --out-of-bag.",
+        show_default=False,
+    ),
+]
+NewModel = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(help="Write another model file. Default: MODEL is replaced.", show_default=False),
+]
+Risk = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        callback=share_or_none,
+        help="Mean share of an input's true labels that may be rejected, and of wrong labels among those that"
+        " are accepted. Default: 0.1.",
+        show_default=False,
+    ),
+]
+Size = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        help="Instead of --risk: accept at most so many labels of an input on average.", show_default=False
+    ),
+]
+COSTS = "Costs, instead of --risk"
+WrongCost = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        callback=cost_or_none,
+        rich_help_panel=COSTS,
+        help="Of a label that is accepted and wrong. Default: 1.",
+        show_default=False,
+    ),
+]
+MissedCost = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        callback=cost_or_none,
+        rich_help_panel=COSTS,
+        help="Of a true label that is rejected. Default: 1.",
+        show_default=False,
+    ),
+]
+LookCost = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        callback=cost_or_none,
+        rich_help_panel=COSTS,
+        help="Of a person who looks at a label. Default: 0.2.",
+        show_default=False,
+    ),
+]
+Coverage = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        callback=share_or_none,
+        help="Accept at least this mean share of the labels with a probability of one half or more, in place"
+        " of what --risk allows.",
+        show_default=False,
+    ),
+]
+InputsBy = Annotated[
+    Optional[InputMeasure],  # noqa: UP045
+    typer.Option(
+        help="Accept nothing for the inputs that are most doubtful by this: 1 less the highest probability"
+        " (top), few expected labels, sums of doubt, or unfamiliarity.",
+        show_default=False,
+    ),
+]
+InputsRisk = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        callback=share_or_none,
+        help="With --inputs-by: of the inputs that are left, the best label of at most this share is wrong.",
+        show_default=False,
+    ),
+]
+InputsCoverage = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        callback=share_or_none,
+        help="With --inputs-by: leave at least this share of the inputs.",
+        show_default=False,
+    ),
+]
 LIMITS = "Limits"
 Host = Annotated[
     str, typer.Option(help="The address to listen on. Any but this machine's own needs a token.")

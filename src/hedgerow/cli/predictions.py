@@ -67,8 +67,8 @@ def check_output(path: str) -> None:
     path : str
         The file; its ending tells the format.
     """
-    if _kind(path) == "parquet":
-        _pyarrow()
+    if output_kind(path) == "parquet":
+        load_pyarrow()
 
 
 def write_predictions(path: str, predictions: Predictions, overwrite: bool) -> None:
@@ -87,7 +87,7 @@ def write_predictions(path: str, predictions: Predictions, overwrite: bool) -> N
     overwrite : bool
         Whether an existing file is replaced.
     """
-    kind = _kind(path)
+    kind = output_kind(path)
     with packed_file(path, overwrite) as file:
         if kind == "jsonl":
             for block in json_lines(predictions):
@@ -131,7 +131,7 @@ def json_lines(predictions: Predictions) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
-def _kind(path: str) -> str:
+def output_kind(path: str) -> str:
     name = os.path.basename(path)
     stem, packing = os.path.splitext(name)
     if name.endswith(_JSON_LINES) or (packing in SUFFIXES and stem.endswith(_JSON_LINES)):
@@ -165,7 +165,7 @@ def _write_csv(file: IO[bytes], predictions: Predictions) -> None:
     text.detach()  # the file is not ours to close
 
 
-def _pyarrow() -> Any:
+def load_pyarrow() -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -177,7 +177,7 @@ def _pyarrow() -> Any:
 
 
 def _write_parquet(file: IO[bytes], predictions: Predictions) -> None:
-    arrow = _pyarrow()
+    arrow = load_pyarrow()
     n, k = predictions.labels.shape
     numbers = np.issubdtype(predictions.labels.dtype, np.integer)
     columns = {"row": arrow.array(np.repeat(np.arange(n), k), arrow.int64())}

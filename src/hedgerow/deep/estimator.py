@@ -19,12 +19,13 @@ from hedgerow.deep.extra import load_torch
 from hedgerow.deep.features import join_features
 from hedgerow.ensemble import Ensemble
 from hedgerow.ensemble_training import TrainingData, drawn_for
-from hedgerow.estimator import HedgerowClassifier, Progress, _as_costs
+from hedgerow.estimator import Progress, _as_costs
 from hedgerow.label_tree import LabelTree
 from hedgerow.labels import encode_labels
 from hedgerow.matrices import as_rows
 from hedgerow.text import as_texts
 from hedgerow.text_estimator import HedgerowTextClassifier
+from hedgerow.training_record import hash_texts
 from hedgerow.tree_classifier import TreeClassifier
 
 if TYPE_CHECKING:
@@ -288,7 +289,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             features = self._joined(tfidf, embeddings, every)
             if team.rank:  # of several processes, one writes
                 options["checkpoint"] = None
-            HedgerowClassifier.fit(self, features, Y, **options)
+            self._fit(features, Y, hash_texts(texts), **options)
         finally:
             del self._views
         self.vectorizer_ = vectorizer
@@ -517,6 +518,14 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             return data
         rows = as_rows(self._views(number), columns=data.width, threads=self._threads())
         return TrainingData(rows, data.Y, data.indicator, data.width, data.costs)
+
+    def _check_out_of_bag(self) -> None:
+        super()._check_out_of_bag()
+        if self.encoders == 1 and self._fine_tuning().steps_for(self.n_samples_ or 1) > 0:
+            raise ValueError(
+                "all members share an encoder that was fine-tuned on all training data; calibrate with"
+                " held-out data, or fit with encoders=members"
+            )
 
     # Members of mc-dropout are passes of the encoder, not of the ranker.
     def _assemble(self, trained: list[TreeClassifier], seed: int, labels: int) -> Ensemble:

@@ -75,9 +75,11 @@ class PassEnsemble(Ensemble):
         found["input_bound"], found["input_missed"] = votes.bound, votes.missed  # type: ignore[assignment]
         return found
 
-    def votes(self, X: _native.Rows, search: Search, progress: Told = None) -> tuple[npt.NDArray[Any], ...]:
-        """Candidates and probabilities: (indptr, labels, probs, bound, missed)."""
-        votes = self._merged(X, 1, search, progress)
+    def votes(
+        self, X: _native.Rows, search: Search, progress: Told = None, k: int = 1
+    ) -> tuple[npt.NDArray[Any], ...]:
+        """At least k candidates for each input: (indptr, labels, probs, bound, missed)."""
+        votes = self._merged(X, k, search, progress)
         return votes.indptr, votes.labels, votes.probs, votes.bound, votes.missed  # type: ignore[return-value]
 
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:

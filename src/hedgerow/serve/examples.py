@@ -16,7 +16,7 @@ _SHOWN = {
     "abook": "an address book for the terminal",
 }
 _OUTSIDER = (
-    "Peel the apples and cut them into slices. Melt the butter in a pan, add the sugar and a pinch of cinnamon,"
+    "Peel the apples and slice them. Melt the butter in a pan, add the sugar and a pinch of cinnamon,"
     " and stew the apples until they are soft. Spread them on the dough, fold it, brush it with egg yolk and"
     " bake it for half an hour until it is golden."
 )

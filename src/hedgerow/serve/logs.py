@@ -16,7 +16,7 @@ LOGGER = logging.getLogger("hedgerow.serve")
 
 
 class _JsonLines(logging.Formatter):
-    """Writes events as JSON. Messages of other packages may name what a client sent, so theirs are cut off."""
+    """Writes events as JSON. Messages of other packages may hold what a client sent: those are left out."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

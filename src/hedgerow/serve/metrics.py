@@ -14,15 +14,19 @@ _INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Histogram:
-    """Counts values up to bounds.
+    r"""Counts values up to bounds.
 
     Examples
     --------
     >>> sizes = Histogram((1, 10))
     >>> for size in (1, 4, 40):
     ...     sizes.add(size)
-    >>> sizes.lines("size", {})
-    ['size_bucket{le="1"} 1', 'size_bucket{le="10"} 2', 'size_bucket{le="+Inf"} 3', 'size_sum 45', 'size_count 3']
+    >>> print(*sizes.lines("size", {}), sep="\n")
+    size_bucket{le="1"} 1
+    size_bucket{le="10"} 2
+    size_bucket{le="+Inf"} 3
+    size_sum 45
+    size_count 3
     """
 
     def __init__(self, bounds: Sequence[float]) -> None:
@@ -100,7 +104,8 @@ class Metrics:
             "counter",
             "Answered requests.",
             (
-                f"hedgerow_requests_total{_labels({'method': method, 'path': path, 'status': str(status)})} {count}"
+                "hedgerow_requests_total"
+                f"{_labels({'method': method, 'path': path, 'status': str(status)})} {count}"
                 for (method, path, status), count in sorted(self._requests.items())
             ),
         )

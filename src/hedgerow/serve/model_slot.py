@@ -17,6 +17,8 @@ from hedgerow.estimator import HedgerowClassifier
 from hedgerow.saved_model import load
 from hedgerow.text_estimator import HedgerowTextClassifier
 
+from .verdicts import curves
+
 __all__ = ["ModelSlot", "ReloadRunning", "ServedModel", "load_model"]
 
 _PIECE = 1 << 22
@@ -61,6 +63,17 @@ class ServedModel:
     def calibrated(self) -> bool:
         """Whether a probability of 0.8 means four times out of five."""
         return getattr(self.model, "calibration_", None) is not None
+
+    @cached_property
+    def tolerance(self) -> float | None:
+        """How far to search: promises hold for the search that they were learned with."""
+        policy = getattr(self.model, "policy_", None)
+        return None if policy is None else policy.search["tolerance"]
+
+    @cached_property
+    def curves(self) -> dict[str, Any] | None:
+        """The thresholds of decisions at every risk."""
+        return curves(self.model)
 
     @cached_property
     def labels(self) -> list[str | int]:

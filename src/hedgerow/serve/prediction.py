@@ -58,50 +58,28 @@ def predict(served: ServedModel, inputs: Inputs, wanted: Wanted) -> list[dict[st
         For each input a ``Result`` as the schema of the API has it, with numbers of NumPy; the decisions are
         left to be filled in, and so is whether the p-value makes it an outsider.
     """
-    model, k = served.model, min(wanted.k, served.known)
-    votes = model.predict_votes(inputs) if wanted.votes else None
-    if not wanted.uncertainty:
-        top = model.top(inputs, k)
-        results: list[dict[str, Any]] = [
-            {
-                "labels": [
-                    {"label": label, "probability": probability}
-                    for label, probability in zip(labels, probabilities, strict=True)
-                ]
-            }
-            for labels, probabilities in zip(top.labels.tolist(), top.probability, strict=True)
-        ]
-        if votes is not None:
-            _add_votes(results, votes, top.labels, served)
-        return results
-    found = model.predict_uncertain(inputs, k)
-    columns = [getattr(found, name) for name in _MEASURES]
-    sums = [getattr(found.instance, name) for name in _SUMS]
-    odd = model.unfamiliarity(inputs) if served.familiar else None
-    results = []
-    for row, labels in enumerate(found.labels.tolist()):
-        measures = zip(labels, *(column[row] for column in columns), strict=True)
-        results.append(
-            {
-                "labels": [
-                    {
-                        "label": label,
-                        "probability": probability,
-                        "total": total,
-                        "data": data,
-                        "knowledge": knowledge,
-                        "variance": variance,
-                    }
-                    for label, probability, total, data, knowledge, variance in measures
-                ],
-                "input": {name: values[row] for name, values in zip(_SUMS, sums, strict=True)},
-                "unfamiliarity": None
-                if odd is None
-                else {"score": odd.score[row], "p_value": odd.p_value[row]},
-            }
-        )
-    if votes is not None:
-        _add_votes(results, votes, found.labels, served)
+    model, k, tolerance = served.model, min(wanted.k, served.known), served.tolerance
+    found = model.predict_uncertain(inputs, k, tolerance=tolerance)
+    names = _MEASURES if wanted.uncertainty else _MEASURES[:1]
+    columns = [getattr(found, name) for name in names]
+    results: list[dict[str, Any]] = [
+        {
+            "labels": [
+                {"label": label, **dict(zip(names, measures, strict=True))}
+                for label, *measures in zip(labels, *(column[row] for column in columns), strict=True)
+            ]
+        }
+        for row, labels in enumerate(found.labels.tolist())
+    ]
+    if wanted.uncertainty:
+        odd = model.unfamiliarity(inputs) if served.familiar else None
+        for row, result in enumerate(results):
+            result["input"] = {name: getattr(found.instance, name)[row] for name in _SUMS}
+            result["unfamiliarity"] = (
+                None if odd is None else {"score": odd.score[row], "p_value": odd.p_value[row]}
+            )
+    if wanted.votes:
+        _add_votes(results, model.predict_votes(inputs, tolerance=tolerance), found.labels, served)
     return results
 
 

@@ -132,7 +132,7 @@ class QueueStore:
                 )
             if version > _VERSION:
                 raise QueueError(
-                    f"{self.path} was written by a newer version of Hedgerow (format {version}; this one reads"
+                    f"{self.path} was written by a newer version of Hedgerow (format {version}, not"
                     f" {_VERSION}); install that, or name another file with --queue"
                 )
             run("PRAGMA journal_mode = WAL")
@@ -178,7 +178,7 @@ class QueueStore:
             waiting = self.counts().waiting
             if waiting > self._most:
                 raise QueueFull(
-                    f"the queue would hold {waiting} texts, and no more than {self._most} may wait; review some"
+                    f"{waiting} texts would wait for review, and no more than {self._most} may; review some"
                 )
         return numbers
 
@@ -215,7 +215,10 @@ class QueueStore:
             " ORDER BY doubt DESC, id LIMIT ?",
             (limit,),
         )
-        return [QueueItem(*row[:4], orjson.loads(row[4])) for row in rows]
+        return [
+            QueueItem(number, text, doubt, model, orjson.loads(prediction))
+            for number, text, doubt, model, prediction in rows
+        ]
 
     def decide(self, number: int, state: str, labels: Sequence[str | int]) -> bool:
         """Keep what a person said of a text. It can be said anew.

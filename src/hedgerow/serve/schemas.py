@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _TEXT = "a fast terminal music player with playlists"
-Label = Union[str, int]
+Label = str | int
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 

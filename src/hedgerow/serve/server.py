@@ -14,6 +14,7 @@ from types import FrameType
 import uvicorn
 
 from .app import build
+from .connection import Connection
 from .errors import ApiError
 from .logs import LOGGER, set_up_logs
 from .security import Access
@@ -83,6 +84,7 @@ def serve(service: Service, access: Access, taken: socket.socket, ready: Callabl
     sys.setswitchinterval(_SWITCH)
     config = uvicorn.Config(
         build(service, access),
+        http=Connection,
         lifespan="on",
         access_log=False,
         log_config=None,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, ServedModel, load_model
 from .prediction import Wanted, predict
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore
-from .verdicts import Wish, add_verdicts, curves, thresholds
+from .verdicts import Wish, add_verdicts, thresholds
 
 __all__ = ["FALSE_ALARM", "Service", "Settings"]
 
@@ -134,7 +135,7 @@ class Service:
     ) -> tuple[str, list[dict[str, Any]]]:
         if wanted.k > self.limits.k:
             raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are told", "k")
-        rule = None if wish is None else thresholds(served, wish)
+        rule = None if wish is None else thresholds(served.model, wish)
         results = await self.batcher.predict(served, inputs, count, wanted)
         add_verdicts(results, rule, false_alarm)
         return served.id, results
@@ -182,7 +183,7 @@ class Service:
             "texts": served.reads_texts,
             "calibrated": served.calibrated,
             "familiar": served.familiar,
-            "policy": curves(served),
+            "policy": served.curves,
         }
 
     async def examples(self) -> list[dict[str, str]]:
@@ -233,7 +234,7 @@ class Service:
     async def export(self) -> AsyncIterator[bytes]:
         """The reviewed texts with their labels, as lines of JSON."""
         after = 0
-        while page := await self._write(lambda: self.store.export_page(after)):
+        while page := await self._write(partial(self.store.export_page, after)):
             yield b"".join(
                 orjson.dumps({"text": text, "labels": labels}, option=orjson.OPT_APPEND_NEWLINE)
                 for _, text, labels in page

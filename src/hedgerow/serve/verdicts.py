@@ -1,4 +1,4 @@
-"""Accept, review or reject: how the server asks what `hedgerow.decisions` knows."""
+"""Accept, review or reject: how the server asks what the model has learned to decide."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from hedgerow.decisions import Costs
+from hedgerow.estimator import HedgerowClassifier
+
 from .errors import ApiError
-from .model_slot import ServedModel
 
 __all__ = ["RISKS", "Thresholds", "Wish", "add_verdicts", "curves", "thresholds"]
 
@@ -43,13 +47,13 @@ class Thresholds:
         return "review" if probability >= self.reject else "reject"
 
 
-def thresholds(served: ServedModel, wish: Wish) -> Thresholds:
+def thresholds(model: HedgerowClassifier, wish: Wish) -> Thresholds:
     """The thresholds that fulfil a wish.
 
     Parameters
     ----------
-    served : ServedModel
-        The model that predicts.
+    model : HedgerowClassifier
+        Who predicts.
     wish : Wish
         What is asked for.
 
@@ -62,20 +66,53 @@ def thresholds(served: ServedModel, wish: Wish) -> Thresholds:
     ApiError
         If the model has not learned what it would need for it, or cannot promise so much.
     """
-    policy = getattr(served.model, "policy_", None)
-    if wish.costs is None and policy is None:
+    if wish.costs is not None:
+        if getattr(model, "calibration_", None) is None:
+            raise ApiError(
+                422,
+                "not_calibrated",
+                "costs weigh probabilities, and the model's are not calibrated; run hedgerow calibrate",
+                "decide.costs",
+            )
+        reject, accept = Costs(*wish.costs).thresholds()
+        return _as_compared(accept, reject)
+    policy = getattr(model, "policy_", None)
+    if policy is None:
         raise ApiError(
             422,
             "no_policy",
-            "the model has not learned what it may decide; calibrate it with held-out data: hedgerow calibrate",
+            "the model has not learned what it may decide; run hedgerow calibrate with held-out data",
             "decide",
         )
-    raise ApiError(422, "no_policy", "decisions are not there yet", "decide")
+    try:
+        accept = policy.accept_from(wish.risk)
+        return _as_compared(accept, min(policy.reject_below(wish.risk), accept))
+    except ValueError as error:
+        raise ApiError(422, "no_promise", str(error), "decide.risk") from error
 
 
-def curves(served: ServedModel) -> dict[str, Any] | None:
-    """The thresholds at every risk, or None where the model has not learned them."""
-    return None
+def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
+    """The thresholds at every risk, as `ModelInfo` has them, or None where the model has not learned them."""
+    policy = getattr(model, "policy_", None)
+    if policy is None:
+        return None
+    found: list[Thresholds | None] = []
+    for risk in RISKS:
+        try:
+            found.append(thresholds(model, Wish(risk)))
+        except ApiError:
+            found.append(None)
+    return {
+        "guarantee": (
+            "On average at most the share that you allow of the true labels is rejected, and with a"
+            " confidence of 90 % on average at most that share of the accepted labels is wrong. Learned from"
+            f" {policy.rows:,} inputs; it holds on average over inputs like these, not for each label, and"
+            " not for inputs of another kind."
+        ),
+        "risks": list(RISKS),
+        "accept": [None if rule is None or math.isinf(rule.accept) else rule.accept for rule in found],
+        "reject": [None if rule is None else rule.reject for rule in found],
+    }
 
 
 def add_verdicts(results: list[dict[str, Any]], rule: Thresholds | None, false_alarm: float) -> None:
@@ -83,11 +120,12 @@ def add_verdicts(results: list[dict[str, Any]], rule: Thresholds | None, false_a
     for result in results:
         if rule is not None:
             for label in result["labels"]:
-                label["decision"] = rule.verdict(label["probability"])
+                label["decision"] = rule.verdict(float(label["probability"]))
         odd = result.get("unfamiliarity")
         if odd is not None:
             odd["outsider"] = bool(odd["p_value"] <= false_alarm)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _as_compared(accept: float, reject: float) -> Thresholds:
+    """Rounded as probabilities are, or a label that lies on a threshold might fall to the other side."""
+    return Thresholds(float(np.float32(accept)), float(np.float32(reject)))

@@ -1,0 +1,569 @@
+"""Promises, abstention and costs on held-out data: `python -m bench.decisions`.
+
+For each data set ten bagged members, whose votes on the test set are made once. A third of it teaches the
+calibration map; the rest is cut in two at random many times: one half sets the thresholds, the other tells what
+came of them. Also: which doubt finds mistakes best, what asking a person saves, and the memory and time of
+10,000 inputs with 670,000 labels. Models and finished parts are kept; writes `results/decisions.json` and
+`results/decisions.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from bench import datasets, machine, measure, memory
+from bench.plan import PYTHONS, RAW, RESULTS
+from hedgerow import Calibration, HedgerowClassifier, Votes, load
+from hedgerow.decisions import Costs
+from hedgerow.judgement import judge
+from hedgerow.matrices import as_truth
+from hedgerow.metrics import risk_coverage
+from hedgerow.outcomes import compare_costs
+from hedgerow.policy import Matched, PolicyLearner, label_groups
+from hedgerow.risk_control import GRID, RiskCurve
+from hedgerow.uncertainty import label_uncertainty
+
+NAMES = ("eurlex-4k", "tibkat-en")
+MEMBERS = 10
+SPLITS = 1000
+RISKS = (0.05, 0.1, 0.15, 0.2, 0.3)
+CONFIDENCE = 0.9
+BLOCK = 64
+COSTS = (Costs(1, 1, 0.1), Costs(1, 1, 0.2), Costs(1, 2, 0.2), Costs(1, 5, 0.2), Costs(5, 1, 0.2))
+RESAMPLES = 500
+BEST = 5
+LARGE = {"inputs": 10_000, "labels": 670_000, "candidates": 3000, "true": 5}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--datasets", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--data", type=Path, default=datasets.SOURCE)
+    parser.add_argument("--cache", type=Path, default=datasets.CACHE)
+    parser.add_argument("--fresh", action="store_true", help="forget the stored measurements")
+    arguments = parser.parse_args()
+    RAW.mkdir(parents=True, exist_ok=True)
+    for name in [*arguments.datasets, "large"]:
+        stored = RAW / f"{name}.decisions.json"
+        if arguments.fresh or not stored.exists():
+            result = large() if name == "large" else run(name, arguments.data, arguments.cache)
+            stored.write_text(json.dumps(result, indent=1) + "\n")
+        print(f"{name}: {stored.read_text()[:200]!r}", flush=True)
+    found = {
+        name: json.loads(path.read_text())
+        for name in (*NAMES, "large")
+        if (path := RAW / f"{name}.decisions.json").exists()
+    }
+    described = machine.describe(PYTHONS)
+    (RESULTS / "decisions.json").write_text(json.dumps({"machine": described} | found, indent=1) + "\n")
+    (RESULTS / "decisions.md").write_text(markdown(found))
+
+
+def run(name: str, data: Path, cache: Path) -> dict[str, Any]:
+    """All measurements on a data set."""
+    folder = datasets.prepare(name, data, cache)
+    test = datasets.load(folder, "tst")
+    model = fitted(folder, cache / "decisions" / f"{name}.hedgerow")
+    order = np.random.default_rng(0).permutation(test.X.shape[0])
+    first, second = np.sort(order[: len(order) // 3]), np.sort(order[len(order) // 3 :])
+    truth = as_truth(test.Y, test.X.shape[0], len(model.classes_))
+    calibration = Calibration.learn(
+        (votes for votes, _ in batches(model, test.X[first], truth[first])),
+        truth[first],
+        n_jobs=measure.THREADS,
+    )
+    raw, calibrated, doubts = Losses(model, truth[second]), Losses(model, truth[second]), Doubts()
+    started = time.perf_counter()
+
+    def mended() -> Iterator[tuple[Votes, sp.csr_array]]:
+        for votes, own in batches(model, test.X[second], truth[second]):
+            raw.add(votes, own)
+            moved = calibration.apply(votes, n_jobs=measure.THREADS)
+            calibrated.add(moved, own)
+            doubts.add(moved, own)
+            yield moved, own
+
+    costs = []
+    pairs = list(thin(mended()))
+    print(name, "votes", round(time.perf_counter() - started), "s", flush=True)
+    for wanted in COSTS:
+        compared = compare_costs(iter(pairs), wanted)
+        costs.append({"costs": vars(wanted)} | {part: vars(of) for part, of in vars(compared).items()})
+    return {
+        "rows": {"map": len(first), "cut in two": len(second)},
+        "promise": {"as they are": raw.splits(), "calibrated": calibrated.splits()},
+        "groups": calibrated.group_splits(),
+        "ceiling": calibrated.ceiling(),
+        "aurc": doubts.areas(),
+        "costs": costs,
+    }
+
+
+def fitted(folder: Path, path: Path) -> HedgerowClassifier:
+    """The model, from the cache if it is there: the seed fixes every byte of it."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        train = datasets.load(folder, "trn")
+        model = HedgerowClassifier(method="bagging", members=MEMBERS, random_state=0, n_jobs=measure.THREADS)
+        model.fit(train.X, train.Y).save(path)
+    return load(path, verify=False).set_params(n_jobs=measure.THREADS)
+
+
+def batches(model: HedgerowClassifier, X: Any, truth: sp.csr_array) -> Iterator[tuple[Votes, sp.csr_array]]:
+    for begin in range(0, X.shape[0], BLOCK):
+        rows = slice(begin, begin + BLOCK)
+        yield model.predict_votes(X[rows]), truth[rows]
+
+
+def thin(pairs: Iterator[tuple[Votes, sp.csr_array]]) -> Iterator[tuple[Votes, sp.csr_array]]:
+    """Votes without what no cost here would keep, so that they fit into memory; their mean alone counts."""
+    for votes, own in pairs:
+        mean = votes.mean().data
+        kept = mean >= 1e-3
+        ends = np.concatenate([[0], np.cumsum(kept)])[votes.indptr]
+        yield Votes(ends, votes.labels[kept], mean[kept, None], votes.n_labels), own
+
+
+class Losses:
+    """The losses of each input at each threshold."""
+
+    def __init__(self, model: HedgerowClassifier, truth: sp.csr_array) -> None:
+        counts = model.label_counts_
+        assert counts is not None
+        self._counts = np.concatenate([counts, np.zeros(truth.shape[1] - len(counts), dtype=np.int64)])
+        self._edges = label_groups(counts, truth)[0]
+        self._missed: list[np.ndarray] = []
+        self._wrong: list[np.ndarray] = []
+        self._size: list[np.ndarray] = []
+        self._groups: list[list[np.ndarray]] = [[] for _ in self._edges]
+        self._unknown: list[np.ndarray] = []
+        self._bounds: list[np.ndarray] = []
+
+    def add(self, votes: Votes, truth: sp.csr_array) -> None:
+        found = Matched(votes, truth, self._counts > 0)
+        everything = found.reached(found.row, found.mean)
+        right = found.reached(found.row[found.right], found.mean[found.right])
+        self._wrong.append(((everything - right) / np.maximum(everything, 1)).astype(np.float32))
+        self._size.append(everything.astype(np.float32))
+        true = np.diff(truth.indptr)
+        self._missed.append(share_missed(found, np.ones(truth.nnz, dtype=bool)))
+        strange = np.bincount(found.true_row[~found.known], minlength=found.rows)
+        self._unknown.append(np.where(true > 0, strange / np.maximum(true, 1), np.nan))
+        frequency = self._counts[truth.indices]
+        for group, (low, high) in zip(self._groups, self._edges, strict=True):
+            group.append(share_missed(found, (frequency >= low) & (frequency <= high)))
+        if votes.bound is not None:
+            self._bounds.append(votes.bound)
+
+    def splits(self) -> dict[str, Any]:
+        """Promises and what came of them, over random halves."""
+        missed, wrong = np.concatenate(self._missed), np.concatenate(self._wrong)
+        size = np.concatenate(self._size)
+        halves = random_halves(len(missed))
+        has = ~np.isnan(missed[:, 0])
+        return {
+            f"{risk:g}": {
+                "missed": promised_missed(np.nan_to_num(missed), has, size, halves, risk),
+                "wrong": promised_wrong(wrong, size, halves, risk),
+            }
+            for risk in RISKS
+        }
+
+    def group_splits(self) -> list[dict[str, Any]]:
+        result = []
+        for (low, high), parts in zip(self._edges, self._groups, strict=True):
+            missed = np.concatenate(parts)
+            has = ~np.isnan(missed[:, 0])
+            losses, halves = np.nan_to_num(missed), random_halves(len(missed))
+            sizes = np.zeros_like(losses)
+            result.append(
+                {
+                    "lowest": low,
+                    "highest": high,
+                    "inputs": int(has.sum()),
+                    "lowest risk": float((losses[has, 0].sum() + 1) / (has.sum() + 1)),
+                    "missed": {
+                        f"{risk:g}": promised_missed(losses, has, sizes, halves, risk) for risk in RISKS
+                    },
+                }
+            )
+        return result
+
+    def ceiling(self) -> dict[str, float]:
+        """What no threshold finds, and what the search proves."""
+        missed, unknown = np.concatenate(self._missed)[:, 0], np.concatenate(self._unknown)
+        result = {
+            "never found": float(np.nanmean(missed)),
+            "unknown": float(np.nanmean(unknown)),
+            "lost by the beam": float(np.nanmean(missed) - np.nanmean(unknown)),
+        }
+        if self._bounds:
+            bounds = np.concatenate(self._bounds)
+            result |= {f"proven at {t:g}": float((bounds < t).mean()) for t in (0.001, 0.01, 0.1)}
+        return result
+
+
+def share_missed(found: Matched, chosen: np.ndarray) -> np.ndarray:
+    """The share of the chosen true labels below each threshold; NaN for inputs without any."""
+    own = np.bincount(found.true_row[chosen], minlength=found.rows)
+    met = chosen & found.met
+    reached = found.reached(found.true_row[met], found.true_mean[met])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (1 - reached / own[:, None]).astype(np.float32)
+
+
+def random_halves(rows: int) -> np.ndarray:
+    """Whether a row sets thresholds, shape (SPLITS, rows)."""
+    random = np.random.default_rng(1)
+    halves = np.zeros((SPLITS, rows), dtype=bool)
+    for half in halves:
+        half[random.permutation(rows)[: rows // 2]] = True
+    return halves
+
+
+def promised_missed(
+    losses: np.ndarray, has: np.ndarray, size: np.ndarray, halves: np.ndarray, risk: float
+) -> dict[str, Any]:
+    achieved, kept, refused = [], [], 0
+    for half in halves:
+        own, other = half & has, ~half & has
+        # A product with ones: quicker than to take rows.
+        totals = own.astype(np.float32) @ losses
+        place = RiskCurve(GRID, totals.astype(np.float64), int(own.sum())).largest(risk)
+        if place is None:
+            refused += 1
+            continue
+        achieved.append(float(losses[other, place].mean(dtype=np.float64)))
+        kept.append(float(size[~half, place].mean(dtype=np.float64)))
+    return summary(achieved, refused) | {"kept": float(np.mean(kept)) if kept else None}
+
+
+def promised_wrong(wrong: np.ndarray, size: np.ndarray, halves: np.ndarray, risk: float) -> dict[str, Any]:
+    achieved, given, refused = [], [], 0
+    for half in halves:
+        totals = half.astype(np.float32) @ wrong
+        place = RiskCurve(GRID, totals.astype(np.float64), int(half.sum())).tested(risk, CONFIDENCE)
+        if place is None:
+            refused += 1
+            continue
+        achieved.append(float(wrong[~half, place].mean(dtype=np.float64)))
+        given.append(float(size[~half, place].mean(dtype=np.float64)))
+    return summary(achieved, refused) | {
+        "above": float((np.array(achieved) > risk).mean()) if achieved else None,
+        "given": float(np.mean(given)) if given else None,
+    }
+
+
+def summary(achieved: list[float], refused: int) -> dict[str, Any]:
+    if not achieved:
+        return {"mean": None, "error": None, "deviation": None, "refused": refused}
+    return {
+        "mean": float(np.mean(achieved)),
+        "error": float(np.std(achieved) / np.sqrt(len(achieved))),
+        "deviation": float(np.std(achieved)),
+        "refused": refused,
+    }
+
+
+class Doubts:
+    """What could tell mistakes: of the five best labels of an input, and of its best one."""
+
+    def __init__(self) -> None:
+        self._labels: list[dict[str, np.ndarray]] = []
+        self._inputs: list[dict[str, np.ndarray]] = []
+
+    def add(self, votes: Votes, truth: sp.csr_array) -> None:
+        judged = judge(votes, truth, k=BEST, n_jobs=measure.THREADS)
+        n = len(judged)
+        right = np.zeros(judged.labels.shape, dtype=bool)
+        row = np.repeat(np.arange(n), np.diff(truth.indptr))
+        high = (judged.rank > 0) & (judged.rank <= BEST)
+        right[row[high], judged.rank[high] - 1] = True
+        width = np.int64(votes.n_labels)
+        entries = np.repeat(np.arange(n), np.diff(votes.indptr)) * width + votes.labels
+        place = np.searchsorted(entries, (np.arange(n)[:, None] * width + judged.labels).ravel())
+        members = votes.probs[place].astype(np.float64).reshape(n, BEST, -1)
+        best, p = judged.best, judged.best.probability.astype(np.float64)
+        spread = np.sqrt(best.variance.astype(np.float64))
+        self._labels.append(
+            {
+                "wrong": ~right,
+                "probability": 1 - p,
+                "total": best.total,
+                "data": best.data,
+                "knowledge": best.knowledge,
+                "variance": best.variance,
+                "probability less one deviation": -(p - spread),
+                "probability less half a deviation": -(p - spread / 2),
+                "lowest member": -members.min(axis=2),
+                "median member": -np.median(members, axis=2),
+                "geometric mean of the members": -np.log(np.maximum(members, 1e-9)).mean(axis=2),
+                "probability less knowledge": -(p - best.knowledge),
+            }
+        )
+        sums = judged.inputs
+        expected = np.maximum(np.asarray(sums.probability, dtype=np.float64), 1e-9)
+        margin = p[:, 0] - p[:, 1]
+        self._inputs.append(
+            {
+                "wrong": ~right[:, 0],
+                "1 - highest probability": 1 - p[:, 0],
+                "expected labels (few)": -expected,
+                "total": sums.total,
+                "data": sums.data,
+                "knowledge": sums.knowledge,
+                "variance": sums.variance,
+                "total of an expected label": sums.total / expected,
+                "knowledge of an expected label": sums.knowledge / expected,
+                "margin of the two best (small)": -margin,
+                "highest probability less its deviation": -(p[:, 0] - spread[:, 0]),
+                "lowest member on the best label": -members[:, 0].min(axis=1),
+                "geometric mean on the best label": -np.log(np.maximum(members[:, 0], 1e-9)).mean(axis=1),
+            }
+        )
+
+    def areas(self) -> dict[str, Any]:
+        """AURC of each, and how far it is from that of the probability, with a bootstrap over inputs."""
+        result = {}
+        for level, parts in (("labels", self._labels), ("inputs", self._inputs)):
+            columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            wrong = columns.pop("wrong")
+            areas = {name: area(values, wrong) for name, values in columns.items()}
+            own = next(iter(areas))
+            random = np.random.default_rng(0)
+            chosen = [random.integers(0, len(wrong), len(wrong)) for _ in range(RESAMPLES)]
+            base = [area(columns[own][rows], wrong[rows]) for rows in chosen]
+            # Only where it could matter: the bootstrap takes its time.
+            near = [name for name in areas if name != own and areas[name] < 1.05 * areas[own]]
+            gains = {
+                name: np.quantile(
+                    [area(columns[name][rows], wrong[rows]) - b for rows, b in zip(chosen, base, strict=True)],
+                    [0.025, 0.975],
+                ).tolist()
+                for name in near
+            }
+            result[level] = {
+                "area": areas,
+                "difference": gains,
+                "wrong": float(wrong.mean()),
+                "by chance the best": area(wrong.astype(float), wrong),
+            }
+        return result
+
+
+def area(doubt: np.ndarray, wrong: np.ndarray) -> float:
+    return risk_coverage(np.ravel(doubt), np.ravel(wrong)).area
+
+
+def large() -> dict[str, Any]:
+    """Memory and time of learning a policy, and a map, from made-up votes."""
+    n, labels, candidates = LARGE["inputs"], LARGE["labels"], LARGE["candidates"]
+    random = np.random.default_rng(0)
+    steps = np.cumsum(random.integers(1, labels // candidates, candidates)).astype(np.int64)
+    shift = random.integers(0, labels - steps[-1], n)
+    probs = random.random((BLOCK * candidates, MEMBERS), dtype=np.float32) ** 8
+    truth = made_up_truth(steps, shift, labels, random)
+    counts = random.integers(1, 20, labels)
+
+    def votes() -> Iterator[Votes]:
+        for begin in range(0, n, BLOCK):
+            own = (steps[None, :] + shift[begin : begin + BLOCK, None]).astype(np.int32)
+            ends = np.arange(0, own.size + 1, candidates)
+            yield Votes(ends, own.ravel(), probs[: own.size], labels)
+
+    result: dict[str, Any] = dict(LARGE)
+    for what in ("nothing", "map", "policy"):
+        before = memory.start_peak()
+        start = time.perf_counter()
+        if what == "nothing":
+            for _ in votes():
+                pass
+        elif what == "map":
+            Calibration.learn(votes(), truth, n_jobs=measure.THREADS)
+        else:
+            learner = PolicyLearner(truth, counts, measure.THREADS)
+            for batch in votes():
+                learner.add(batch)
+            learner.finish("0" * 32, {}).promise(0.2)
+        result[what] = {
+            "seconds": time.perf_counter() - start,
+            "bytes above": memory.peak_bytes() - before,
+            "bytes": memory.peak_bytes(),
+        }
+    return result
+
+
+def made_up_truth(
+    steps: np.ndarray, shift: np.ndarray, labels: int, random: np.random.Generator
+) -> sp.csr_array:
+    """Most true labels are candidates."""
+    places = np.sort(random.integers(0, len(steps), (len(shift), LARGE["true"])), axis=1)
+    columns = steps[places] + shift[:, None]
+    ends = np.arange(0, columns.size + 1, LARGE["true"])
+    truth = sp.csr_array(
+        (np.ones(columns.size, dtype=np.int8), columns.ravel(), ends), shape=(len(shift), labels)
+    )
+    return as_truth(truth, len(shift), labels)
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The page `results/decisions.md`."""
+    sets = {name: found[name] for name in NAMES if name in found}
+    lines = [
+        "# Decisions",
+        "",
+        f"{MEMBERS} bagged members with the default search. A third of the test set teaches the calibration map"
+        f" (isotonic, of the mean); the rest is cut in two {SPLITS:,} times, one half to set thresholds and one"
+        " to see what comes of them. Percent unless told.",
+        "",
+        "## True labels that are rejected",
+        "",
+        "Promised: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard error over"
+        " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected.",
+        "",
+        "| data | probabilities | risk | achieved | one cut | kept | refused cuts |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, of, risk, losses in promises(sets, "missed"):
+        if losses["mean"] is None:
+            lines.append(f"| {name} | {of} | {percent(float(risk))} | refused | | | all |")
+            continue
+        lines.append(
+            f"| {name} | {of} | {percent(float(risk))} | {100 * losses['mean']:.2f} ±"
+            f" {100 * losses['error']:.2f} | ± {100 * losses['deviation']:.2f} | {losses['kept']:.1f} |"
+            f" {losses['refused'] or ''} |"
+        )
+    lines += [
+        "",
+        "What no threshold finds, which is why low risks are refused; and the share of inputs for which the"
+        " search proves that no label above a probability was lost:",
+        "",
+        "| data | never found | unknown to the model | lost by the beam | proven above 0.001 | 0.01 | 0.1 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, result in sets.items():
+        ceiling = result["ceiling"]
+        cells = [f"{100 * ceiling[part]:.2f}" for part in ("never found", "unknown", "lost by the beam")]
+        cells += [percent(ceiling.get(f"proven at {t:g}")) for t in (0.001, 0.01, 0.1)]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "## Wrong labels among those accepted",
+        "",
+        f"Promised with a confidence of {percent(CONFIDENCE)}: the mean share, 0 for an input that is given"
+        " nothing, is at most the risk. Above: cuts in which the other half shows more, chance included.",
+        "",
+        "| data | probabilities | risk | achieved | one cut | above | labels given | refused cuts |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, of, risk, losses in promises(sets, "wrong"):
+        if losses["mean"] is None:
+            lines.append(f"| {name} | {of} | {percent(float(risk))} | refused | | | | all |")
+            continue
+        lines.append(
+            f"| {name} | {of} | {percent(float(risk))} | {100 * losses['mean']:.2f} | ±"
+            f" {100 * losses['deviation']:.2f} | {100 * losses['above']:.1f} | {losses['given']:.2f} |"
+            f" {losses['refused'] or ''} |"
+        )
+    lines += [
+        "",
+        "## Rare and frequent labels",
+        "",
+        "Rejected true labels by how often they occur in training, each group with a threshold of its own.",
+        "",
+        "| data | occurs | inputs | lowest risk | " + " | ".join(f"at {percent(risk)}" for risk in RISKS) + " |",
+        "|---|---|---|---|" + "---|" * len(RISKS),
+    ]
+    for name, result in sets.items():
+        for group in result["groups"]:
+            cells = [
+                "refused" if of["mean"] is None else f"{100 * of['mean']:.2f}"
+                for of in group["missed"].values()
+            ]
+            lines.append(
+                f"| {name} | {group['lowest']} to {group['highest']} | {group['inputs']:,} |"
+                f" {100 * group['lowest risk']:.1f} | " + " | ".join(cells) + " |"
+            )
+    lines += [
+        "",
+        "## Which doubt finds mistakes",
+        "",
+        f"Area under risk and coverage (AURC, low is good): of the {BEST} best labels of each input, and of inputs"
+        " by whether their best label is wrong; calibrated probabilities. In brackets the 95 % bootstrap"
+        " interval of the difference to the first line, where it is near.",
+        "",
+    ]
+    for level in ("labels", "inputs"):
+        lines += [f"| {level} | " + " | ".join(sets) + " |", "|---|" + "---|" * len(sets)]
+        for doubt in next(iter(sets.values()))["aurc"][level]["area"]:
+            cells = []
+            for result in sets.values():
+                of = result["aurc"][level]
+                best = of["area"][doubt] == min(of["area"].values())
+                text = f"{100 * of['area'][doubt]:.2f}"
+                text = f"**{text}**" if best else text
+                if doubt in of["difference"]:
+                    low, high = of["difference"][doubt]
+                    text += f" ({100 * low:+.2f} to {100 * high:+.2f})"
+                cells.append(text)
+            lines.append(f"| {doubt} | " + " | ".join(cells) + " |")
+        lines.append("")
+    lines += [
+        "## What asking saves",
+        "",
+        "Cost of an input, on rows that the map has not seen: expected and achieved by the policy of least"
+        " expected cost, beside never asking and always asking before anything is accepted.",
+        "",
+        "| data | wrong, missed, look | expected | achieved | never asking | always asking | looks |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, result in sets.items():
+        for row in result["costs"]:
+            best = row["best"]
+            lines.append(
+                f"| {name} | {', '.join(f'{cost:g}' for cost in row['costs'].values())} |"
+                f" {best['expected_cost']:.3f} | {best['cost']:.3f} | {row['never_asking']['cost']:.3f} |"
+                f" {row['always_asking']['cost']:.3f} | {best['reviewed']:.2f} |"
+            )
+    lines += ["", *large_lines(found["large"])] if "large" in found else []
+    return "\n".join([*lines, ""])
+
+
+def promises(sets: dict[str, Any], what: str) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    for name, result in sets.items():
+        for of, by_risk in result["promise"].items():
+            for risk, losses in by_risk.items():
+                yield name, of, risk, losses[what]
+
+
+def large_lines(result: dict[str, Any]) -> list[str]:
+    lines = [
+        "## Many labels",
+        "",
+        f"{result['inputs']:,} inputs with {result['labels']:,} labels, {result['candidates']:,} candidates and"
+        f" {MEMBERS} members each; made-up votes in batches. Memory is that of the whole process at its highest.",
+        "",
+        "| | seconds | memory, GB |",
+        "|---|---|---|",
+    ]
+    for what, title in (("nothing", "making up the votes"), ("map", "with the map"), ("policy", "with the policy")):
+        lines.append(f"| {title} | {result[what]['seconds']:.1f} | {result[what]['bytes'] / 1e9:.2f} |")
+    return lines
+
+
+def percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:g} %" if share in (*RISKS, CONFIDENCE) else f"{100 * share:.1f} %"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+#include "calibration.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+namespace hedgerow {
+
+namespace {
+
+constexpr int kShift = 17;  // of a float's bits: 64 bins an octave
+constexpr std::uint32_t kLowestBits = std::bit_cast<std::uint32_t>(kLowestBin) >> kShift;
+constexpr std::uint32_t kHighestBits = std::bit_cast<std::uint32_t>(kHighestBin) >> kShift;
+constexpr std::uint32_t kMiddleBits = std::bit_cast<std::uint32_t>(0.5f) >> kShift;
+constexpr int kBelow = static_cast<int>(kMiddleBits - kLowestBits) + 1;
+constexpr int kAbove = static_cast<int>(kMiddleBits - kHighestBits) + 1;
+constexpr int kBins = kBelow + kAbove;
+constexpr int kEdges = kBins + 1;
+
+constexpr std::int64_t kRows = 64;          // that a worker counts at once
+constexpr std::int64_t kEntries = 1 << 14;  // that a worker moves at once
+
+int bin_of(float p) {
+  if (p < 0.5f) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(p) >> kShift;
+    return bits < kLowestBits ? 0 : static_cast<int>(bits - kLowestBits) + 1;
+  }
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(1.0f - p) >> kShift;  // exact
+  if (bits < kHighestBits) return kBins - 1;
+  return kBins - 2 - static_cast<int>(std::min(bits, kMiddleBits - 1) - kHighestBits);
+}
+
+double edge(int bin) {
+  const auto value = [](std::uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits << kShift)); };
+  if (bin == 0) return 0.0;
+  if (bin < kBelow) return value(kLowestBits + static_cast<std::uint32_t>(bin - 1));
+  if (bin == kBins) return 1.0;
+  return 1.0 - value(kHighestBits + static_cast<std::uint32_t>(kBins - 1 - bin));
+}
+
+// What a map makes of a probability.
+class Scale {
+ public:
+  Scale() {
+    for (int bin = 0; bin < kEdges; ++bin) edges_[bin] = edge(bin);
+    for (int bin = 0; bin < kBins; ++bin) per_width_[bin] = 1.0 / (edges_[bin + 1] - edges_[bin]);
+  }
+  double read(const double* values, float p) const {
+    const int bin = bin_of(p);
+    const double share = (static_cast<double>(p) - edges_[bin]) * per_width_[bin];
+    return values[bin] + share * (values[bin + 1] - values[bin]);
+  }
+
+ private:
+  double edges_[kEdges];
+  double per_width_[kBins];
+};
+
+const Scale& scale() {
+  static const Scale made;
+  return made;
+}
+
+}  // namespace
+
+int calibration_bins() { return kBins; }
+
+std::vector<double> calibration_edges() {
+  std::vector<double> edges;
+  for (int bin = 0; bin < kEdges; ++bin) edges.push_back(edge(bin));
+  return edges;
+}
+
+void count_votes(const VoteRows& votes, const SparseRows& truth, const CountOptions& options, int threads, Watch& watch,
+                 std::int64_t* counts) {
+  const std::size_t members = static_cast<std::size_t>(votes.members);
+  const std::size_t groups = static_cast<std::size_t>(options.groups);
+  const std::size_t slots = (options.each ? members : static_cast<std::size_t>(options.kinds)) * groups;
+  const std::size_t size = slots * kBins * 2;
+  const std::int64_t block = even_block(votes.rows, kRows, threads);
+  const std::int64_t blocks = (votes.rows + block - 1) / block;
+  // Whole numbers: whatever worker counts what, the sums are the same.
+  std::vector<std::vector<std::int64_t>> parts(static_cast<std::size_t>(threads));
+  parallel_for(static_cast<std::size_t>(blocks), threads, watch, [&](std::size_t task, int worker) {
+    auto& part = parts[static_cast<std::size_t>(worker)];
+    if (part.empty()) part.assign(size, 0);
+    const std::int64_t begin = static_cast<std::int64_t>(task) * block, end = std::min(votes.rows, begin + block);
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::uint8_t* allowed = options.allowed ? options.allowed + row * votes.members : nullptr;
+      std::size_t asked = members;
+      if (allowed)
+        asked = static_cast<std::size_t>(std::count_if(allowed, allowed + members, [](auto yes) { return yes != 0; }));
+      if (asked == 0) continue;
+      const std::size_t kind = options.kind ? static_cast<std::size_t>(options.kind[row]) : 0;
+      const std::int32_t* true_label = truth.indices + truth.indptr[row];
+      const std::int32_t* true_end = truth.indices + truth.indptr[row + 1];
+      for (std::int64_t entry = votes.indptr[row]; entry < votes.indptr[row + 1]; ++entry) {
+        const std::int32_t label = votes.candidates[entry];
+        while (true_label != true_end && *true_label < label) ++true_label;
+        const bool right = true_label != true_end && *true_label == label;
+        const std::size_t group = options.group ? options.group[label] : 0;
+        const float* p = votes.probabilities + entry * votes.members;
+        const auto count = [&](std::size_t slot, float probability) {
+          std::int64_t* at = part.data() + (slot * kBins + static_cast<std::size_t>(bin_of(probability))) * 2;
+          ++at[0];
+          at[1] += right;
+        };
+        if (options.each) {
+          for (std::size_t m = 0; m < members; ++m)
+            if (!allowed || allowed[m]) count(m * groups + group, p[m]);
+        } else {
+          double sum = 0;
+          for (std::size_t m = 0; m < members; ++m)
+            if (!allowed || allowed[m]) sum += static_cast<double>(p[m]);
+          count(kind * groups + group, static_cast<float>(sum / static_cast<double>(asked)));
+        }
+      }
+    }
+  });
+  for (const auto& part : parts)
+    for (std::size_t i = 0; i < part.size(); ++i) counts[i] += part[i];
+}
+
+void apply_maps(const std::int32_t* labels, const float* probabilities, std::int64_t entries, int members,
+                const CalibrationMaps& maps, int threads, Watch& watch, float* moved) {
+  const Scale& here = scale();
+  const double share = 1.0 / static_cast<double>(members);
+  const auto within = [](double p) { return static_cast<float>(std::clamp(p, 0.0, 1.0)); };
+  const auto move = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t entry = begin; entry < end; ++entry) {
+      const double* map = maps.values + (maps.group ? maps.group[labels[entry]] : 0) * kEdges;
+      const float* p = probabilities + entry * members;
+      float* q = moved + entry * members;
+      if (maps.each) {
+        for (int m = 0; m < members; ++m, map += maps.groups * kEdges) q[m] = within(here.read(map, p[m]));
+        continue;
+      }
+      double sum = 0;
+      for (int m = 0; m < members; ++m) sum += static_cast<double>(p[m]);
+      const double mean = sum * share;
+      const double wanted = std::clamp(here.read(map, static_cast<float>(mean)), 0.0, 1.0);
+      // Shrunk towards 0 or towards 1: all stay in [0, 1] and in their order, and their mean is what is wanted.
+      if (wanted <= mean) {
+        const float factor = static_cast<float>(mean > 0 ? wanted / mean : 0.0);
+        for (int m = 0; m < members; ++m) q[m] = p[m] * factor;
+      } else {
+        const float factor = static_cast<float>((1.0 - wanted) / (1.0 - mean));
+        for (int m = 0; m < members; ++m) q[m] = 1.0f - (1.0f - p[m]) * factor;
+      }
+    }
+  };
+  const std::int64_t block = even_block(entries, kEntries, threads);
+  if (block == 0) return;
+  const std::int64_t blocks = (entries + block - 1) / block;
+  if (blocks == 1) return move(0, entries);
+  parallel_for(static_cast<std::size_t>(blocks), threads, watch, [&](std::size_t task, int) {
+    const std::int64_t begin = static_cast<std::int64_t>(task) * block;
+    move(begin, std::min(entries, begin + block));
+  });
+}
+
+}  // namespace hedgerow

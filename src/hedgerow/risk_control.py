@@ -1,0 +1,180 @@
+"""Risk control: thresholds that keep a promise about inputs to come."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from scipy.stats import binom
+
+__all__ = [
+    "GRID",
+    "RiskCurve",
+    "TooFewRows",
+    "Unreachable",
+    "as_share",
+    "fixed_sequence",
+    "hoeffding_bentkus",
+    "rows_needed",
+]
+
+Floats = npt.NDArray[np.float64]
+
+# Thresholds on probabilities, even in log-odds. They do not depend on any data, which the tests of a fixed
+# sequence need. At the first every candidate is in, at the last none is.
+GRID: npt.NDArray[np.float32] = np.concatenate([[0.0], expit(np.arange(-14, 12, 0.03)), [1.0, np.inf]]).astype(
+    np.float32
+)
+
+
+class TooFewRows(ValueError):  # noqa: N818
+    """There are too few inputs to promise anything at the level asked for."""
+
+
+class Unreachable(ValueError):  # noqa: N818
+    """No threshold keeps the promise."""
+
+
+def as_share(name: str, value: Any) -> float:
+    """Refuse what is not between 0 and 1.
+
+    Examples
+    --------
+    >>> as_share("risk", 1.5)
+    Traceback (most recent call last):
+        ...
+    ValueError: risk is 1.5; it must be above 0 and below 1
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise ValueError(f"{name} is {value!r}; it must be above 0 and below 1")
+    return float(value)
+
+
+def hoeffding_bentkus(mean: npt.ArrayLike, rows: npt.ArrayLike, risk: float) -> Floats:
+    """p-values for "the expected loss is above `risk`", from means of independent losses between 0 and 1.
+
+    Parameters
+    ----------
+    mean : array
+        Mean losses.
+    rows : array or int
+        Of how many inputs each.
+    risk : float
+        The level.
+
+    Returns
+    -------
+    array
+        If the expected loss is above `risk`, the p-value is at most a with a probability of at most a. It is
+        the better of the bounds of Hoeffding, in Chernoff's form, and of Bentkus.
+
+    Examples
+    --------
+    >>> hoeffding_bentkus([0.0, 0.05, 0.2], 100, 0.1).round(3)
+    array([0.   , 0.156, 1.   ])
+    """
+    found, counts = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(rows, np.float64))
+    low = np.minimum(found, risk)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divergence = np.where(low > 0, low * np.log(low / risk), 0.0)
+        divergence += np.where(low < 1, (1 - low) * np.log((1 - low) / (1 - risk)), 0.0)
+    hoeffding = np.exp(-counts * divergence)
+    # A sum of thirds may be a hair above a whole number, which is no reason to count one more.
+    bentkus = math.e * binom.cdf(np.ceil(found * counts - 1e-9), counts, risk)
+    return np.asarray(np.minimum(np.minimum(hoeffding, bentkus), 1.0))
+
+
+def rows_needed(risk: float, confidence: float) -> int:
+    """How many inputs without any loss it takes to be so sure that the expected loss is at most `risk`.
+
+    Examples
+    --------
+    >>> rows_needed(0.1, 0.9)
+    22
+    """
+    return math.ceil(math.log(1 - confidence) / math.log1p(-risk) - 1e-9)
+
+
+def fixed_sequence(p_values: npt.ArrayLike, delta: float) -> int:
+    """How many hypotheses are rejected if they are tested one after the other, until the first that stays.
+
+    Each is tested at the whole level, and still none is rejected wrongly but with a probability of at most
+    `delta`.
+
+    Examples
+    --------
+    >>> fixed_sequence([0.01, 0.04, 0.2, 0.01], 0.1)
+    2
+    """
+    kept = np.flatnonzero(~(np.asarray(p_values) <= delta))
+    return int(kept[0]) if kept.size else len(np.asarray(p_values))
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCurve:
+    """The loss at every threshold, summed over inputs.
+
+    Attributes
+    ----------
+    thresholds : float32 array, shape (knots,)
+        Ascending.
+    totals : float64 array, shape (knots,)
+        At each threshold, the sum of the inputs' losses.
+    rows : int
+        How many inputs there are.
+    highest : float
+        The most that one input can lose.
+
+    Examples
+    --------
+    Nine inputs, of which one loses its label at the second threshold:
+
+    >>> curve = RiskCurve(np.array([0.0, 0.5, np.inf], dtype=np.float32), np.array([0.0, 1.0, 9.0]), 9)
+    >>> curve.largest(0.1), curve.largest(0.2), curve.largest(0.05)
+    (0, 1, None)
+    """
+
+    thresholds: npt.NDArray[np.float32]
+    totals: Floats
+    rows: int
+    highest: float = 1.0
+
+    @property
+    def losses(self) -> Floats:
+        """Mean losses."""
+        return self.totals / max(1, self.rows)
+
+    @property
+    def bounds(self) -> Floats:
+        """What conformal risk control promises: the mean loss if one more input loses all it can."""
+        return (self.totals + self.highest) / (self.rows + 1)
+
+    def largest(self, risk: float) -> int | None:
+        """The place of the largest threshold with which a further input loses at most `risk` on average.
+
+        For losses that rise with the threshold. The average is over the inputs here as well as the further
+        one. None where no threshold will do.
+        """
+        within = np.flatnonzero(self.totals + self.highest <= risk * (self.rows + 1))
+        return int(within[-1]) if within.size else None
+
+    def smallest(self, risk: float) -> int | None:
+        """The same for losses that fall with the threshold: the place of the smallest."""
+        within = np.flatnonzero(self.totals + self.highest <= risk * (self.rows + 1))
+        return int(within[0]) if within.size else None
+
+    def tested(self, risk: float, confidence: float) -> int | None:
+        """The place of the smallest threshold that is shown to lose at most `risk`, testing from above.
+
+        For losses that need not be monotone: with a chance of at least `confidence` over the inputs here,
+        the expected loss of a further one is at most `risk` at that threshold and at all above it. None
+        where nothing can be shown.
+        """
+        p_values = hoeffding_bentkus(self.losses[::-1], self.rows, risk)
+        passed = fixed_sequence(p_values, 1 - confidence)
+        return len(self.totals) - passed if passed else None
