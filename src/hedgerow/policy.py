@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -262,6 +262,11 @@ class Policy:
             " holds on average over inputs like these, not for each label, and not for inputs of another kind."
         )
 
+    def without_unfamiliarity(self) -> Policy:
+        """The same without what it knows of the scores of inputs; they change with what is familiar."""
+        kept = {name: rule for name, rule in self.inputs.items() if name != "unfamiliarity"}
+        return replace(self, inputs=kept)
+
     def describe(self) -> dict[str, Any]:
         """What it was learned from and what it can promise, for people and programs."""
         found: dict[str, Any] = {
@@ -339,9 +344,11 @@ class Policy:
         fingerprint, search, notes = header["fingerprint"], header["search"], header["notes"]
         if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{32}", fingerprint):
             raise ValueError("the fingerprint of the policy is none")
-        if not isinstance(search, dict) or not isinstance(notes, list):
-            raise ValueError("the policy does not tell its search or its notes")
-        if not all(isinstance(note, str) for note in notes):
+        if not isinstance(search, dict) or set(search) != {"beam", "candidates", "missing", "tolerance"}:
+            raise ValueError("the policy does not tell its search")
+        if not all(value is None or isinstance(value, str | int | float) for value in search.values()):
+            raise ValueError("the policy has an odd search")
+        if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
             raise ValueError("the notes of the policy are no texts")
         for count in ("rows", "left_out"):
             if not _is_whole(header[count]):

@@ -76,7 +76,7 @@ def hoeffding_bentkus(mean: npt.ArrayLike, rows: npt.ArrayLike, risk: float) -> 
     Examples
     --------
     >>> hoeffding_bentkus([0.0, 0.05, 0.2], 100, 0.1).round(3)
-    array([0.   , 0.156, 1.   ])
+    array([0.   , 0.157, 1.   ])
     """
     found, counts = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(rows, np.float64))
     low = np.minimum(found, risk)
