@@ -33,6 +33,7 @@ LABELS = [
     a_label("likely", [0.85] * 10),
     a_label("open", [0.5] * 10),
     a_label("disputed", [0.0] * 6 + [0.9] * 4),
+    a_label("mixed", [0.15] * 5 + [0.45] * 5),
     a_label("unlikely", [0.12] * 10),
     a_label("no", [0.01] * 10),
 ]
@@ -121,6 +122,10 @@ def test_why_then_the_words_are_those_of_explain(demo_server: Server, open_serve
     for side, effects in (("for", why.for_(8)), ("against", why.against(8))):
         words = row.locator(f".side.{side} .word").all_text_contents()
         assert words == [found.feature for found in effects if abs(found.effect) > 0.02]
+    marked = row.locator("mark").all_text_contents()
+    assert {word.lower() for word in marked} <= {str(word) for word in why.features}
+    assert "player" in marked
+    assert row.locator(".marked").text_content() == TEXT
     button.click()
     expect(row.locator(".sides")).to_be_hidden()
 
@@ -160,10 +165,12 @@ def test_doubt_then_its_kinds_are_told_apart_in_words(demo_server: Server, open_
     assert words["sure"] == words["no"] == "little doubt"
     assert words["open"] == "the text itself is ambiguous"
     assert words["disputed"] == "the members disagree: too few examples like this"
+    assert words["mixed"] == "the text is ambiguous, and the members differ"
     # Sure and no are in little doubt; of the others only one is disputed.
     expect(opened.page.locator(".summary")).to_have_text(
         "About three labels are to be expected here. It hesitates over three labels because the text itself"
-        " leaves it open and one label because the model has seen too few examples like this."
+        " leaves it open, one label because the model has seen too few examples like this and one label"
+        " because the text leaves it open and the members differ."
     )
 
 
@@ -391,7 +398,9 @@ def test_keys_outside_the_text_under_review_then_nothing_is_decided(
 
 def test_queue_then_it_says_on_what_the_members_disagree(demo_server: Server, open_served: OpenPage) -> None:
     page = open_served(demo_server, "#review", answers=made_up() | a_queue(LABELS)).page
-    expect(page.locator(".desk .why")).to_have_text("The members disagree most on disputed.")
+    expect(page.locator(".desk .why")).to_have_text(
+        "The members disagree most on disputed: they put its probability between 0 % and 90 %."
+    )
 
 
 def test_texts_and_files_added_then_they_wait(

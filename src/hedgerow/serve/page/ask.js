@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { DECISIONS, decide } from "./decisions.js";
-import { key, row } from "./found.js";
+import { key, kindOf, row } from "./found.js";
 import { riskPanel } from "./risk.js";
 import { counted, listed, percent, sentence, tell } from "./words.js";
 
@@ -158,15 +158,20 @@ function oneIn(p) {
 }
 
 function summary({ labels, input }, model) {
-  const kinds = { little: 0, data: 0, knowledge: 0 };
-  for (const found of labels) kinds[Votes.doubt(found).kind]++;
+  const reasons = {
+    data: ` because ${model.texts ? "the text" : "the input"} itself leaves it open`,
+    knowledge: " because the model has seen too few examples like this",
+    both: " because the text leaves it open and the members differ",
+  };
+  const open = Object.entries(reasons).flatMap(([kind, reason]) => {
+    const number = labels.filter((found) => kindOf(found).kind === kind).length;
+    return number ? [html("span", {}, html("b", {}, counted(number, "label")), reason)] : [];
+  });
   const expected = Math.round(input.expected);
-  const all = expected === 0 ? "Hardly any label is to be expected here." : `About ${counted(expected, "label")} ${expected === 1 ? "is" : "are"} to be expected here.`;
-  const open = [];
-  const input_ = model.texts ? "the text" : "the input";
-  if (kinds.data) open.push(html("span", {}, html("b", { class: "data" }, counted(kinds.data, "label")), ` because ${input_} itself leaves it open`));
-  if (kinds.knowledge)
-    open.push(html("span", {}, html("b", { class: "knowledge" }, counted(kinds.knowledge, "label")), " because the model has seen too few examples like this"));
+  const all =
+    expected === 0
+      ? "Hardly any label is to be expected here."
+      : `About ${counted(expected, "label")} ${expected === 1 ? "is" : "are"} to be expected here.`;
   if (!open.length) return [all, " The model has little doubt about any label below."];
   return [all, " It hesitates over ", ...listed(open), "."];
 }

@@ -4,13 +4,21 @@ import { named, percent } from "./words.js";
 import { why } from "./why.js";
 
 const { html } = Dom;
+const VISIBLE = 0.02; // votes that lie 14 points around their mean
 
 /** The bar with dots and the probability. */
 export const strip = (found) => Votes.strip({ ...found, votes: found.votes ?? [] });
 
+/** The kind of doubt, as Votes tells it; "both" where the votes differ so much that one can see it. */
+export function kindOf(found) {
+  const told = Votes.doubt(found);
+  if (told.kind !== "data" || found.variance < VISIBLE) return told;
+  return { kind: "both", words: "the text is ambiguous, and the members differ" };
+}
+
 /** The kind of doubt, drawn and in words. */
 export function doubt(found) {
-  const { kind, words } = Votes.doubt(found);
+  const { kind, words } = kindOf(found);
   return html("span", { class: `doubt ${kind}` }, Votes.parts(found), html("span", {}, words));
 }
 

@@ -1,11 +1,12 @@
 /** The review queue: one text after the other, the most informative first, all by keyboard if one likes. */
 
 import { download, get, post } from "./api.js";
-import { doubt, strip } from "./found.js";
+import { doubt, kindOf, strip } from "./found.js";
 import { picker } from "./picker.js";
-import { counted, listed, named, percent, sentence, tell, unseen, whole } from "./words.js";
+import { counted, named, percent, sentence, tell, unseen, whole } from "./words.js";
 
 const { html, shortened } = Dom;
+const AGREED = 0.005; // nats of doubt from lack of knowledge
 const AT_ONCE = 20;
 const SENT_AT_ONCE = 32;
 const SHORT_TEXT = 700;
@@ -98,7 +99,7 @@ export function reviewPage() {
 
   function card(item, chosen) {
     const { unfamiliarity } = item.prediction;
-    const labels = item.prediction.labels.filter((found, i) => i < MOST_PROBABLE || Votes.doubt(found).kind === "knowledge");
+    const labels = item.prediction.labels.filter((found, i) => i < MOST_PROBABLE || isDisputed(found));
     // Ticked at first is what the model finds more probable than not.
     const proposed = new Set(labels.filter(({ probability }) => probability >= 0.5).map(({ label }) => label));
     const choices = new Map();
@@ -255,16 +256,16 @@ export function reviewPage() {
   return { refresh, enter };
 }
 
+const isDisputed = (found) => ["knowledge", "both"].includes(kindOf(found).kind);
 /** Whether the kind of doubt is worth a line: the members disagree, or it is near a coin toss. */
-const isOpen = (found) => Votes.doubt(found).kind === "knowledge" || found.total > 0.45;
+const isOpen = (found) => isDisputed(found) || found.total > 0.45;
 
 function reason(labels) {
-  const disputed = labels
-    .filter((found) => Votes.doubt(found).kind === "knowledge")
-    .sort((a, b) => b.knowledge - a.knowledge)
-    .slice(0, 2);
-  if (!disputed.length) return ["The members agree on this one."];
-  return ["The members disagree most on ", ...listed(disputed.map(({ label }) => named(label))), "."];
+  const [most] = [...labels].sort((a, b) => b.knowledge - a.knowledge);
+  const votes = most?.votes ?? [];
+  if (votes.length < 2 || most.knowledge < AGREED) return ["The members agree on this one."];
+  const ends = [Math.min(...votes), Math.max(...votes)].map(percent);
+  return ["The members disagree most on ", html("b", {}, named(most.label)), `: they put its probability between ${ends[0]} and ${ends[1]}.`];
 }
 
 function passage(text) {

@@ -3,14 +3,17 @@
 import { post } from "./api.js";
 import { tell, unseen } from "./words.js";
 
-const { html } = Dom;
+const { html, shortened } = Dom;
 const TOP = 8;
+const SHORT_TEXT = 700;
 const MOST = 1000;
 const LEAST = 0.02; // an effect of 2 % and less says nothing
 
+let made = 0;
+
 /** A button and the place it opens; the server is asked when it is opened first. */
 export function why(text, label) {
-  const id = `why-${crypto.getRandomValues(new Uint32Array(2)).join("")}`;
+  const id = `why-${++made}`;
   const place = html("div", { class: "why-words", id, hidden: true });
   let asked = false;
   const button = html(
@@ -26,7 +29,7 @@ export function why(text, label) {
     if (asked) return;
     asked = true;
     try {
-      place.replaceChildren(...drawn(await post("explain", { text, label, top: TOP })));
+      place.replaceChildren(...drawn(text, await post("explain", { text, label, top: TOP })));
     } catch (error) {
       asked = false;
       const trouble = html("p", { class: "trouble", role: "alert" });
@@ -37,7 +40,7 @@ export function why(text, label) {
   return { button, place };
 }
 
-function drawn({ speaks_for, speaks_against }) {
+function drawn(text, { speaks_for, speaks_against }) {
   const [pro, contra] = [speaks_for, speaks_against].map((words) => words.filter(({ effect }) => Math.abs(effect) > LEAST));
   const largest = Math.max(...[...pro, ...contra].map(({ effect }) => Math.abs(effect)), 0.1);
   const side = (title, words, kind, none) =>
@@ -55,10 +58,11 @@ function drawn({ speaks_for, speaks_against }) {
       side("Spoke for it", pro, "for", "No word alone."),
       side("Spoke against it", contra, "against", "No word alone."),
     ),
+    marked(text, pro, contra),
     html(
       "p",
       { class: "fine" },
-      "Beside each word: how much more or less probable the label is than if the word were not there.",
+      "Beside each word: how much more or less probable the members find the label than if the word were not there.",
       ...(disputed ? [" ", html("span", { class: "split", "aria-hidden": "true" }), " marks words on which the members disagree."] : []),
     ),
   ];
@@ -78,6 +82,29 @@ function weighed(found, largest) {
     html("span", { class: "times" }, times(effect), ...(isDisputed(found) ? [html("span", { class: "split" }), unseen(" (the members disagree)")] : [])),
   );
 }
+
+/** The text with these words marked where they stand. */
+function marked(text, pro, contra) {
+  const sides = new Map([...pro.map(({ word }) => [spelled(word), "for"]), ...contra.map(({ word }) => [spelled(word), "against"])]);
+  const passage = html("p", { class: "text marked", dir: "auto" });
+  if (!sides.size) return null;
+  // Pairs of words before the single ones; between two words may stand what is no word.
+  const wanted = [...sides.keys()].sort((a, b) => b.length - a.length).map((word) => word.split(" ").map(escaped).join(GAP));
+  const found = new RegExp(`(?<!${LETTER})(?:${wanted.join("|")})(?!${LETTER})`, "giu");
+  const short = shortened(text, SHORT_TEXT);
+  let end = 0;
+  for (const match of short.matchAll(found)) {
+    passage.append(short.slice(end, match.index), html("mark", { class: sides.get(spelled(match[0])) ?? "for" }, match[0]));
+    end = match.index + match[0].length;
+  }
+  passage.append(short.slice(end));
+  return passage;
+}
+
+const LETTER = "[\\p{L}\\p{N}]";
+const GAP = "[^\\p{L}\\p{N}]{1,5}";
+const spelled = (word) => String(word).toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+const escaped = (word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 
 /** An effect is the change of a logarithm, so its exponential is a factor. */
 function times(effect) {
