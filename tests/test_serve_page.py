@@ -20,6 +20,7 @@ from serve_browser import OpenPage, Server
 
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
+from hedgerow.data import read_part
 
 Serve = Callable[..., Server]
 Demo = tuple[HedgerowTextClassifier, list[str]]
@@ -252,6 +253,19 @@ def test_risk_then_the_promise_is_told(demo_server: Server, open_served: OpenPag
     expect(opened.page.locator(".guarantee")).to_have_text(a_policy()["guarantee"])
 
 
+@pytest.mark.parametrize("risk", [5, 10, 25])
+def test_risk_then_the_page_decides_as_the_server_does(
+    demo_server: Server, open_served: OpenPage, risk: int
+) -> None:
+    opened = open_served(demo_server)
+    opened.ask(TEXT)
+    opened.page.locator("#risk").fill(str(risk))
+    asked = {"text": TEXT, "decide": {"risk": risk / 100}}
+    labels = opened.page.request.post(demo_server.url + "predict", data=asked).json()["results"][0]["labels"]
+    for name in ("accept", "review", "reject"):
+        assert opened.group(name) == [one["label"] for one in labels if one["decision"] == name]
+
+
 def test_model_without_policy_then_labels_are_one_list_and_the_page_says_why(
     demo_server: Server, open_served: OpenPage
 ) -> None:
@@ -342,10 +356,14 @@ def test_queue_by_keyboard_alone_then_it_is_stored_and_exported(
         page.get_by_role("button", name="Download training data").press("Enter")
     file = tmp_path / "reviewed.jsonl"
     download.value.save_as(file)
-    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     second = waiting[2].prediction["labels"][1]["label"]
     told = {waiting[0].text: proposed, waiting[1].text: corrected, waiting[2].text: [second]}
-    assert {one["text"]: sorted(one["labels"]) for one in records} == {
+    # As `hedgerow fit` reads it.
+    part = read_part(file)
+    assert part.texts is not None
+    assert part.label_names is not None
+    names = [[part.label_names[column] for column in row] for row in part.Y.tolil().rows]
+    assert dict(zip(part.texts, names, strict=True)) == {
         text: sorted(labels) for text, labels in told.items()
     }
 
@@ -534,8 +552,11 @@ def hostile_model() -> HedgerowTextClassifier:
 LONG = "<i>" + "".join(f"word{i} " for i in range(15)) + "ab😀 " * 2400 + "עברית"
 
 
-@pytest.mark.parametrize("width", [320, 1280])
-@pytest.mark.parametrize("text", [*HOSTILE, LONG], ids=range(len(HOSTILE) + 1))
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [(LONG, 1280), *((text, 320) for text in (*HOSTILE, LONG))],
+    ids=range(len(HOSTILE) + 2),
+)
 def test_hostile_labels_and_texts_then_they_are_text_and_nothing_runs(
     hostile_model: HedgerowTextClassifier, serve_model: Serve, open_served: OpenPage, text: str, width: int
 ) -> None:
