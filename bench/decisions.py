@@ -1,9 +1,9 @@
 """Promises, abstention and costs on held-out data: `python -m bench.decisions`.
 
 For each data set ten bagged members, whose votes on the test set are made once. A third of it teaches the
-calibration map; the rest is cut in two at random many times: one half sets the thresholds, the other tells what
-came of them. Also: which doubt finds mistakes best, what asking a person saves, and the memory and time of
-10,000 inputs with 670,000 labels. Models and finished parts are kept; writes `results/decisions.json` and
+calibration map; the rest is cut in two at random many times: one half sets the thresholds, the other tells
+what came of them. Also: which doubt finds mistakes best, what asking a person saves, and the memory and time
+of 10,000 inputs with 670,000 labels. Models and finished parts are kept; writes `results/decisions.json` and
 `results/decisions.md`.
 """
 
@@ -25,11 +25,9 @@ from hedgerow import Calibration, HedgerowClassifier, Votes, load
 from hedgerow.decisions import Costs
 from hedgerow.judgement import judge
 from hedgerow.matrices import as_truth
-from hedgerow.metrics import risk_coverage
 from hedgerow.outcomes import compare_costs
 from hedgerow.policy import Matched, PolicyLearner, label_groups
 from hedgerow.risk_control import GRID, RiskCurve
-from hedgerow.uncertainty import label_uncertainty
 
 NAMES = ("eurlex-4k", "tibkat-en")
 MEMBERS = 10
@@ -38,7 +36,7 @@ RISKS = (0.05, 0.1, 0.15, 0.2, 0.3)
 CONFIDENCE = 0.9
 BLOCK = 64
 COSTS = (Costs(1, 1, 0.1), Costs(1, 1, 0.2), Costs(1, 2, 0.2), Costs(1, 5, 0.2), Costs(5, 1, 0.2))
-RESAMPLES = 500
+RESAMPLES = 200
 BEST = 5
 LARGE = {"inputs": 10_000, "labels": 670_000, "candidates": 3000, "true": 5}
 
@@ -167,34 +165,24 @@ class Losses:
 
     def splits(self) -> dict[str, Any]:
         """Promises and what came of them, over random halves."""
-        missed, wrong = np.concatenate(self._missed), np.concatenate(self._wrong)
-        size = np.concatenate(self._size)
-        halves = random_halves(len(missed))
-        has = ~np.isnan(missed[:, 0])
+        missed, wrong = Halves(np.concatenate(self._missed)), Halves(np.concatenate(self._wrong))
+        size = Halves(np.concatenate(self._size))
         return {
-            f"{risk:g}": {
-                "missed": promised_missed(np.nan_to_num(missed), has, size, halves, risk),
-                "wrong": promised_wrong(wrong, size, halves, risk),
-            }
+            f"{risk:g}": {"missed": missed.conformal(risk, size), "wrong": wrong.tested(risk, size)}
             for risk in RISKS
         }
 
     def group_splits(self) -> list[dict[str, Any]]:
         result = []
         for (low, high), parts in zip(self._edges, self._groups, strict=True):
-            missed = np.concatenate(parts)
-            has = ~np.isnan(missed[:, 0])
-            losses, halves = np.nan_to_num(missed), random_halves(len(missed))
-            sizes = np.zeros_like(losses)
+            halves = Halves(np.concatenate(parts))
             result.append(
                 {
                     "lowest": low,
                     "highest": high,
-                    "inputs": int(has.sum()),
-                    "lowest risk": float((losses[has, 0].sum() + 1) / (has.sum() + 1)),
-                    "missed": {
-                        f"{risk:g}": promised_missed(losses, has, sizes, halves, risk) for risk in RISKS
-                    },
+                    "inputs": halves.rows,
+                    "lowest risk": halves.lowest,
+                    "missed": {f"{risk:g}": halves.conformal(risk) for risk in RISKS},
                 }
             )
         return result
@@ -222,46 +210,48 @@ def share_missed(found: Matched, chosen: np.ndarray) -> np.ndarray:
         return (1 - reached / own[:, None]).astype(np.float32)
 
 
-def random_halves(rows: int) -> np.ndarray:
-    """Whether a row sets thresholds, shape (SPLITS, rows)."""
-    random = np.random.default_rng(1)
-    halves = np.zeros((SPLITS, rows), dtype=bool)
-    for half in halves:
-        half[random.permutation(rows)[: rows // 2]] = True
-    return halves
+class Halves:
+    """Losses summed over one half and the other, for every cut; inputs with NaN do not count."""
 
+    def __init__(self, losses: np.ndarray) -> None:
+        random = np.random.default_rng(1)
+        halves = np.zeros((SPLITS, len(losses)))
+        for half in halves:
+            half[random.permutation(len(losses))[: len(losses) // 2]] = 1
+        has = ~np.isnan(losses[:, 0])
+        known = losses[has].astype(np.float64)
+        self.rows = int(has.sum())
+        self.lowest = float((known[:, 0].sum() + 1) / (self.rows + 1))
+        self.own = halves[:, has] @ known
+        self.own_rows = halves[:, has].sum(axis=1).astype(int)
+        self.others = (known.sum(axis=0) - self.own) / (self.rows - self.own_rows)[:, None]
 
-def promised_missed(
-    losses: np.ndarray, has: np.ndarray, size: np.ndarray, halves: np.ndarray, risk: float
-) -> dict[str, Any]:
-    achieved, kept, refused = [], [], 0
-    for half in halves:
-        own, other = half & has, ~half & has
-        # A product with ones: quicker than to take rows.
-        totals = own.astype(np.float32) @ losses
-        place = RiskCurve(GRID, totals.astype(np.float64), int(own.sum())).largest(risk)
-        if place is None:
-            refused += 1
-            continue
-        achieved.append(float(losses[other, place].mean(dtype=np.float64)))
-        kept.append(float(size[~half, place].mean(dtype=np.float64)))
-    return summary(achieved, refused) | {"kept": float(np.mean(kept)) if kept else None}
+    def conformal(self, risk: float, size: Halves | None = None) -> dict[str, Any]:
+        places = [
+            RiskCurve(GRID, own, rows).largest(risk)
+            for own, rows in zip(self.own, self.own_rows.tolist(), strict=True)
+        ]
+        found = self._summary(places)
+        return found if size is None else found | {"kept": size._mean(places)}
 
+    def tested(self, risk: float, size: Halves) -> dict[str, Any]:
+        places = [
+            RiskCurve(GRID, own, rows).tested(risk, CONFIDENCE)
+            for own, rows in zip(self.own, self.own_rows.tolist(), strict=True)
+        ]
+        achieved = np.array(
+            [self.others[cut, place] for cut, place in enumerate(places) if place is not None]
+        )
+        above = float((achieved > risk).mean()) if achieved.size else None
+        return self._summary(places) | {"above": above, "given": size._mean(places)}
 
-def promised_wrong(wrong: np.ndarray, size: np.ndarray, halves: np.ndarray, risk: float) -> dict[str, Any]:
-    achieved, given, refused = [], [], 0
-    for half in halves:
-        totals = half.astype(np.float32) @ wrong
-        place = RiskCurve(GRID, totals.astype(np.float64), int(half.sum())).tested(risk, CONFIDENCE)
-        if place is None:
-            refused += 1
-            continue
-        achieved.append(float(wrong[~half, place].mean(dtype=np.float64)))
-        given.append(float(size[~half, place].mean(dtype=np.float64)))
-    return summary(achieved, refused) | {
-        "above": float((np.array(achieved) > risk).mean()) if achieved else None,
-        "given": float(np.mean(given)) if given else None,
-    }
+    def _mean(self, places: list[int | None]) -> float | None:
+        found = [self.others[cut, place] for cut, place in enumerate(places) if place is not None]
+        return float(np.mean(found)) if found else None
+
+    def _summary(self, places: list[int | None]) -> dict[str, Any]:
+        achieved = [self.others[cut, place] for cut, place in enumerate(places) if place is not None]
+        return summary([float(value) for value in achieved], sum(place is None for place in places))
 
 
 def summary(achieved: list[float], refused: int) -> dict[str, Any]:
@@ -347,7 +337,10 @@ class Doubts:
             near = [name for name in areas if name != own and areas[name] < 1.05 * areas[own]]
             gains = {
                 name: np.quantile(
-                    [area(columns[name][rows], wrong[rows]) - b for rows, b in zip(chosen, base, strict=True)],
+                    [
+                        area(columns[name][rows], wrong[rows]) - b
+                        for rows, b in zip(chosen, base, strict=True)
+                    ],
                     [0.025, 0.975],
                 ).tolist()
                 for name in near
@@ -362,7 +355,11 @@ class Doubts:
 
 
 def area(doubt: np.ndarray, wrong: np.ndarray) -> float:
-    return risk_coverage(np.ravel(doubt), np.ravel(wrong)).area
+    """The area of `risk_coverage`, without its curve."""
+    doubts, failures = np.ravel(doubt), np.ravel(wrong)
+    order = np.argsort(doubts, kind="stable")
+    made = np.arange(1, len(order) + 1)
+    return float((np.cumsum(failures[order]) / made).mean())
 
 
 def large() -> dict[str, Any]:
@@ -422,13 +419,16 @@ def markdown(found: dict[str, Any]) -> str:
     lines = [
         "# Decisions",
         "",
-        f"{MEMBERS} bagged members with the default search. A third of the test set teaches the calibration map"
-        f" (isotonic, of the mean); the rest is cut in two {SPLITS:,} times, one half to set thresholds and one"
+        f"{MEMBERS} bagged members with the default search. A third of the test set teaches the"
+        f" calibration map"
+        f" (isotonic, of the mean); the rest is cut in two {SPLITS:,} times, one half to set thresholds"
+        f" and one"
         " to see what comes of them. Percent unless told.",
         "",
         "## True labels that are rejected",
         "",
-        "Promised: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard error over"
+        "Promised: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard"
+        " error over"
         " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected.",
         "",
         "| data | probabilities | risk | achieved | one cut | kept | refused cuts |",
@@ -481,7 +481,9 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "Rejected true labels by how often they occur in training, each group with a threshold of its own.",
         "",
-        "| data | occurs | inputs | lowest risk | " + " | ".join(f"at {percent(risk)}" for risk in RISKS) + " |",
+        "| data | occurs | inputs | lowest risk | "
+        + " | ".join(f"at {percent(risk)}" for risk in RISKS)
+        + " |",
         "|---|---|---|---|" + "---|" * len(RISKS),
     ]
     for name, result in sets.items():
@@ -498,7 +500,8 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## Which doubt finds mistakes",
         "",
-        f"Area under risk and coverage (AURC, low is good): of the {BEST} best labels of each input, and of inputs"
+        f"Area under risk and coverage (AURC, low is good): of the {BEST} best labels of each input,"
+        f" and of inputs"
         " by whether their best label is wrong; calibrated probabilities. In brackets the 95 % bootstrap"
         " interval of the difference to the first line, where it is near.",
         "",
@@ -550,19 +553,31 @@ def large_lines(result: dict[str, Any]) -> list[str]:
     lines = [
         "## Many labels",
         "",
-        f"{result['inputs']:,} inputs with {result['labels']:,} labels, {result['candidates']:,} candidates and"
-        f" {MEMBERS} members each; made-up votes in batches. Memory is that of the whole process at its highest.",
+        f"{result['inputs']:,} inputs with {result['labels']:,} labels, {result['candidates']:,}"
+        f" candidates and"
+        f" {MEMBERS} members each; made-up votes in batches. Memory is that of the whole process at its"
+        f" highest.",
         "",
         "| | seconds | memory, GB |",
         "|---|---|---|",
     ]
-    for what, title in (("nothing", "making up the votes"), ("map", "with the map"), ("policy", "with the policy")):
+    for what, title in (
+        ("nothing", "making up the votes"),
+        ("map", "with the map"),
+        ("policy", "with the policy"),
+    ):
         lines.append(f"| {title} | {result[what]['seconds']:.1f} | {result[what]['bytes'] / 1e9:.2f} |")
     return lines
 
 
 def percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:g} %" if share in (*RISKS, CONFIDENCE) else f"{100 * share:.1f} %"
+    return (
+        ""
+        if share is None
+        else f"{100 * share:g} %"
+        if share in (*RISKS, CONFIDENCE)
+        else f"{100 * share:.1f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hedgerow.calibration import Calibration
+    from hedgerow.decisions import Costs, Decisions, InputDecision
     from hedgerow.deep.estimator import HedgerowTransformerClassifier
     from hedgerow.estimator import HedgerowClassifier, TopLabels
     from hedgerow.evaluation import Evaluation, evaluate
     from hedgerow.explanation import Explanation, explain
+    from hedgerow.held_out import Learned, learn_from_held_out
     from hedgerow.judgement import Judgement, judge
     from hedgerow.label_tree import LabelTree
+    from hedgerow.outcomes import CostComparison, Outcome, compare_costs
     from hedgerow.pecos_models import import_pecos
+    from hedgerow.policy import Policy
     from hedgerow.queries import Queries, query
     from hedgerow.saved_model import load
     from hedgerow.text import TfidfVectorizer
@@ -35,16 +39,23 @@ __version__ = version("hedgerow")
 # Loaded when first used: `hedgerow --help` must not wait for scikit-learn.
 _HOMES = {
     "Calibration": "hedgerow.calibration",
+    "CostComparison": "hedgerow.outcomes",
+    "Costs": "hedgerow.decisions",
+    "Decisions": "hedgerow.decisions",
     "Evaluation": "hedgerow.evaluation",
     "Explanation": "hedgerow.explanation",
     "Familiar": "hedgerow.unfamiliarity",
     "HedgerowClassifier": "hedgerow.estimator",
     "HedgerowTextClassifier": "hedgerow.text_estimator",
     "HedgerowTransformerClassifier": "hedgerow.deep.estimator",
+    "InputDecision": "hedgerow.decisions",
     "InputUncertainty": "hedgerow.uncertain_labels",
     "Judgement": "hedgerow.judgement",
     "LabelTree": "hedgerow.label_tree",
+    "Learned": "hedgerow.held_out",
     "Measures": "hedgerow.uncertainty",
+    "Outcome": "hedgerow.outcomes",
+    "Policy": "hedgerow.policy",
     "Queries": "hedgerow.queries",
     "Signals": "hedgerow.unfamiliarity",
     "TfidfVectorizer": "hedgerow.text",
@@ -52,6 +63,7 @@ _HOMES = {
     "UncertainLabels": "hedgerow.uncertain_labels",
     "Unfamiliarity": "hedgerow.unfamiliarity",
     "Votes": "hedgerow.votes",
+    "compare_costs": "hedgerow.outcomes",
     "energy": "hedgerow.uncertainty",
     "evaluate": "hedgerow.evaluation",
     "explain": "hedgerow.explanation",
@@ -60,22 +72,30 @@ _HOMES = {
     "joint_energy": "hedgerow.uncertainty",
     "judge": "hedgerow.judgement",
     "label_uncertainty": "hedgerow.uncertainty",
+    "learn_from_held_out": "hedgerow.held_out",
     "load": "hedgerow.saved_model",
     "query": "hedgerow.queries",
 }
 
 __all__ = [
     "Calibration",
+    "CostComparison",
+    "Costs",
+    "Decisions",
     "Evaluation",
     "Explanation",
     "Familiar",
     "HedgerowClassifier",
     "HedgerowTextClassifier",
     "HedgerowTransformerClassifier",
+    "InputDecision",
     "InputUncertainty",
     "Judgement",
     "LabelTree",
+    "Learned",
     "Measures",
+    "Outcome",
+    "Policy",
     "Queries",
     "Signals",
     "TfidfVectorizer",
@@ -84,6 +104,7 @@ __all__ = [
     "Unfamiliarity",
     "Votes",
     "__version__",
+    "compare_costs",
     "energy",
     "evaluate",
     "explain",
@@ -92,6 +113,7 @@ __all__ = [
     "joint_energy",
     "judge",
     "label_uncertainty",
+    "learn_from_held_out",
     "load",
     "query",
 ]

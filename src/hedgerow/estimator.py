@@ -22,12 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 from hedgerow import _native, inputs
 from hedgerow.calibration import GROUPINGS, TARGETS, Calibration, check_choice
 from hedgerow.calibration import METHODS as CALIBRATION_METHODS
+from hedgerow.decisions import Costs, Decisions, Wish, decide
 from hedgerow.ensemble import Dropout, Ensemble, Search
 from hedgerow.ensemble_training import METHODS, Boosting, Checkpoint, TrainingData, drawn_for, train_members
 from hedgerow.label_tree import LabelTree, aggregate_features
 from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
 from hedgerow.model_file import Malformed, write_model
+from hedgerow.policy import Policy, learn_policy
 from hedgerow.threads import threads_for
 from hedgerow.training_record import Hashes, TrainingRecord, hash_data
 from hedgerow.tree_classifier import TreeClassifier
@@ -154,6 +156,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         Hashes of the training data; None for imported models and old files.
     calibration_ : Calibration
         What `calibrate` learned; absent before.
+    policy_ : Policy
+        What `learn_policy` learned; absent before.
 
     Examples
     --------
@@ -591,6 +595,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "tree_")
         plain = copy.copy(self)
         plain.__dict__.pop("calibration_", None)
+        plain.__dict__.pop("policy_", None)  # its thresholds are for calibrated probabilities
         return plain
 
     def seen_in_training(self, X: Any) -> npt.NDArray[np.bool_]:
@@ -626,7 +631,127 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         self
         """
         self.familiar_ = Familiar.learn(self._signals(X))
+        if hasattr(self, "policy_"):
+            self.policy_: Policy = self.policy_.without_unfamiliarity()
         return self
+
+    def learn_policy(
+        self, X: Any, Y: Any, *, tolerance: float | None = None, progress: Progress | None = None
+    ) -> HedgerowClassifier:
+        """Learn from held-out data what can be promised, so that `decide` can keep it.
+
+        The model file keeps the policy. Fitting the model anew, adding members and calibrating forget it. It
+        holds for the search it was learned with: set `beam`, `candidates` and `missing` before.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs that are like those to come, and that took no part in training, in calibration and in what
+            is familiar. Those that the model was trained on are left out, and if they are more than 5 %, the
+            data are refused. For a promise of risk r about rejected labels at least 1/r - 1 are needed, and
+            some hundred to promise something useful.
+        Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
+            Their labels. Labels that the model does not know are always missed.
+        tolerance : float, optional
+            As of `predict_votes`; `decide` then searches as far.
+        progress : callable(share, what), optional
+            Called after each batch.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        learn_from_held_out : Cuts data and learns calibration, familiarity and policy, each from its own
+        rows.
+        """
+        check_is_fitted(self, "tree_")
+        self.policy_ = learn_policy(self, X, Y, tolerance=tolerance, progress=progress)
+        return self
+
+    def decide(
+        self,
+        X: Any,
+        *,
+        risk: float | None = None,
+        costs: Costs | None = None,
+        size: float | None = None,
+        by: str = "probability",
+        coverage: float | None = None,
+        groups: bool = False,
+        confidence: float = 0.9,
+        inputs_by: str | None = None,
+        inputs_risk: float | None = None,
+        inputs_coverage: float | None = None,
+        false_alarm: float | None = 0.05,
+        k: int = 5,
+        progress: Progress | None = None,
+    ) -> Decisions:
+        """Whether to accept each label, to let a person look, or to reject it.
+
+        Promises hold on average over inputs like those that the policy was learned from. They do not hold for
+        each label, nor after a change of the inputs.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        risk : float, optional
+            Labels are rejected so that on average at most this share of an input's true labels is, and
+            accepted so that on average at most this share of what an input is given is wrong; a person looks
+            at those between. Where the second promise allows more than the first, nothing is left to look at.
+            0.1 if neither costs nor size are given.
+        costs : Costs, optional
+            Do with each label what costs least on average. It needs calibrated probabilities.
+        size : float, optional
+            Accept the most probable labels, on average at most so many of an input, and reject the rest.
+        by : {"probability", "total", "data", "knowledge", "variance"}, default="probability"
+            Accept by lack of this doubt; then only labels with a probability of one half or more.
+        coverage : float, optional
+            In place of the promise about wrong labels: accept on average at least this share of an input's
+            labels with a probability of one half or more.
+        groups : bool, default=False
+            Keep the promise about rejected labels for rare and for frequent labels alike.
+        confidence : float, default=0.9
+            The chance, over the data that the policy was learned from, that the promise about wrong labels is
+            kept.
+        inputs_by : {"top", "expected", "total", "data", "knowledge", "variance", "unfamiliarity"}, optional
+            Withhold the answer on inputs that are most doubtful by this: what would have been accepted is to
+            be reviewed. "top" is 1 less the highest probability; few expected labels are doubtful; the others
+            are sums over the labels.
+        inputs_risk : float, optional
+            With `inputs_by`: of the inputs that are answered, the best label of at most this share is wrong.
+        inputs_coverage : float, optional
+            With `inputs_by`: at least this share of the inputs is answered.
+        false_alarm : float or None, default=0.05
+            The share of familiar inputs that may be flagged as outsiders; None flags none. Flags need
+            `learn_familiar`, and change no decision.
+        k : int, default=5
+            List at least so many labels of each input, also if they are rejected.
+        progress : callable(share, what), optional
+            Called after each batch.
+
+        Returns
+        -------
+        Decisions
+
+        Examples
+        --------
+        >>> from hedgerow import HedgerowTextClassifier
+        >>> texts = ["a thorny shrub", "a thorny twig", "an evergreen tree", "the evergreen holly"] * 30
+        >>> labels = [["hawthorn"], ["hawthorn"], ["holly"], ["holly"]] * 30
+        >>> model = HedgerowTextClassifier(method="bagging", random_state=0).fit(texts, labels)
+        >>> held_out = [f"{text} {number}" for number, text in enumerate(texts)]
+        >>> model = model.learn_policy(held_out, labels)
+        >>> model.decide(["a thorny shrub too"], risk=0.1)[0].accept
+        ['hawthorn']
+        """
+        check_is_fitted(self, "tree_")
+        wish = Wish(
+            risk, costs, size, by, coverage, groups, confidence, inputs_by, inputs_risk, inputs_coverage
+        )
+        return decide(self, self._inputs(X), wish, false_alarm=false_alarm, k=k, progress=progress)
 
     def unfamiliarity(self, X: Any) -> Unfamiliarity:
         """How unlike the training data each input is.
@@ -741,6 +866,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "calibration_"):
             header["calibration"] = self.calibration_.to_header()
             sections |= self.calibration_.to_sections()
+        if hasattr(self, "policy_"):
+            header["policy"], arrays = self.policy_.to_sections()
+            sections |= arrays
         add_label_sections(self.classes_, sections, header)
         if self.label_counts_ is not None:
             sections["label_counts"] = self.label_counts_
@@ -792,6 +920,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             "weights": sum(tree.weights for tree in ensemble.trees),
             "bytes_of_weights": sum(int(table[:, 1].sum()) for table in tables),
             "calibration": self.calibration_.describe() if hasattr(self, "calibration_") else None,
+            "policy": self.policy_.describe() if hasattr(self, "policy_") else None,
             "parameters": self._plain_parameters(),
         }
 
@@ -892,6 +1021,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         if rows.size:
             features = self._transform(X if len(rows) == len(hashes) else inputs.take(X, rows))
             votes = self._vote_batches(features, self._search(None), progress)
+        self.__dict__.pop("policy_", None)
         self.calibration_ = Calibration.learn(
             votes,
             truth[rows],
@@ -1079,6 +1209,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         self._ensemble = self._assemble(trained, seed, len(names))
         self.__dict__.pop("familiar_", None)
         self.__dict__.pop("calibration_", None)
+        self.__dict__.pop("policy_", None)
         self.classes_ = names
         self.n_features_in_ = self._ensemble.features
         self.tree_ = self._ensemble.tree

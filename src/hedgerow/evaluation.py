@@ -18,6 +18,7 @@ from hedgerow import metrics
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.inputs import count
 from hedgerow.judgement import SCORES, Judgement, judge
+from hedgerow.kept_promises import KeptPromise, PromiseTally
 from hedgerow.labels import truth_for
 from hedgerow.metrics import Detection, FrequencyCoverage, Reliability, RiskCoverage, RocCurve
 from hedgerow.uncertainty import Measures, energy_of
@@ -125,6 +126,9 @@ class Evaluation:
         "predict" is the model's part, "judge" is what the tasks took.
     settings : dict
         What the model is, and how large the data are.
+    decisions : list of KeptPromise
+        What the model's policy promises at a risk of 5, 10 and 20 %, beside what came of it; empty without a
+        policy, or if it was learned with another search.
     """
 
     ranking: Ranking
@@ -137,6 +141,7 @@ class Evaluation:
     p_values: Floats | None = field(repr=False)
     seconds: dict[str, float]
     settings: dict[str, Any]
+    decisions: list[KeptPromise] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and dictionaries, as ``hedgerow evaluate --json`` writes them.
@@ -156,6 +161,13 @@ class Evaluation:
           of each bin;
         - ``long_tail`` with ``mean`` and ``deviation`` of the probability by rank;
           ``by_frequency``: groups with the means of their true labels;
+        - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``promised`` (the
+        risk),
+          ``refused`` (why it cannot be promised, or None), ``reject_below`` and ``accept_from`` (None for
+          accepting nothing), ``missed`` (achieved share of an input's true labels that are rejected),
+          ``wrong`` (achieved share of wrong labels among those that an input is given), ``precision`` and
+          ``recall`` of all accepted labels, mean numbers ``accepted``, ``reviewed`` and ``rejected`` of an
+          input, and ``flagged`` (share of inputs flagged as outsiders at a false alarm of 5 %);
         - ``seconds`` (all in all), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
         """
         ranking = self.ranking
@@ -199,6 +211,7 @@ class Evaluation:
                 "deviation": self.long_tail[:, 1].tolist(),
             },
             "by_frequency": self.by_frequency,
+            "decisions": {f"{of.risk:g}": of.to_dict() for of in self.decisions},
             "seconds": sum(self.seconds.values()),
             "seconds_by_step": dict(self.seconds),
             "settings": dict(self.settings),
@@ -250,7 +263,8 @@ def evaluate(
     outsiders = dict(outsiders or {})
     watch = _Watch(progress, count(X) + sum(count(inputs) for inputs in outsiders.values()))
     tail = _LongTail()
-    own, energies = _judge_all(model, X, truth, watch, tail)
+    promises = PromiseTally(model)
+    own, energies = _judge_all(model, X, truth, watch, tail, promises)
     others = {
         name: _judge_all(model, inputs, _no_labels(count(inputs), truth.shape[1]), watch)
         for name, inputs in outsiders.items()
@@ -271,6 +285,10 @@ def evaluate(
     p_values = None
     if outsiders:
         p_values = _add_unfamiliarity(detected, model, X, outsiders, groups_inside, watch)
+    flags = p_values
+    if flags is None and hasattr(model, "policy_") and hasattr(model, "familiar_"):
+        with watch.predicting(0):
+            flags = model.unfamiliarity(X).p_value
     return Evaluation(
         ranking=ranking,
         misclassification=misclassification,
@@ -290,6 +308,7 @@ def evaluate(
             "threads": model._threads() or os.cpu_count(),
             "version": metadata.version("hedgerow"),
         },
+        decisions=promises.finish(flags if hasattr(model, "familiar_") else None),
     )
 
 
@@ -357,7 +376,12 @@ class _LongTail:
 
 
 def _judge_all(
-    model: HedgerowClassifier, X: Any, truth: sp.csr_array, watch: _Watch, tail: _LongTail | None = None
+    model: HedgerowClassifier,
+    X: Any,
+    truth: sp.csr_array,
+    watch: _Watch,
+    tail: _LongTail | None = None,
+    promises: PromiseTally | None = None,
 ) -> tuple[Judgement, Floats]:
     """Predict and judge, in batches whose votes are about as large as they may be; JointEnergy comes beside.
 
@@ -374,6 +398,8 @@ def _judge_all(
             judged = judge(votes, truth[rows], k=_TAIL, n_jobs=model.n_jobs)
             if tail:
                 tail.add(judged.best.probability)
+            if promises:
+                promises.add(votes, judged.truth)
             energies.append(
                 (energy_of(judged.best.probability, transform) * (judged.labels >= 0)).sum(axis=1)
             )

@@ -27,9 +27,9 @@ Floats = npt.NDArray[np.float64]
 
 # Thresholds on probabilities, even in log-odds. They do not depend on any data, which the tests of a fixed
 # sequence need. At the first every candidate is in, at the last none is.
-GRID: npt.NDArray[np.float32] = np.concatenate([[0.0], expit(np.arange(-14, 12, 0.03)), [1.0, np.inf]]).astype(
-    np.float32
-)
+GRID: npt.NDArray[np.float32] = np.concatenate(
+    [[0.0], expit(np.arange(-14, 12, 0.03)), [1.0, np.inf]]
+).astype(np.float32)
 
 
 class TooFewRows(ValueError):  # noqa: N818
@@ -76,7 +76,7 @@ def hoeffding_bentkus(mean: npt.ArrayLike, rows: npt.ArrayLike, risk: float) -> 
     Examples
     --------
     >>> hoeffding_bentkus([0.0, 0.05, 0.2], 100, 0.1).round(3)
-    array([0.   , 0.156, 1.   ])
+    array([0.   , 0.157, 1.   ])
     """
     found, counts = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(rows, np.float64))
     low = np.minimum(found, risk)

@@ -14,6 +14,7 @@ from hedgerow.ensemble import Dropout, Ensemble
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.labels import read_label_sections
 from hedgerow.model_file import ExtraMissing, Malformed, ModelFile, read_model
+from hedgerow.policy import Policy
 from hedgerow.text import TfidfVectorizer
 from hedgerow.text_estimator import HedgerowTextClassifier
 from hedgerow.training_record import TrainingRecord
@@ -79,6 +80,8 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
             model.calibration_ = Calibration.from_sections(
                 header["calibration"], file.sections, len(model.classes_), model._ensemble.members
             )
+        if "policy" in header:
+            model.policy_ = Policy.from_sections(header["policy"], file.sections)
     except Malformed:
         raise
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -107,12 +107,32 @@ def _print(console: Console, found: Evaluation) -> None:
                     cell(title), cell(of_score.direction), *(cell(f"{100 * share:.2f}") for share in shares)
                 )
         console.print(table)
+    if found.decisions:
+        _print_decisions(console, found)
     seconds = found.seconds
     part = 100 * seconds["judge"] / seconds["predict"]
     console.print(
         cell(f"Predicting took {seconds['predict']:.1f} s, judging {part:.0f} % of that.", "dim"),
         soft_wrap=True,
     )
+
+
+def _print_decisions(console: Console, found: Evaluation) -> None:
+    """What the policy promises beside what was achieved; a refusal in its own words."""
+    names = ["missed", "wrong", "labels to accept", "to review", "flagged"]
+    table = _table("What its policy promises, and what came of it", ["promised, %", *names])
+    for of in found.decisions:
+        outcome = of.outcome
+        figures = ["refused"]
+        if outcome is not None:
+            figures = [f"{100 * outcome.missed:.2f}", f"{100 * outcome.wrong:.2f}"]
+            figures += [f"{outcome.accepted:.2f}", f"{outcome.reviewed:.2f}"]
+            figures.append("" if of.flagged is None else f"{100 * of.flagged:.2f}")
+        table.add_row(cell(""), cell(f"{100 * of.risk:g}"), *(cell(figure) for figure in figures))
+    console.print(table)
+    for of in found.decisions:
+        if of.refused:
+            console.print(cell(f"At {100 * of.risk:g} %: {of.refused}", "dim"), soft_wrap=True)
 
 
 def _table(title: str, columns: list[str]) -> Table:

@@ -92,7 +92,7 @@ def compose(
 
 def _settings(found: Mapping[str, Any]) -> list[Setting]:
     """What the model is, then its parameters; those that say the same go once."""
-    plain = {name: value for name, value in found.items() if not isinstance(value, dict)}
+    plain = {name: value for name, value in found.items() if not isinstance(value, dict | None)}
     parameters = {name: value for name, value in found["parameters"].items() if value is not None}
     return [Setting(name.replace("_", " "), str(value)) for name, value in {**parameters, **plain}.items()]
 
@@ -142,6 +142,8 @@ def _figures(found: Evaluation, checks: TheoremChecks | None) -> list[Figure]:
     figures = [_long_tail(found), _error_areas(found), _risk_coverage(found), _reliability(found)]
     if found.by_frequency:
         figures += _frequency(found)
+    if any(of.outcome for of in found.decisions):
+        figures += _promises(found)
     figures += [_roc(name, found) for name in found.outsiders]
     if checks:
         figures += _theorem_figures(checks)
@@ -262,6 +264,45 @@ def _frequency(found: Evaluation) -> list[Figure]:
             [Series("found among the best five", places, [group["found"] for group in groups], "bars")],
             x_ticks=ticks,
             y_limits=(0.0, 1.0),
+        ),
+    ]
+
+
+def _promises(found: Evaluation) -> list[Figure]:
+    kept = [(of, of.outcome) for of in found.decisions if of.outcome is not None]
+    places = list(range(1, len(kept) + 1))
+    ticks = [(place, f"{100 * of.risk:g} %") for place, (of, _) in zip(places, kept, strict=True)]
+    return [
+        Figure(
+            "promises",
+            "Promised and kept",
+            "At each risk asked for: the mean share of an input's true labels that were rejected, and"
+            " of wrong"
+            " labels among those it was given. Both are promised to stay at the risk or below, on"
+            " average over"
+            " inputs like those that the policy was learned from; chance moves them a little on any one set"
+            " of data.",
+            "risk asked for",
+            "mean share",
+            [
+                Series("promised", places, [of.risk for of, _ in kept]),
+                Series("true labels rejected", places, [outcome.missed for _, outcome in kept], "points"),
+                Series("accepted labels wrong", places, [outcome.wrong for _, outcome in kept], "points"),
+            ],
+            x_ticks=ticks,
+        ),
+        Figure(
+            "work",
+            "What is left for people",
+            "Labels of an input that are accepted, and that a person should look at, on average. All others"
+            " are rejected.",
+            "risk asked for",
+            "labels of an input",
+            [
+                Series("accepted", places, [outcome.accepted for _, outcome in kept], "points"),
+                Series("to review", places, [outcome.reviewed for _, outcome in kept], "points"),
+            ],
+            x_ticks=ticks,
         ),
     ]
 
@@ -458,6 +499,20 @@ def _notes(found: Evaluation) -> list[str]:
         "Total uncertainty is the entropy of the mean probability. Data uncertainty is what the members"
         " agree to be doubtful; knowledge uncertainty is the rest, that they disagree.",
     ]
+    for of in found.decisions:
+        if of.refused:
+            notes.append(f"At a risk of {100 * of.risk:g} % the policy promises nothing: {of.refused}.")
+            continue
+        flags = "" if of.flagged is None else f" Flagged as outsiders: {100 * of.flagged:.1f} %."
+        outcome = of.outcome
+        if outcome is not None:
+            notes.append(
+                f"At a risk of {100 * of.risk:g} % the policy promises that on average at most that"
+                f" share of an"
+                f" input's true labels is rejected; achieved here: {100 * outcome.missed:.1f} %. With a"
+                " confidence of 90 %, at most that share of what an input is given is wrong; achieved here:"
+                f" {100 * outcome.wrong:.1f} %.{flags}"
+            )
     if unknown := found.settings["unknown_labels"]:
         notes.append(
             f"{unknown:,} of {found.settings['true_labels']:,} true labels never occur in training; they"
