@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,10 @@ Start = Callable[..., Running]
 def start() -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
-    def start_one(*arguments: object, held: bool = False, **environment: str) -> Running:
-        command = [HELD] if held else [COMMAND, "serve", "--port", "0", "--threads", "1"]
+    def start_one(
+        *arguments: object, held: bool = False, command: Sequence[str] = ("serve",), **environment: str
+    ) -> Running:
+        command = [HELD] if held else [COMMAND, *command, "--port", "0", "--threads", "1"]
         process = subprocess.Popen(
             [sys.executable, "-c", *command, *map(str, arguments)],
             stdin=subprocess.PIPE,
@@ -288,6 +290,28 @@ def test_token_file_then_its_line_is_the_token(
     assert (code, "is empty" in message) == (ExitCode.USAGE, True)
     code, _ = failure(capsys, "serve", text_model, "--port", "0", "--token-file", tmp_path / "none")
     assert code == ExitCode.USAGE
+
+
+def test_demo_then_one_command_serves_a_model_that_decides_and_a_queue(start: Start) -> None:
+    running = start(command=("demo", "--serve"))
+    about = running.line()
+    folder = Path(about.split(" are in ")[1].split(",")[0])
+    assert folder.is_dir()
+    _, model = running.ask("GET", "/model")
+    assert (model["members"], model["calibrated"], model["familiar"]) == (10, True, True)
+    assert any(threshold is not None for threshold in model["policy"]["accept"])
+    assert running.ask("GET", "/queue/counts")[1]["waiting"] == 40
+    decisions = set()
+    for example in running.ask("GET", "/examples")[1]["examples"]:
+        body = {"text": example["text"], "k": 20, "votes": True, "decide": {"risk": 0.1}}
+        status, found = running.ask("POST", "/predict", body)
+        assert status == 200
+        decisions |= {label["decision"] for label in found["results"][0]["labels"]}
+        assert found["results"][0]["unfamiliarity"]["outsider"] == ("outsider" in example["about"])
+    assert decisions == {"accept", "review", "reject"}
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.wait() == 0
+    assert not folder.exists()
 
 
 def test_demo_options_of_the_server_without_serve_then_they_are_refused(
