@@ -1,9 +1,9 @@
 """Promises, abstention and costs on held-out data: `python -m bench.decisions`.
 
 For each data set ten bagged members, whose votes on the test set are made once. A third of it teaches the
-calibration map; the rest is cut in two at random many times: one half sets the thresholds, the other tells what
-came of them. Also: which doubt finds mistakes best, what asking a person saves, and the memory and time of
-10,000 inputs with 670,000 labels. Models and finished parts are kept; writes `results/decisions.json` and
+calibration map; the rest is cut in two at random many times: one half sets the thresholds, the other tells
+what came of them. Also: which doubt finds mistakes best, what asking a person saves, and the memory and time
+of 10,000 inputs with 670,000 labels. Models and finished parts are kept; writes `results/decisions.json` and
 `results/decisions.md`.
 """
 
@@ -239,7 +239,9 @@ class Halves:
             RiskCurve(GRID, own, rows).tested(risk, CONFIDENCE)
             for own, rows in zip(self.own, self.own_rows.tolist(), strict=True)
         ]
-        achieved = np.array([self.others[cut, place] for cut, place in enumerate(places) if place is not None])
+        achieved = np.array(
+            [self.others[cut, place] for cut, place in enumerate(places) if place is not None]
+        )
         above = float((achieved > risk).mean()) if achieved.size else None
         return self._summary(places) | {"above": above, "given": size._mean(places)}
 
@@ -335,7 +337,10 @@ class Doubts:
             near = [name for name in areas if name != own and areas[name] < 1.05 * areas[own]]
             gains = {
                 name: np.quantile(
-                    [area(columns[name][rows], wrong[rows]) - b for rows, b in zip(chosen, base, strict=True)],
+                    [
+                        area(columns[name][rows], wrong[rows]) - b
+                        for rows, b in zip(chosen, base, strict=True)
+                    ],
                     [0.025, 0.975],
                 ).tolist()
                 for name in near
@@ -414,13 +419,16 @@ def markdown(found: dict[str, Any]) -> str:
     lines = [
         "# Decisions",
         "",
-        f"{MEMBERS} bagged members with the default search. A third of the test set teaches the calibration map"
-        f" (isotonic, of the mean); the rest is cut in two {SPLITS:,} times, one half to set thresholds and one"
+        f"{MEMBERS} bagged members with the default search. A third of the test set teaches the"
+        f" calibration map"
+        f" (isotonic, of the mean); the rest is cut in two {SPLITS:,} times, one half to set thresholds"
+        f" and one"
         " to see what comes of them. Percent unless told.",
         "",
         "## True labels that are rejected",
         "",
-        "Promised: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard error over"
+        "Promised: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard"
+        " error over"
         " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected.",
         "",
         "| data | probabilities | risk | achieved | one cut | kept | refused cuts |",
@@ -473,7 +481,9 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "Rejected true labels by how often they occur in training, each group with a threshold of its own.",
         "",
-        "| data | occurs | inputs | lowest risk | " + " | ".join(f"at {percent(risk)}" for risk in RISKS) + " |",
+        "| data | occurs | inputs | lowest risk | "
+        + " | ".join(f"at {percent(risk)}" for risk in RISKS)
+        + " |",
         "|---|---|---|---|" + "---|" * len(RISKS),
     ]
     for name, result in sets.items():
@@ -490,7 +500,8 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## Which doubt finds mistakes",
         "",
-        f"Area under risk and coverage (AURC, low is good): of the {BEST} best labels of each input, and of inputs"
+        f"Area under risk and coverage (AURC, low is good): of the {BEST} best labels of each input,"
+        f" and of inputs"
         " by whether their best label is wrong; calibrated probabilities. In brackets the 95 % bootstrap"
         " interval of the difference to the first line, where it is near.",
         "",
@@ -542,19 +553,31 @@ def large_lines(result: dict[str, Any]) -> list[str]:
     lines = [
         "## Many labels",
         "",
-        f"{result['inputs']:,} inputs with {result['labels']:,} labels, {result['candidates']:,} candidates and"
-        f" {MEMBERS} members each; made-up votes in batches. Memory is that of the whole process at its highest.",
+        f"{result['inputs']:,} inputs with {result['labels']:,} labels, {result['candidates']:,}"
+        f" candidates and"
+        f" {MEMBERS} members each; made-up votes in batches. Memory is that of the whole process at its"
+        f" highest.",
         "",
         "| | seconds | memory, GB |",
         "|---|---|---|",
     ]
-    for what, title in (("nothing", "making up the votes"), ("map", "with the map"), ("policy", "with the policy")):
+    for what, title in (
+        ("nothing", "making up the votes"),
+        ("map", "with the map"),
+        ("policy", "with the policy"),
+    ):
         lines.append(f"| {title} | {result[what]['seconds']:.1f} | {result[what]['bytes'] / 1e9:.2f} |")
     return lines
 
 
 def percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:g} %" if share in (*RISKS, CONFIDENCE) else f"{100 * share:.1f} %"
+    return (
+        ""
+        if share is None
+        else f"{100 * share:g} %"
+        if share in (*RISKS, CONFIDENCE)
+        else f"{100 * share:.1f} %"
+    )
 
 
 if __name__ == "__main__":

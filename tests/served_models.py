@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from starlette.testclient import TestClient
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
+from hedgerow.held_out import learn_from_held_out
 from hedgerow.sample import load_sample
 from hedgerow.serve.app import build
 from hedgerow.serve.limits import Limits
@@ -35,6 +36,17 @@ def text_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with three members, trained on texts, that can tell outsiders."""
     path = tmp_path_factory.mktemp("served") / "tags.hedgerow"
     a_text_model().save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def deciding_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, calibrated, and with a policy."""
+    sample = load_sample()
+    model = a_text_model()
+    learn_from_held_out(model, sample.test_texts[100:], sample.test_labels[100:])
+    path = tmp_path_factory.mktemp("served") / "deciding.hedgerow"
+    model.save(path)
     return path
 
 

@@ -46,7 +46,10 @@ def made(rows: int, seed: int) -> tuple[sp.csr_array, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def data():
-    return {part: made(rows, seed) for seed, (part, rows) in enumerate({"train": 500, "held": 700, "test": 400}.items())}
+    return {
+        part: made(rows, seed)
+        for seed, (part, rows) in enumerate({"train": 500, "held": 700, "test": 400}.items())
+    }
 
 
 @pytest.fixture(scope="module")
@@ -214,9 +217,7 @@ def test_outsiders_then_are_flagged_and_few_others_are(model, data):
 # Costs
 
 
-@given(
-    st.floats(0, 1), st.floats(0, 10), st.floats(0, 10), st.floats(0, 10)
-)
+@given(st.floats(0, 1), st.floats(0, 10), st.floats(0, 10), st.floats(0, 10))
 def test_costs_then_choose_the_least_and_the_thresholds_say_the_same(p, wrong, missed, look):
     costs = Costs(wrong, missed, look)
     p = np.float32(p)
@@ -255,7 +256,9 @@ def test_costs_achieved_then_are_counted_by_hand_and_near_the_expected(model, da
     compared = compare_costs([(votes, sp.csr_array(Y))], costs)
     codes = codes_of(model.decide(X, costs=costs))
     by_hand = (
-        ((codes == ACCEPT) & (Y == 0)).sum() * 1 + ((codes == REJECT) & (Y == 1)).sum() * 2 + (codes == REVIEW).sum() * 0.2
+        ((codes == ACCEPT) & (Y == 0)).sum() * 1
+        + ((codes == REJECT) & (Y == 1)).sum() * 2
+        + (codes == REVIEW).sum() * 0.2
     ) / len(Y)
     assert compared.best.cost == pytest.approx(by_hand)
     assert compared.best.cost == pytest.approx(compared.best.expected_cost, rel=0.25)
@@ -317,9 +320,9 @@ def test_costs_of_another_kind_then_are_refused(model, data):
 
 def test_inputs_of_another_width_then_are_refused(model, data):
     wide = sp.csr_array((3, FEATURES + 1))
-    with pytest.raises(ValueError, match="features|columns"):
+    with pytest.raises(ValueError, match=r"features|columns"):
         model.decide(wide)
-    with pytest.raises(ValueError, match="features|columns"):
+    with pytest.raises(ValueError, match=r"features|columns"):
         model.learn_policy(wide, np.ones((3, LABELS), dtype=int))
     with pytest.raises(ValueError, match="there are 700 inputs, but labels for 5"):
         model.learn_policy(data["held"][0], data["held"][1][:5])
@@ -460,7 +463,7 @@ def test_evaluation_then_shows_promised_and_achieved_side_by_side(model, data):
 # Command line
 
 WORDS = ["thorn", "leaf", "berry", "root", "bark", "moss", "seed", "twig"]
-HOSTILE = "\x1b[31m[bold]red\u202e, \"quoted\"\nline"
+HOSTILE = '\x1b[31m[bold]red\u202e, "quoted"\nline'
 
 
 def records(path, rows, seed):
@@ -469,7 +472,7 @@ def records(path, rows, seed):
     for row in range(rows):
         labels = random.permutation(4)[: random.integers(1, 3)]
         words = [WORDS[2 * label + random.integers(0, 2)] for label in labels for _ in range(3)]
-        words += random.choice(WORDS, 1).tolist() + [f"w{random.integers(0, 400)}"]
+        words += [*random.choice(WORDS, 1).tolist(), f"w{random.integers(0, 400)}"]
         names = [HOSTILE if label == 0 else f"label {label}" for label in labels.tolist()]
         lines.append(json.dumps({"id": f"r{row}", "text": " ".join(words), "labels": names}))
     path.write_text("\n".join(lines) + "\n")
@@ -488,7 +491,9 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_calibrate_command_then_prints_errors_and_promises_and_can_replace_the_model(folder, tmp_path, capsys):
+def test_calibrate_command_then_prints_errors_and_promises_and_can_replace_the_model(
+    folder, tmp_path, capsys
+):
     model = tmp_path / "own.hedgerow"
     model.write_bytes((folder / "bare.hedgerow").read_bytes())
     assert main(["calibrate", str(model), str(folder / "held.jsonl"), "--threads", "1"]) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 
 import numpy as np
@@ -23,7 +25,9 @@ MARK = "0" * 32
 class Made:
     """Votes at random whose probabilities are about right, and the truth; the last labels are unknown."""
 
-    def __init__(self, seed: int, rows: int = 300, labels: int = 30, strange: int = 3, members: int = 3) -> None:
+    def __init__(
+        self, seed: int, rows: int = 300, labels: int = 30, strange: int = 3, members: int = 3
+    ) -> None:
         random = np.random.default_rng(seed)
         chance = random.random((rows, labels + strange)) ** 4
         self.Y = random.random(chance.shape) < chance
@@ -39,7 +43,9 @@ class Made:
         self.votes = Votes(plain.indptr, plain.labels, plain.probs, labels, self.bound)
         self.truth = as_truth(sp.csr_array(self.Y.astype(np.int8)), rows, labels)
         mean = plain.mean()
-        candidate = sp.csr_array((np.ones(mean.nnz), mean.indices, mean.indptr), shape=mean.shape).toarray() > 0
+        candidate = (
+            sp.csr_array((np.ones(mean.nnz), mean.indices, mean.indptr), shape=mean.shape).toarray() > 0
+        )
         self.mean = np.where(candidate, mean.toarray(), -1)  # what is no candidate reaches no threshold
 
     def policy(self, size: int = 1000, n_jobs: int = 1) -> Policy:
@@ -167,7 +173,7 @@ def test_groups_then_part_all_frequencies_without_gaps(seed):
     truth = as_truth(sp.csr_array(random.random((400, 55)) < 0.1), 400, 50)
     groups, _ = label_groups(counts, truth, finest=0.1)
     assert groups[0][0] == 0
-    assert all(before[1] + 1 == after[0] for before, after in zip(groups, groups[1:], strict=False))
+    assert all(before[1] + 1 == after[0] for before, after in itertools.pairwise(groups))
     assert groups[-1][1] == counts.max()
 
 
@@ -176,10 +182,8 @@ def test_groups_then_part_all_frequencies_without_gaps(seed):
 def test_thresholds_when_more_risk_is_taken_then_reject_more_and_accept_more(seed, one, other):
     policy = Made(seed, rows=100).policy()
     low, high = sorted([one, other])
-    try:
+    with contextlib.suppress(Unreachable):
         assert policy.reject_below(low) <= policy.reject_below(high)
-    except Unreachable:
-        pass
     assert policy.accept_from(low) >= policy.accept_from(high)
     assert policy.accept_share(low) >= 0
     assert policy.accept_share(low) >= policy.accept_share(high)

@@ -68,10 +68,14 @@ def test_predict_with_votes_then_they_are_the_members_own(client: TestClient, te
 def test_predict_without_uncertainty_then_labels_have_probabilities_only(
     client: TestClient, text_model: Path
 ) -> None:
-    result = client.post("/predict", json={"text": TEXTS[0], "uncertainty": False, "k": 3}).json()["results"][0]
+    result = client.post("/predict", json={"text": TEXTS[0], "uncertainty": False, "k": 3}).json()["results"][
+        0
+    ]
     assert set(result) == {"labels"}
     assert all(set(label) == {"label", "probability"} for label in result["labels"])
-    assert [label["label"] for label in result["labels"]] == load(text_model).top(TEXTS[:1], 3).labels[0].tolist()
+    assert [label["label"] for label in result["labels"]] == load(text_model).top(TEXTS[:1], 3).labels[
+        0
+    ].tolist()
 
 
 def test_predict_of_an_outsider_then_it_is_called_one_at_the_rate_asked_for(
@@ -80,9 +84,6 @@ def test_predict_of_an_outsider_then_it_is_called_one_at_the_rate_asked_for(
     recipe = "Whisk the eggs with sugar, fold in the flour and bake the cake until golden."
     p_value = load(text_model).unfamiliarity([recipe]).p_value[0]
     assert p_value < 0.1
-    for rate, outsider in ((p_value + 0.001, True), (p_value - 0.001, False)):
-        body = {"text": recipe, "decide": {"costs": None, "false_alarm": rate}}
-        refusal(client.post("/predict", json=body), 422)  # this model may not decide
     told = client.post("/predict", json={"text": recipe}).json()["results"][0]["unfamiliarity"]
     assert told["p_value"] == p_value
     assert told["outsider"] == (p_value <= 0.05)
@@ -248,9 +249,7 @@ def test_explain_of_an_unknown_label_then_it_is_refused(client: TestClient, labe
     assert refusal(client.post("/explain", json={"text": "a", "label": label}), 422)["where"] == "label"
 
 
-def test_labels_then_those_that_begin_with_the_query_come_first(
-    client: TestClient, text_model: Path
-) -> None:
+def test_labels_then_those_that_begin_with_the_query_come_first(client: TestClient, text_model: Path) -> None:
     model = load(text_model)
     names = model.classes_.tolist()
     counts = dict(zip(names, model.label_counts_.tolist(), strict=True))

@@ -216,7 +216,12 @@ class Abstention:
             raise ValueError("the doubts of inputs are counted wrongly")
         ranks, below, wrong = counts.astype(np.int64).T
         whole = (counts == counts.astype(np.int64)).all()
-        if not whole or (np.diff(counts, axis=0) < 0).any() or (wrong > below).any() or (below >= ranks).any():
+        if (
+            not whole
+            or (np.diff(counts, axis=0) < 0).any()
+            or (wrong > below).any()
+            or (below >= ranks).any()
+        ):
             raise ValueError("the doubts of inputs are counted wrongly")
         return cls(np.array(knots), ranks.copy(), below.copy(), wrong.copy())
 

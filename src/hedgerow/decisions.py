@@ -143,11 +143,13 @@ class Rule:
             codes[(codes == ACCEPT) & ~_among_best(votes.indptr, mean, self.most)] = REJECT
         return codes
 
-    def expected_cost(self, votes: Votes, mean: Floats, codes: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
+    def expected_cost(
+        self, votes: Votes, mean: Floats, codes: npt.NDArray[np.int8]
+    ) -> npt.NDArray[np.float64]:
         """The expected cost of each input: the sum over its candidates."""
         costs = (self.costs or Costs()).of_choices(mean)[np.arange(len(codes)), codes]
         rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
-        return np.bincount(rows, weights=costs, minlength=len(votes))
+        return np.bincount(rows, weights=costs, minlength=len(votes)).astype(np.float64)
 
     def _accepted(self, votes: Votes, mean: Floats) -> npt.NDArray[np.intp]:
         if self.by == "probability":
@@ -212,8 +214,8 @@ class Decisions:
     expected_cost : float64 array, shape (n,), or None
         With costs: what the decisions on all candidates cost on average.
     reject_below, accept_from : float
-        The thresholds; with groups of labels, the lowest of theirs. `accept_from` is infinite where nothing is
-        accepted.
+        The thresholds; with groups of labels, the lowest of theirs. `accept_from` is infinite where nothing
+        is accepted.
     promise : str
         What is guaranteed, in words.
     """
@@ -437,7 +439,8 @@ def rule_for(wish: Wish, policy: Policy | None, counts: npt.NDArray[np.int64] | 
     if wish.coverage is not None:
         accept = policy.accept_share(wish.coverage, wish.by)
         accepted = (
-            f"on average at least {100 * wish.coverage:g} % of the labels of an input that have a probability of"
+            f"on average at least {100 * wish.coverage:g} % of the labels of an input that have a"
+            f" probability of"
             " one half or more are accepted"
         )
     else:
@@ -460,7 +463,8 @@ def rule_for(wish: Wish, policy: Policy | None, counts: npt.NDArray[np.int64] | 
         below = min(policy.reject_below(risk), least_sure)
         rejected = "true labels of an input"
     return Rule(below, accept, wish.by), (
-        f"On average at most {100 * risk:g} % of the {rejected} are rejected; {accepted}. This holds on average"
+        f"On average at most {100 * risk:g} % of the {rejected} are rejected; {accepted}. This holds on"
+        f" average"
         " over inputs like the held-out ones, not for each label, and not for inputs of another kind."
     )
 
@@ -480,7 +484,8 @@ def decide(
         raise ValueError(f"k is {k!r}; it must be a number of labels")
     if wish.costs is not None and getattr(model, "calibration_", None) is None:
         raise NotFittedError(
-            "costs weigh probabilities, and those of this model are not calibrated; call calibrate with inputs"
+            "costs weigh probabilities, and those of this model are not calibrated; call calibrate with"
+            " inputs"
             " that it was not trained on"
         )
     rule, promise = rule_for(wish, policy, model.label_counts_)
@@ -488,7 +493,7 @@ def decide(
     if policy is not None:
         tolerance = policy.search["tolerance"]
         _check_search(policy, search_of(model, tolerance))
-    limit = None
+    limit = math.inf
     if wish.inputs_by is not None:
         if policy is None:
             raise NotFittedError("the model has no policy to withhold answers by; call learn_policy")
@@ -512,7 +517,8 @@ def decide(
             answered = _doubts(votes, own, model)[wish.inputs_by] <= limit
         parts.append(decide_on(votes, rule, model.classes_, int(k), answered, promise))
     if not parts:
-        empty = Votes([0], [], np.empty((0, 1)), len(model.classes_))
+        nothing = np.empty((0, 1), dtype=np.float32)
+        empty = Votes(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, len(model.classes_))
         parts = [decide_on(empty, rule, model.classes_, int(k), np.ones(0, dtype=bool), promise)]
     return replace(Decisions.concatenate(parts), outsider=outsider, p_value=p_value)
 
@@ -529,7 +535,8 @@ def _check_search(policy: Policy, search: dict[str, Any]) -> None:
     for name, value in search.items():
         if policy.search.get(name) != value:
             raise ValueError(
-                f"{name} is {value!r}, but the policy was learned with {policy.search.get(name)!r}: its promises"
+                f"{name} is {value!r}, but the policy was learned with {policy.search.get(name)!r}: its"
+                f" promises"
                 " hold for that search only; set it back, or learn the policy anew"
             )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from .held_out import learn_from_held_out
 from .sample import Sample, load_sample
 from .text_estimator import HedgerowTextClassifier
 from .uncertain_labels import UncertainLabels
@@ -105,7 +106,10 @@ def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None 
 def prepare(
     n_jobs: int = -1, progress: Callable[[float, str], None] | None = None
 ) -> tuple[HedgerowTextClassifier, list[str]]:
-    """Train an ensemble on the embedded sample that can tell outsiders.
+    """Train an ensemble on the embedded sample, and let it learn what it may decide.
+
+    Probabilities are calibrated out of bag, with the training texts; what is familiar and what may be decided
+    is learned from held-out ones.
 
     Parameters
     ----------
@@ -125,7 +129,13 @@ def prepare(
     shown = {sample.test_ids.index(name) for name in SHOWN}
     others = [row for row in range(len(sample.test_texts)) if row not in shown]
     review, held_out = others[:REVIEWED], others[REVIEWED:]
-    classifier.learn_familiar([sample.test_texts[row] for row in held_out])
+    learn_from_held_out(
+        classifier,
+        [sample.test_texts[row] for row in held_out],
+        [sample.test_labels[row] for row in held_out],
+        training=(sample.train_texts, sample.train_labels),
+        progress=progress,
+    )
     return classifier, [sample.test_texts[row] for row in review]
 
 

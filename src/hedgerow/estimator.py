@@ -29,7 +29,7 @@ from hedgerow.label_tree import LabelTree, aggregate_features
 from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
 from hedgerow.model_file import Malformed, write_model
-from hedgerow.policy import learn_policy
+from hedgerow.policy import Policy, learn_policy
 from hedgerow.threads import threads_for
 from hedgerow.training_record import Hashes, TrainingRecord, hash_data
 from hedgerow.tree_classifier import TreeClassifier
@@ -632,7 +632,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         """
         self.familiar_ = Familiar.learn(self._signals(X))
         if hasattr(self, "policy_"):
-            self.policy_ = self.policy_.without_unfamiliarity()
+            self.policy_: Policy = self.policy_.without_unfamiliarity()
         return self
 
     def learn_policy(
@@ -663,7 +663,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
 
         See Also
         --------
-        learn_from_held_out : Cuts data and learns calibration, familiarity and policy, each from its own rows.
+        learn_from_held_out : Cuts data and learns calibration, familiarity and policy, each from its own
+        rows.
         """
         check_is_fitted(self, "tree_")
         self.policy_ = learn_policy(self, X, Y, tolerance=tolerance, progress=progress)

@@ -161,7 +161,8 @@ class Evaluation:
           of each bin;
         - ``long_tail`` with ``mean`` and ``deviation`` of the probability by rank;
           ``by_frequency``: groups with the means of their true labels;
-        - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``promised`` (the risk),
+        - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``promised`` (the
+        risk),
           ``refused`` (why it cannot be promised, or None), ``reject_below`` and ``accept_from`` (None for
           accepting nothing), ``missed`` (achieved share of an input's true labels that are rejected),
           ``wrong`` (achieved share of wrong labels among those that an input is given), ``precision`` and
@@ -375,7 +376,11 @@ class _LongTail:
 
 
 def _judge_all(
-    model: HedgerowClassifier, X: Any, truth: sp.csr_array, watch: _Watch, tail: _LongTail | None = None,
+    model: HedgerowClassifier,
+    X: Any,
+    truth: sp.csr_array,
+    watch: _Watch,
+    tail: _LongTail | None = None,
     promises: PromiseTally | None = None,
 ) -> tuple[Judgement, Floats]:
     """Predict and judge, in batches whose votes are about as large as they may be; JointEnergy comes beside.

@@ -53,9 +53,7 @@ class Learned:
     after: dict[int, float]
 
 
-def split_rows(
-    rows: int, share: float, seed: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def split_rows(rows: int, share: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Cut rows at random into two parts, each in its order; the first has the share.
 
     Examples
@@ -116,7 +114,8 @@ def learn_from_held_out(
     first, second = split_rows(truth.shape[0], as_share("share", share), seed)
     if len(first) < NEEDED:
         raise ValueError(
-            f"there are {truth.shape[0]} held-out inputs, of which {len(first)} are for what is familiar; at least"
+            f"there are {truth.shape[0]} held-out inputs, of which {len(first)} are for what is"
+            f" familiar; at least"
             f" {NEEDED} are needed there: give more inputs, or a larger share"
         )
     options: dict[str, Any] = {"method": method, "by": by, "of": of, "progress": progress}

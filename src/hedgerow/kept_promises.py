@@ -37,8 +37,8 @@ class KeptPromise:
     reject_below, accept_from : float or None
         The thresholds; None for accepting nothing.
     outcome : Outcome or None
-        What came of it. `Outcome.missed` is promised to be at most the risk on average, `Outcome.wrong` with a
-        confidence of 90 %.
+        What came of it. `Outcome.missed` is promised to be at most the risk on average, `Outcome.wrong` with
+        a confidence of 90 %.
     flagged : float or None
         The share of inputs flagged as outsiders, promised to be at most 5 % of familiar ones.
     """
@@ -96,7 +96,9 @@ class PromiseTally:
                 rule = self._rules[risk]
                 accept = rule.accept_from if math.isfinite(rule.accept_from) else None
                 outcome = self._tallies[risk].finish()
-                found.append(KeptPromise(risk, None, float(np.min(rule.reject_below)), accept, outcome, flagged))
+                found.append(
+                    KeptPromise(risk, None, float(np.min(rule.reject_below)), accept, outcome, flagged)
+                )
             elif risk in self._refused:
                 found.append(KeptPromise(risk, self._refused[risk], None, None, None, flagged))
         return found

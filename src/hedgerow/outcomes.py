@@ -94,9 +94,7 @@ class Tally:
         costs = self._costs
         cost = (accepted - good) * costs.wrong + (true - kept) * costs.missed + reviewed * costs.look
         expected = Rule(costs=costs).expected_cost(votes, mean, codes)
-        self._parts.append(
-            np.column_stack([true, kept, accepted, reviewed, rejected, good, cost, expected])
-        )
+        self._parts.append(np.column_stack([true, kept, accepted, reviewed, rejected, good, cost, expected]))
 
     def finish(self) -> Outcome:
         """All that was added."""

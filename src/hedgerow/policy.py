@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -162,7 +163,7 @@ class Policy:
         return [_conformal(group.missed, risk, group.unknown, group.name, None) for group in self.groups]
 
     def accept_from(self, risk: float, confidence: float = 0.9, by: str = "probability") -> float:
-        """The certainty from which on labels may be accepted: at most this share of them is wrong, on average.
+        """The certainty from which on labels are accepted: at most this share of them is wrong, on average.
 
         Parameters
         ----------
@@ -225,8 +226,7 @@ class Policy:
         -------
         float
         """
-        if isinstance(size, bool) or not isinstance(size, Real) or not 0 < float(size) < math.inf:
-            raise ValueError(f"size is {size!r}; it must be a positive number of labels")
+        _check_size(size)
         place = self.size.smallest(float(size))
         if place is None:
             raise TooFewRows(
@@ -251,7 +251,8 @@ class Policy:
         accept = self.accept_from(risk, confidence)
         percent = f"{100 * risk:g} %"
         accepted = (
-            f"Labels from {accept:.4g} on are accepted: with a confidence of {100 * confidence:g} %, on average"
+            f"Labels from {accept:.4g} on are accepted: with a confidence of {100 * confidence:g} %, on"
+            f" average"
             f" at most {percent} of what an input is given is wrong."
             if accept <= 1
             else f"No label can be accepted with at most {percent} wrong."
@@ -259,7 +260,8 @@ class Policy:
         return (
             f"Labels with a probability below {min(reject, accept):.3g} are rejected: on average at most"
             f" {percent} of the true labels of an input are. {accepted} Learned from {self.rows:,} inputs; it"
-            " holds on average over inputs like these, not for each label, and not for inputs of another kind."
+            " holds on average over inputs like these, not for each label, and not for inputs of"
+            " another kind."
         )
 
     def without_unfamiliarity(self) -> Policy:
@@ -335,7 +337,7 @@ class Policy:
         if set(curves) != expected:
             raise ValueError("the policy lacks curves, or has others")
         if not all(_is_whole(low) and _is_whole(high) and low <= high for low, high, _ in groups) or not all(
-            before[1] < after[0] for before, after in zip(groups, groups[1:], strict=False)
+            before[1] < after[0] for before, after in itertools.pairwise(groups)
         ):
             raise ValueError("the groups of labels of the policy do not ascend")
         names = header["inputs"]
@@ -452,17 +454,13 @@ def label_groups(
     fifth = np.minimum(np.ceil(share * _GROUPS - 1e-9).astype(np.int64), _GROUPS)
     lowest = values[np.unique(fifth, return_index=True)[1]].tolist()
     edges = [0, *lowest[1:]]
-    groups = [
-        (low, high - 1) for low, high in zip(edges, [*edges[1:], int(values[-1]) + 1], strict=True)
-    ]
+    groups = [(low, high - 1) for low, high in zip(edges, [*edges[1:], int(values[-1]) + 1], strict=True)]
     frequency = _frequencies(counts, truth.shape[1])[truth.indices]
     row_of = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
     needed = _conformal_rows(finest)
     notes = []
     while len(groups) > 1:
-        rows = [
-            len(np.unique(row_of[(frequency >= low) & (frequency <= high)])) for low, high in groups
-        ]
+        rows = [len(np.unique(row_of[(frequency >= low) & (frequency <= high)])) for low, high in groups]
         place = int(np.argmin(rows))
         if rows[place] >= needed:
             break
@@ -471,7 +469,8 @@ def label_groups(
         first, second = sorted((place, other))
         low, high = groups[place]
         notes.append(
-            f"Only {rows[place]} inputs have labels that occur {low} to {high} times in training, and a risk of"
+            f"Only {rows[place]} inputs have labels that occur {low} to {high} times in training, and a"
+            f" risk of"
             f" {finest:g} needs {needed}; these labels are judged together with those that occur"
             f" {groups[other][0]} to {groups[other][1]} times."
         )
@@ -536,16 +535,16 @@ class PolicyLearner:
             self._add_missed(f"group.{number}", found, (frequency >= low) & (frequency <= high))
         everything = found.reached(found.row, found.mean)
         self._add("size", np.minimum(everything, CAP))
-        self._add_wrong("probability", everything, found.reached(found.row[found.right], found.mean[found.right]))
+        self._add_wrong(
+            "probability", everything, found.reached(found.row[found.right], found.mean[found.right])
+        )
         self._add_by_doubt(votes, found)
         if votes.bound is None:
             self._proven = None
         elif self._proven is not None:
             self._proven += np.searchsorted(np.sort(votes.bound), GRID, side="left")
         judged = judge(votes, truth, k=1, n_jobs=self._n_jobs)
-        for name, doubts in input_doubts(
-            judged.inputs, judged.best.probability[:, 0], unfamiliarity
-        ).items():
+        for name, doubts in input_doubts(judged.inputs, judged.best.probability[:, 0], unfamiliarity).items():
             self._doubts.setdefault(name, []).append(doubts)
         wrong = np.ones(rows, dtype=bool)
         wrong[found.true_row[judged.rank == 1]] = False
@@ -703,15 +702,23 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
         else f"; for {100 * proven[1]:.0f} % of the inputs the search is proven to have lost nothing"
     )
     raise Unreachable(
-        f"a risk of {risk:g} cannot be kept for {what}: {100 * unknown:.2f} % are unknown to the model (train it"
-        f" on data that have them), {100 * lost:.2f} % are lost by the beam (a wider beam, or tolerance=, finds"
-        f" more{certified}), and the margin for {curve.rows} inputs is {100 / (curve.rows + 1):.2f} %; ask for at"
+        f"a risk of {risk:g} cannot be kept for {what}: {100 * unknown:.2f} % are unknown to the model"
+        f" (train it"
+        f" on data that have them), {100 * lost:.2f} % are lost by the beam (a wider beam, or"
+        f" tolerance=, finds"
+        f" more{certified}), and the margin for {curve.rows} inputs is {100 / (curve.rows + 1):.2f} %;"
+        f" ask for at"
         f" least {_rounded_up(float(curve.bounds[0]))}"
     )
 
 
 def _rounded_up(risk: float) -> str:
     return f"{math.ceil(risk * 1000) / 1000:g}"
+
+
+def _check_size(size: Any) -> None:
+    if isinstance(size, bool) or not isinstance(size, Real) or not 0 < float(size) < math.inf:
+        raise ValueError(f"size is {size!r}; it must be a positive number of labels")
 
 
 def _plain(value: Any) -> Any:

@@ -27,9 +27,9 @@ Floats = npt.NDArray[np.float64]
 
 # Thresholds on probabilities, even in log-odds. They do not depend on any data, which the tests of a fixed
 # sequence need. At the first every candidate is in, at the last none is.
-GRID: npt.NDArray[np.float32] = np.concatenate([[0.0], expit(np.arange(-14, 12, 0.03)), [1.0, np.inf]]).astype(
-    np.float32
-)
+GRID: npt.NDArray[np.float32] = np.concatenate(
+    [[0.0], expit(np.arange(-14, 12, 0.03)), [1.0, np.inf]]
+).astype(np.float32)
 
 
 class TooFewRows(ValueError):  # noqa: N818

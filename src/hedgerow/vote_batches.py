@@ -45,7 +45,7 @@ def vote_batches(
     slice, Votes
         The rows, and the votes on them.
     """
-    options = {} if tolerance is None else {"tolerance": tolerance}
+    options: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     begin, size, rows = 0, 16, count(X)
     while begin < rows:
         batch = slice(begin, min(begin + size, rows))

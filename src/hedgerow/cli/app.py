@@ -413,7 +413,9 @@ def decide(
     inputs_coverage: InputsCoverage = None,
     false_alarm: Annotated[
         float,
-        typer.Option(callback=between_0_and_1, help="Share of familiar inputs that are flagged as outsiders."),
+        typer.Option(
+            callback=between_0_and_1, help="Share of familiar inputs that are flagged as outsiders."
+        ),
     ] = 0.05,
     k: Annotated[int, typer.Option("--k", "-k", min=0, help="List at least so many labels.")] = 5,
     out: Annotated[
@@ -445,8 +447,8 @@ def decide(
     from ..decisions import Costs, Wish
     from .decide import run_decide
 
-    given = {"wrong": wrong, "missed": missed, "look": look}
-    given = {name: value for name, value in given.items() if value is not None}
+    asked = {"wrong": wrong, "missed": missed, "look": look}
+    given = {name: value for name, value in asked.items() if value is not None}
     try:
         wish = Wish(
             risk=risk,

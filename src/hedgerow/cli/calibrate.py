@@ -61,7 +61,9 @@ def run_calibrate(
         print_json(
             {
                 "model": str(target),
-                **{f"rows_{name}": value for name, value in asdict(learned).items() if isinstance(value, int)},
+                **{
+                    f"rows_{name}": value for name, value in asdict(learned).items() if isinstance(value, int)
+                },
                 "ece_before": {str(k): value for k, value in learned.before.items()},
                 "ece_after": {str(k): value for k, value in learned.after.items()},
                 "policy": classifier.policy_.describe(),

@@ -47,9 +47,7 @@ def run_decide(
     with progress_bar() as report:
         part, inputs = read_inputs(model, classifier, data, part_name, threads, report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
-            found = classifier.decide(
-                inputs, **vars(wish), false_alarm=false_alarm, k=k, progress=report
-            )
+            found = classifier.decide(inputs, **vars(wish), false_alarm=false_alarm, k=k, progress=report)
     decided = DecidedInputs(found, part.ids)
     with failing_as(ExitCode.WRITE):
         if out is not None:

@@ -84,7 +84,7 @@ def print_json_lines(decided: DecidedInputs) -> None:
 
 
 def json_lines(decided: DecidedInputs) -> Iterator[bytes]:
-    """Yield blocks of lines ``{"id": ..., "labels": [{"label": ..., "decision": ...}, ...], "input": ...}``."""
+    """Yield blocks of lines ``{"labels": [{"label": ..., "decision": ...}, ...], "input": {...}}``."""
     option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
     found, of_inputs = decided.decisions, decided.of_inputs
     names = ("label", "decision", *_MEASURES)

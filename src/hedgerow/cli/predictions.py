@@ -132,6 +132,7 @@ def json_lines(predictions: Predictions) -> Iterator[bytes]:
 
 
 def output_kind(path: str) -> str:
+    """The format that the ending of a file names."""
     name = os.path.basename(path)
     stem, packing = os.path.splitext(name)
     if name.endswith(_JSON_LINES) or (packing in SUFFIXES and stem.endswith(_JSON_LINES)):
@@ -166,6 +167,7 @@ def _write_csv(file: IO[bytes], predictions: Predictions) -> None:
 
 
 def load_pyarrow() -> Any:
+    """What writes Parquet, where it is installed."""
     try:
         import pyarrow
         import pyarrow.parquet

@@ -73,9 +73,12 @@ def run_serve(
             threads or max(1, (os.cpu_count() or 1) - 1),
             limits,
         )
-        with failing_as(ExitCode.MODEL, ModelFileError), failing_as(ExitCode.WRITE, QueueError):
-            service = Service(settings)
+        try:
+            with failing_as(ExitCode.MODEL, ModelFileError):
+                service = Service(settings)
             service.fill_queue(texts)
+        except QueueError as error:
+            raise Failure(ExitCode.WRITE, str(error)) from error
         console = Console(highlight=False)
         name = f"[{place.host}]" if ":" in place.host else place.host
 

@@ -276,8 +276,10 @@ def _promises(found: Evaluation) -> list[Figure]:
         Figure(
             "promises",
             "Promised and kept",
-            "At each risk asked for: the mean share of an input's true labels that were rejected, and of wrong"
-            " labels among those it was given. Both are promised to stay at the risk or below, on average over"
+            "At each risk asked for: the mean share of an input's true labels that were rejected, and"
+            " of wrong"
+            " labels among those it was given. Both are promised to stay at the risk or below, on"
+            " average over"
             " inputs like those that the policy was learned from; chance moves them a little on any one set"
             " of data.",
             "risk asked for",
@@ -505,7 +507,8 @@ def _notes(found: Evaluation) -> list[str]:
         outcome = of.outcome
         if outcome is not None:
             notes.append(
-                f"At a risk of {100 * of.risk:g} % the policy promises that on average at most that share of an"
+                f"At a risk of {100 * of.risk:g} % the policy promises that on average at most that"
+                f" share of an"
                 f" input's true labels is rejected; achieved here: {100 * outcome.missed:.1f} %. With a"
                 " confidence of 90 %, at most that share of what an input is given is wrong; achieved here:"
                 f" {100 * outcome.wrong:.1f} %.{flags}"

@@ -316,6 +316,7 @@ def build(service: Service, access: Access | None = None) -> ASGIApp:
     app.add_exception_handler(ApiError, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)
+    app.add_exception_handler(Exception, _admit_bug)  # and raised again, for the layer that logs
     description: dict[str, Any] = {}
 
     def openapi() -> dict[str, Any]:
@@ -337,6 +338,11 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return Response(
         error.body(), status_code=error.status, headers=error.headers, media_type="application/json"
     )
+
+
+async def _admit_bug(request: Request, error: Exception) -> Response:
+    body = error_body("internal", "the server has a bug; its log tells more")
+    return Response(body, status_code=500, media_type="application/json")
 
 
 async def _refuse_invalid(request: Request, error: Exception) -> Response:

@@ -45,6 +45,7 @@ __all__ = [
 
 _TEXT = "a fast terminal music player with playlists"
 Label = str | int
+AskedLabel = str | Annotated[int, Field(ge=0, le=2**31 - 1)]
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
@@ -243,7 +244,7 @@ class ExplainRequest(_Strict):
     """Why a label?"""
 
     text: str
-    label: Label
+    label: AskedLabel
     top: int = Field(8, ge=1, le=100, description="Words of each kind.")
 
     model_config = _example({"text": _TEXT, "label": "role::program", "top": 3})
@@ -411,7 +412,7 @@ class Queue(_Answer):
 class Review(_Strict):
     """What a person says of a text."""
 
-    labels: list[Annotated[Label, Field(union_mode="left_to_right")]] = Field(
+    labels: list[AskedLabel] = Field(
         default_factory=list, max_length=1000, description="Its right labels, also such as the model lacks."
     )
     state: Literal["confirmed", "corrected", "skipped"]
