@@ -99,6 +99,7 @@ class OpenedPage:
     problems: list[str]
 
     def ask(self, text: str) -> None:
+        self.page.locator("#suggest:enabled").wait_for()
         self.page.locator("#text").fill(text)
         self.page.locator("#text").press("Control+Enter")
         self.page.locator("#answer:not([aria-busy]) .found").first.wait_for()

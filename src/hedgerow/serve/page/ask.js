@@ -6,9 +6,9 @@ import { key, kindOf, row } from "./found.js";
 import { riskPanel } from "./risk.js";
 import { counted, listed, percent, sentence, tell } from "./words.js";
 
-const { html, svg } = Dom;
-const FEW = 10;
-const MANY = 40;
+const { html, shortened, svg } = Dom;
+const FEW = 15;
+const MANY = 50;
 const GROUPS = {
   accept: ["Accept", "sure enough to take as they are"],
   review: ["Review", "a person should look"],
@@ -33,6 +33,7 @@ export function askPage(model, queued) {
     event.preventDefault();
     ask(FEW);
   });
+  document.getElementById("suggest").disabled = false;
   if (model.texts) examples();
   else forFeatures();
 
@@ -55,7 +56,8 @@ export function askPage(model, queued) {
         box.value = text;
         ask(FEW);
       };
-      return html("li", {}, html("button", { type: "button", class: "example", click: take }, html("b", {}, sentence(about)), html("span", { dir: "auto" }, Dom.shortened(text, 90))));
+      const words = [html("b", {}, sentence(about)), html("span", { dir: "auto" }, shortened(text, 90))];
+      return html("li", {}, html("button", { type: "button", class: "example", click: take }, ...words));
     };
     document.getElementById("example-list").replaceChildren(...found.map(example));
     document.getElementById("examples").hidden = found.length === 0;
@@ -86,9 +88,10 @@ export function askPage(model, queued) {
   function show(text, result, k) {
     const { labels } = result;
     const rows = labels.map((found) => row(found, model.texts ? text : null));
+    const hasMore = k < MANY && labels.length === k && k < model.labels;
     const board = model.policy ? groups(rows, labels) : { made: plain(rows), moved: null };
     // The panel places the rows when it is made.
-    const risk = model.policy ? riskPanel(model.policy, labels, remembered, board.moved) : null;
+    const risk = model.policy ? riskPanel(model.policy, result, remembered, board.moved) : null;
     answer.replaceChildren(
       ...[
         html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "What the model says"),
@@ -96,7 +99,7 @@ export function askPage(model, queued) {
         html("p", { class: "summary" }, ...summary(result, model)),
         ...(risk ?? [uncalibrated()]),
         board.made,
-        html("div", { class: "after" }, k < MANY && labels.length === k && k < model.labels ? moreButton() : null, model.texts ? queueButton(text) : null),
+        html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
         key(model.members),
       ].filter(Boolean),
     );
@@ -120,7 +123,8 @@ export function askPage(model, queued) {
         said.textContent = error.message;
       }
     };
-    return html("span", { class: "to-queue" }, html("button", { type: "button", class: "more", click: add }, "Put this text into the review queue"), said);
+    const button = html("button", { type: "button", class: "more", click: add }, "Put this text into the review queue");
+    return html("span", { class: "to-queue" }, button, said);
   }
 }
 
@@ -147,7 +151,8 @@ function banner({ unfamiliarity }) {
       "p",
       {},
       html("b", {}, "This text is unlike those the model learned from."),
-      ` Of texts that are like them, ${oneIn(unfamiliarity.p_value)} seems as odd. It may be in another language or about another field: do not rely on the labels below.`,
+      ` Of texts that are like them, ${oneIn(unfamiliarity.p_value)} seems as odd.`,
+      " It may be in another language or about another field: do not rely on the labels below.",
     ),
   );
 }
@@ -177,7 +182,8 @@ function summary({ labels, input }, model) {
 }
 
 function spoken({ labels, unfamiliarity }) {
-  const best = labels.length ? ` The most probable is ${String(labels[0].label).slice(0, 100)} with ${percent(labels[0].probability)}.` : "";
+  const [first] = labels;
+  const best = first ? ` The most probable is ${String(first.label).slice(0, 100)} with ${percent(first.probability)}.` : "";
   const odd = unfamiliarity?.outsider ? " Beware: this text is unlike those the model learned from." : "";
   return `${sentence(counted(labels.length, "label"))}.${best}${odd}`;
 }
@@ -193,7 +199,8 @@ function uncalibrated() {
 }
 
 function plain(rows) {
-  return html("section", { class: "group", "aria-labelledby": "group-all" }, html("h4", { id: "group-all" }, "Labels, the most probable first"), html("ul", {}, ...rows));
+  const title = html("h4", { id: "group-all" }, "Labels, the most probable first");
+  return html("section", { class: "group", "aria-labelledby": "group-all" }, title, html("ul", {}, ...rows));
 }
 
 /** Three lists, and `moved(limits)`, which puts every row where it belongs. */
@@ -209,7 +216,7 @@ function groups(rows, labels) {
       html(
         "section",
         { class: `group ${name}`, "aria-labelledby": `group-${name}` },
-        html("h4", { id: `group-${name}` }, html("span", { class: "group-name" }, title), sums[name], html("span", { class: "group-words" }, words)),
+        html("h4", { id: `group-${name}` }, title, sums[name], html("span", { class: "group-words" }, words)),
         lists[name],
       ),
     );

@@ -41,13 +41,24 @@ export function row(found, text) {
 export function key(members) {
   const sample = { probability: 0.55, votes: members > 1 ? [0.3, 0.38, 0.5, 0.52, 0.62, 0.7, 0.8] : [] };
   const item = (...parts) => html("span", { class: "key-item" }, ...parts);
+  const kind = (name, title, words) => item(Votes.part(name, 16), html("span", {}, html("b", {}, title), words));
+  const bar =
+    members > 1
+      ? "The model is a panel of members. A dot is how probable one of them finds the label, from 0 to 100 %; the bar is their mean."
+      : "The bar is how probable the model finds the label, from 0 to 100 %.";
   return html(
     "div",
     { class: "key" },
-    members > 1
-      ? item(Votes.strip(sample), "The model is a panel of members. A dot is how probable one of them finds the label, from 0 to 100 %; the bar is their mean.")
-      : item(Votes.strip(sample), "The bar is how probable the model finds the label, from 0 to 100 %."),
-    item(Votes.part("data", 16), html("span", {}, html("b", {}, "The text leaves it open."), " Another reader could not be sure either. More training would not help; more of the text might.")),
-    item(Votes.part("knowledge", 16), html("span", {}, html("b", {}, "The model has seen too little."), " Its members contradict each other. Examples that you confirm would help.")),
+    item(Votes.strip(sample), bar),
+    kind(
+      "data",
+      "The text leaves it open.",
+      " Another reader could not be sure either. More training would not help; more of the text might.",
+    ),
+    kind(
+      "knowledge",
+      "The model has seen too little.",
+      " Its members contradict each other. Examples that you confirm would help.",
+    ),
   );
 }

@@ -18,8 +18,8 @@ document.getElementById("top").append(Theme.button());
 function described(model) {
   const labels = `Picks from ${whole(model.labels)} labels.`;
   if (model.members < 2) return labels;
-  const how = METHODS[model.method];
-  return `${labels} A panel of ${counted(model.members, "member")} votes${how ? `, ${how}` : ""}; where they disagree, the model knows too little.`;
+  const how = METHODS[model.method] ? `, ${METHODS[model.method]}` : "";
+  return `${labels} A panel of ${counted(model.members, "member")} votes${how}; where they disagree, the model knows too little.`;
 }
 
 function route(pages) {

@@ -1,7 +1,7 @@
 /** A box that finds labels by a part of their name (the combobox pattern of ARIA). */
 
 import { get } from "./api.js";
-import { named, whole } from "./words.js";
+import { counted, named } from "./words.js";
 
 const { html } = Dom;
 const SHOWN = 8;
@@ -32,6 +32,9 @@ export function picker(chosen, left) {
 
   async function find() {
     asking?.abort();
+    // What is listed answers to what was typed before: nothing of it can be chosen any more.
+    options = [];
+    go(-1);
     const query = input.value.trim();
     if (!query) return close();
     asking = new AbortController();
@@ -44,12 +47,12 @@ export function picker(chosen, left) {
       return close();
     }
     const isNew = !found.some(({ label }) => label === query);
-    options = [...found.map(({ label, count }) => ({ label, words: count === null ? "" : `${whole(count)} ${count === 1 ? "example" : "examples"}` }))];
+    options = found.map(({ label, count }) => ({ label, words: count === null ? "" : counted(count, "example") }));
     if (isNew) options.push({ label: query, words: "a label new to the model" });
     list.replaceChildren(...options.map(option));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
-    said.textContent = `${options.length} ${options.length === 1 ? "label" : "labels"}`;
+    said.textContent = counted(options.length, "label");
     go(found.length ? 0 : -1);
   }
 
@@ -59,7 +62,12 @@ export function picker(chosen, left) {
       event.preventDefault();
       choose(i);
     };
-    return html("li", { id: `picker-option-${i}`, role: "option", "aria-selected": "false", mousedown: take }, named(label), html("span", { class: "hint" }, words));
+    return html(
+      "li",
+      { id: `picker-option-${i}`, role: "option", "aria-selected": "false", mousedown: take },
+      named(label),
+      html("span", { class: "hint" }, words),
+    );
   }
 
   function go(i) {

@@ -71,7 +71,7 @@ export function reviewPage() {
       { class: "card empty-desk", tabindex: -1 },
       html("h3", {}, "Nothing waits for review"),
       html("p", { class: "why" }, "Add texts below, or send one here from the page Ask."),
-      answered.length ? html("div", { class: "actions" }, html("button", { type: "button", class: "more", click: back }, "Back to the last text")) : null,
+      answered.length ? html("div", { class: "actions" }, pale("Back to the last text", back)) : null,
     );
   }
 
@@ -118,7 +118,7 @@ export function reviewPage() {
         html(
           "li",
           { class: "choice" },
-          html("label", {}, tick, number <= 10 ? html("kbd", { "aria-hidden": "true" }, String(number % 10)) : null, named(label)),
+          html("label", {}, tick, number <= 10 ? key(number % 10) : null, named(label)),
           found ? strip(found) : html("span", { class: "hint" }, "added by you"),
           html("span", { class: "probability" }, found ? percent(found.probability) : ""),
           found && isOpen(found) ? doubt(found) : null,
@@ -142,7 +142,7 @@ export function reviewPage() {
     function changed() {
       sure = false;
       tell(empty, null);
-      confirm.replaceChildren(isCorrected() ? "Save the correction" : "Confirm", html("kbd", { "aria-hidden": "true" }, "Enter"));
+      confirm.replaceChildren(isCorrected() ? "Save the correction" : "Confirm", key("Enter"));
     }
 
     function keep(event) {
@@ -156,18 +156,18 @@ export function reviewPage() {
     }
     const skip = () => answer(item, "skipped", []);
 
-    function pressed(event) {
+    function command(event) {
       if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-      const key = event.key.toLowerCase();
-      const tick = /^\d$/.test(key) ? [...choices.values()][(Number(key) + 9) % 10] : null;
+      const pressed = event.key.toLowerCase();
+      const tick = /^\d$/.test(pressed) ? [...choices.values()][(Number(pressed) + 9) % 10] : null;
       if (tick) {
         tick.checked = !tick.checked;
         tick.focus();
         changed();
-      } else if (key === "enter" && !event.target.closest("button, summary, a")) keep();
-      else if (key === "s") skip();
-      else if (key === "b" && answered.length) back();
-      else if (key === "/" || key === "a") find.focus();
+      } else if (pressed === "enter" && !event.target.closest("button, summary, a")) keep();
+      else if (pressed === "s") skip();
+      else if (pressed === "b" && answered.length) back();
+      else if (pressed === "/" || pressed === "a") find.focus();
       else return;
       event.preventDefault();
     }
@@ -177,7 +177,7 @@ export function reviewPage() {
     changed();
     const made = html(
       "article",
-      { class: "card desk", tabindex: -1, "aria-labelledby": "item-title", "aria-describedby": "item-text", keydown: pressed },
+      { class: "card desk", tabindex: -1, "aria-labelledby": "item-title", "aria-describedby": "item-text", keydown: command },
       html(
         "div",
         { class: "desk-text" },
@@ -189,17 +189,28 @@ export function reviewPage() {
       html(
         "form",
         { class: "desk-labels", submit: keep },
-        html("fieldset", {}, html("legend", {}, "Which labels fit?"), html("p", { class: "hint" }, "Ticked is what the model finds more probable than not."), list),
+        html(
+          "fieldset",
+          {},
+          html("legend", {}, "Which labels fit?"),
+          html("p", { class: "hint" }, "Ticked is what the model finds more probable than not."),
+          list,
+        ),
         find.made,
         empty,
         html(
           "div",
           { class: "actions" },
           confirm,
-          html("button", { type: "button", class: "more", click: skip }, "Skip", html("kbd", { "aria-hidden": "true" }, "S")),
-          answered.length ? html("button", { type: "button", class: "more", click: back }, "Back", html("kbd", { "aria-hidden": "true" }, "B")) : null,
+          pale("Skip", skip, "S"),
+          answered.length ? pale("Back", back, "B") : null,
         ),
-        html("p", { class: "hint keys" }, html("kbd", {}, "1"), " to ", html("kbd", {}, "0"), " tick and untick, ", html("kbd", {}, "/"), " finds another label. Keys work while this text has the focus."),
+        html(
+          "p",
+          { class: "hint keys" },
+          ...[html("kbd", {}, "1"), " to ", html("kbd", {}, "0"), " tick and untick, ", html("kbd", {}, "/"), " finds another label."],
+          " Keys work while this text has the focus.",
+        ),
       ),
     );
     return made;
@@ -228,7 +239,8 @@ export function reviewPage() {
     if (!file) return;
     try {
       const lines = (await file.text()).split("\n");
-      await send(/\.jsonl$/i.test(file.name) ? lines.filter((line) => line.trim()).map((line) => String(JSON.parse(line).text ?? "")) : lines);
+      const textOf = (line) => (line.trim() ? String(JSON.parse(line).text ?? "") : "");
+      await send(/\.jsonl$/i.test(file.name) ? lines.map(textOf) : lines);
     } catch {
       tell(trouble, `${file.name} is not JSONL: every line must be an object with a field "text".`);
     }
@@ -256,6 +268,12 @@ export function reviewPage() {
   return { refresh, enter };
 }
 
+/** The key that does the same; those who hear the page are told of keys below. */
+const key = (name) => html("kbd", { "aria-hidden": "true" }, String(name));
+
+const pale = (words, click, shortcut) =>
+  html("button", { type: "button", class: "more", click }, words, shortcut ? key(shortcut) : null);
+
 const isDisputed = (found) => ["knowledge", "both"].includes(kindOf(found).kind);
 /** Whether the kind of doubt is worth a line: the members disagree, or it is near a coin toss. */
 const isOpen = (found) => isDisputed(found) || found.total > 0.45;
@@ -265,7 +283,8 @@ function reason(labels) {
   const votes = most?.votes ?? [];
   if (votes.length < 2 || most.knowledge < AGREED) return ["The members agree on this one."];
   const ends = [Math.min(...votes), Math.max(...votes)].map(percent);
-  return ["The members disagree most on ", html("b", {}, named(most.label)), `: they put its probability between ${ends[0]} and ${ends[1]}.`];
+  const words = `: they put its probability between ${ends[0]} and ${ends[1]}.`;
+  return ["The members disagree most on ", html("b", {}, named(most.label)), words];
 }
 
 function passage(text) {

@@ -12,7 +12,8 @@ const NARROW = 0.12; // no room for a word
  *
  * `remembered` holds the risk in percent between one text and the next.
  */
-export function riskPanel(policy, labels, remembered, moved) {
+export function riskPanel(policy, { labels, unfamiliarity }, remembered, moved) {
+  const odd = unfamiliarity?.outsider ? " For a text as odd as this one, that does not hold." : "";
   const lowest = Math.max(1, Math.ceil(100 * policy.risks[0] - 1e-9));
   const highest = Math.max(lowest, Math.min(50, Math.floor(100 * policy.risks.at(-1) + 1e-9)));
   const value = Math.min(highest, Math.max(lowest, remembered.percent ?? FIRST));
@@ -30,11 +31,16 @@ export function riskPanel(policy, labels, remembered, moved) {
       { class: "risk-choice" },
       html("div", { class: "risk-head" }, html("label", { for: "risk" }, "How much risk do you accept?"), told),
       slider,
-      html("div", { class: "risk-ends", "aria-hidden": "true" }, html("span", {}, "look at more"), html("span", {}, "look at less")),
+      html("div", { class: "risk-ends", "aria-hidden": "true" }, ...["look at more", "look at less"].map((end) => html("span", {}, end))),
     ),
     html("div", { class: "risk-means" }, scale.made, promise),
   );
-  const exactly = html("details", { class: "values" }, html("summary", {}, "What exactly is promised"), html("p", { class: "guarantee" }, policy.guarantee));
+  const exactly = html(
+    "details",
+    { class: "values" },
+    html("summary", {}, "What exactly is promised"),
+    html("p", { class: "guarantee" }, policy.guarantee),
+  );
 
   function show() {
     remembered.percent = Number(slider.value);
@@ -43,7 +49,7 @@ export function riskPanel(policy, labels, remembered, moved) {
     for (const { probability } of labels) sums[decide(probability, limits)]++;
     told.textContent = `${slider.value} %`;
     slider.setAttribute("aria-valuetext", `${slider.value} %: ${sums.accept} accepted, ${sums.review} to review, ${sums.reject} rejected`);
-    promise.textContent = promised(slider.value, limits);
+    promise.textContent = promised(slider.value, limits) + odd;
     scale.set(limits);
     moved(limits);
   }
@@ -52,8 +58,14 @@ export function riskPanel(policy, labels, remembered, moved) {
 }
 
 function promised(risk, { accept, reject }) {
-  const lost = reject === null ? "So few right labels may be lost that none is rejected" : `On average, at most ${risk} % of the right labels are lost among the rejected`;
-  const wrong = accept === null ? "so few wrong ones may pass that none is accepted without a look." : `at most ${risk} % of the accepted ones are wrong.`;
+  const lost =
+    reject === null
+      ? "So few right labels may be lost that none is rejected"
+      : `On average, at most ${risk} % of the right labels are lost among the rejected`;
+  const wrong =
+    accept === null
+      ? "so few wrong ones may pass that none is accepted without a look."
+      : `at most ${risk} % of the accepted ones are wrong.`;
   return `${lost}, and ${wrong}`;
 }
 

@@ -72,6 +72,7 @@ const isDisputed = ({ effect, disagreement }) => disagreement > Math.abs(effect)
 
 function weighed(found, largest) {
   const { word, effect } = found;
+  const disputed = isDisputed(found) ? [html("span", { class: "split" }), unseen(" (the members disagree)")] : [];
   const bar = html("span", { class: "weight", "aria-hidden": "true" }, html("span"));
   bar.firstChild.style.width = `${Math.max(3, (100 * Math.abs(effect)) / largest)}%`;
   return html(
@@ -79,7 +80,7 @@ function weighed(found, largest) {
     {},
     html("bdi", { class: "word" }, String(word)),
     bar,
-    html("span", { class: "times" }, times(effect), ...(isDisputed(found) ? [html("span", { class: "split" }), unseen(" (the members disagree)")] : [])),
+    html("span", { class: "times" }, times(effect), ...disputed),
   );
 }
 
