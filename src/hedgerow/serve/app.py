@@ -121,7 +121,11 @@ def _wish(decide: schemas.Decide | None) -> tuple[Wish | None, float]:
     "/explain", response_model=schemas.Explanation, responses=_errors(*_BODY), summary="Explain a label"
 )
 async def explain(request: Request, asked: schemas.ExplainRequest) -> Response:
-    """Say which words of a text spoke for a label, and which against it."""
+    """Say which words of a text spoke for a label, and which against it.
+
+    The effect of a word is how much the logarithm of the label's probability would fall without it, the mean
+    over the members, before calibration. Probability and votes are those of `/predict`.
+    """
     return _json(await _service(request).explain(asked.text, asked.label, asked.top))
 
 

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from hedgerow.explanation import explain, label_number
 from hedgerow.model_file import ModelFileError
+from hedgerow.votes import Votes
 
 from .batching import Batcher
 from .errors import ApiError
@@ -145,14 +146,22 @@ class Service:
         served = self.slot.current
         self._check_texts(served, [text], "text")
         try:
-            label_number(served.model, label)
+            number = label_number(served.model, label)
         except (ValueError, TypeError) as error:
             raise ApiError(422, "unknown_label", str(error), "label") from error
         why = await self._slowly(lambda: explain(served.model, text, label))
+        votes = Votes(
+            np.array([0, 1]),
+            np.array([number], dtype=np.int32),
+            why.votes[None, :].astype(np.float32),
+            len(served.labels),
+        )
+        if served.calibrated:  # what moved the label is told of the members as they are
+            votes = served.model.calibration_.apply(votes)
         return {
             "label": label,
-            "probability": why.probability,
-            "votes": why.votes,
+            "probability": votes.probs.mean(),
+            "votes": votes.probs[0],
             "speaks_for": [_effect(found) for found in why.for_(top)],
             "speaks_against": [_effect(found) for found in why.against(top)],
         }
