@@ -171,6 +171,8 @@ def test_kind_of_input_that_the_model_does_not_read_then_it_says_what_it_reads(
         b'{"text": "\xff\xfe"}',
         b'{"text": "a", "decide": {"risk": 0}}',
         b'{"text": "a", "decide": {"risk": 1e400}}',
+        b'{"text": "a", "decide": {"risk": 5e-324}}',
+        b'{"text": "a", "decide": {"risk": 0.1, "false_alarm": 1}}',
         b'{"text": "a", "decide": {"risk": 0.1, "costs": {"wrong": 1, "missed": 1, "look": 1}}}',
         b'{"text": "a", "decide": {"costs": {"wrong": -1, "missed": 1, "look": 1}}}',
         b'{"features": [{"indices": [1], "values": [Infinity]}]}',

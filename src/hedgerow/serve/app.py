@@ -59,7 +59,7 @@ def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
         413: "The body is too large.",
         415: "The body is not JSON.",
         422: "The request is not valid; the reason says where and why.",
-        503: "Too much is asked for at once; try again after Retry-After seconds.",
+        503: "Too much at once, or the queue cannot be written; try again after Retry-After seconds.",
         504: "It took too long.",
         507: "Too many texts wait for a reviewer.",
     }
