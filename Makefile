@@ -29,7 +29,7 @@ BENCH_ARGS ?=
 PEERS := .venv-peers
 
 .PHONY: help demo test chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
-	bench-decisions bench-scaling wheel clean
+	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -131,8 +131,20 @@ bench-unfamiliarity: $(VENV)/bench-tools ## Find outsiders by unfamiliarity and 
 bench-decisions: $(VENV)/bench-tools ## Keep promises over many cuts, and compare doubts and costs
 	$(BIN)/python -m bench.decisions $(BENCH_ARGS)
 
+bench-calibration: $(VENV)/bench-tools ## Measure how far probabilities can be trusted
+	$(BIN)/python -m bench.calibration $(BENCH_ARGS)
+
 bench-scaling: $(VENV)/bench-tools $(PEERS)/installed ## Measure how time grows with the number of labels
 	$(BIN)/python -m bench.scaling $(BENCH_ARGS)
+
+# The load comes from wrk, a small program in C: a client in Python would take more of the processors than the server.
+$(VENV)/wrk: $(VENV)/tools
+	command -v wrk > /dev/null \
+		|| { $(AS_ROOT) apt-get -qq update && $(AS_ROOT) apt-get -qq install --no-install-recommends wrk > /dev/null; }
+	touch $@
+
+bench-serve: $(VENV)/test-tools $(VENV)/wrk ## Measure the server: latency, load, memory, and requests made from its schema
+	$(BIN)/python -m bench.serve $(BENCH_ARGS)
 
 wheel: $(VENV)/tools ## Build a wheel and a source archive into dist/
 	$(BIN)/python $(PIP) install build

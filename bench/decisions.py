@@ -221,7 +221,7 @@ class Halves:
         has = ~np.isnan(losses[:, 0])
         known = losses[has].astype(np.float64)
         self.rows = int(has.sum())
-        self.lowest = float((known[:, 0].sum() + 1) / (self.rows + 1))
+        self.lowest = RiskCurve(GRID, known.sum(axis=0), self.rows).ceiling
         self.own = halves[:, has] @ known
         self.own_rows = halves[:, has].sum(axis=1).astype(int)
         self.others = (known.sum(axis=0) - self.own) / (self.rows - self.own_rows)[:, None]
@@ -355,7 +355,7 @@ class Doubts:
 
 
 def area(doubt: np.ndarray, wrong: np.ndarray) -> float:
-    """The area of `risk_coverage`, without its curve."""
+    """The area of `risk_coverage`; of equal doubts, the first counts first."""
     doubts, failures = np.ravel(doubt), np.ravel(wrong)
     order = np.argsort(doubts, kind="stable")
     made = np.arange(1, len(order) + 1)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <functional>
 
 namespace hedgerow {
 
@@ -56,6 +57,39 @@ class Scale {
   double per_width_[kBins];
 };
 
+// What a worker has counted, and its room for one row.
+struct Counter {
+  std::vector<std::int64_t> counts;
+  std::vector<float> values, sorted;  // probabilities of the candidates
+  std::vector<char> right;            // whether each is true
+
+  void find_true(const std::int32_t* candidates, std::int64_t size, const SparseRow& truth) {
+    right.assign(static_cast<std::size_t>(size), 0);
+    for (std::int64_t i = 0, next = 0; i < size; ++i) {
+      while (next < truth.size && truth.indices[next] < candidates[i]) ++next;
+      right[static_cast<std::size_t>(i)] = next < truth.size && truth.indices[next] == candidates[i];
+    }
+  }
+
+  void count(const std::int32_t* candidates, const CountOptions& options, std::size_t slot) {
+    float least = 0;
+    const std::size_t best = static_cast<std::size_t>(options.best);
+    if (best < values.size()) {
+      sorted = values;
+      std::nth_element(sorted.begin(), sorted.begin() + options.best - 1, sorted.end(), std::greater<>());
+      least = sorted[best - 1];
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t group = options.group ? options.group[candidates[i]] : 0;
+      const std::size_t place = (slot * static_cast<std::size_t>(options.groups) + group) * kBins;
+      std::int64_t* at = counts.data() + (place + static_cast<std::size_t>(bin_of(values[i]))) * 4;
+      if (values[i] < least) at += 2;
+      ++at[0];
+      at[1] += right[i];
+    }
+  }
+};
+
 const Scale& scale() {
   static const Scale made;
   return made;
@@ -75,15 +109,14 @@ void count_votes(const VoteRows& votes, const SparseRows& truth, const CountOpti
                  std::int64_t* counts) {
   const std::size_t members = static_cast<std::size_t>(votes.members);
   const std::size_t groups = static_cast<std::size_t>(options.groups);
-  const std::size_t slots = (options.each ? members : static_cast<std::size_t>(options.kinds)) * groups;
-  const std::size_t size = slots * kBins * 2;
+  const std::size_t slots = (options.each ? members : 1) * groups;
   const std::int64_t block = even_block(votes.rows, kRows, threads);
   const std::int64_t blocks = (votes.rows + block - 1) / block;
   // Whole numbers: whatever worker counts what, the sums are the same.
-  std::vector<std::vector<std::int64_t>> parts(static_cast<std::size_t>(threads));
+  std::vector<Counter> counters(static_cast<std::size_t>(threads));
   parallel_for(static_cast<std::size_t>(blocks), threads, watch, [&](std::size_t task, int worker) {
-    auto& part = parts[static_cast<std::size_t>(worker)];
-    if (part.empty()) part.assign(size, 0);
+    Counter& counter = counters[static_cast<std::size_t>(worker)];
+    if (counter.counts.empty()) counter.counts.assign(slots * kBins * 4, 0);
     const std::int64_t begin = static_cast<std::int64_t>(task) * block, end = std::min(votes.rows, begin + block);
     for (std::int64_t row = begin; row < end; ++row) {
       const std::uint8_t* allowed = options.allowed ? options.allowed + row * votes.members : nullptr;
@@ -91,34 +124,31 @@ void count_votes(const VoteRows& votes, const SparseRows& truth, const CountOpti
       if (allowed)
         asked = static_cast<std::size_t>(std::count_if(allowed, allowed + members, [](auto yes) { return yes != 0; }));
       if (asked == 0) continue;
-      const std::size_t kind = options.kind ? static_cast<std::size_t>(options.kind[row]) : 0;
-      const std::int32_t* true_label = truth.indices + truth.indptr[row];
-      const std::int32_t* true_end = truth.indices + truth.indptr[row + 1];
-      for (std::int64_t entry = votes.indptr[row]; entry < votes.indptr[row + 1]; ++entry) {
-        const std::int32_t label = votes.candidates[entry];
-        while (true_label != true_end && *true_label < label) ++true_label;
-        const bool right = true_label != true_end && *true_label == label;
-        const std::size_t group = options.group ? options.group[label] : 0;
-        const float* p = votes.probabilities + entry * votes.members;
-        const auto count = [&](std::size_t slot, float probability) {
-          std::int64_t* at = part.data() + (slot * kBins + static_cast<std::size_t>(bin_of(probability))) * 2;
-          ++at[0];
-          at[1] += right;
-        };
-        if (options.each) {
-          for (std::size_t m = 0; m < members; ++m)
-            if (!allowed || allowed[m]) count(m * groups + group, p[m]);
-        } else {
-          double sum = 0;
-          for (std::size_t m = 0; m < members; ++m)
-            if (!allowed || allowed[m]) sum += static_cast<double>(p[m]);
-          count(kind * groups + group, static_cast<float>(sum / static_cast<double>(asked)));
+      const std::int64_t first = votes.indptr[row], size = votes.indptr[row + 1] - first;
+      const float* p = votes.probabilities + first * votes.members;
+      counter.find_true(votes.candidates + first, size, truth[row]);
+      if (options.each) {
+        for (std::size_t m = 0; m < members; ++m) {
+          if (allowed && !allowed[m]) continue;
+          counter.values.resize(static_cast<std::size_t>(size));
+          for (std::int64_t i = 0; i < size; ++i)
+            counter.values[static_cast<std::size_t>(i)] = p[static_cast<std::size_t>(i) * members + m];
+          counter.count(votes.candidates + first, options, m);
         }
+        continue;
       }
+      counter.values.resize(static_cast<std::size_t>(size));
+      for (std::int64_t i = 0; i < size; ++i) {
+        double sum = 0;
+        for (std::size_t m = 0; m < members; ++m)
+          if (!allowed || allowed[m]) sum += static_cast<double>(p[static_cast<std::size_t>(i) * members + m]);
+        counter.values[static_cast<std::size_t>(i)] = static_cast<float>(sum / static_cast<double>(asked));
+      }
+      counter.count(votes.candidates + first, options, 0);
     }
   });
-  for (const auto& part : parts)
-    for (std::size_t i = 0; i < part.size(); ++i) counts[i] += part[i];
+  for (const Counter& counter : counters)
+    for (std::size_t i = 0; i < counter.counts.size(); ++i) counts[i] += counter.counts[i];
 }
 
 void apply_maps(const std::int32_t* labels, const float* probabilities, std::int64_t entries, int members,

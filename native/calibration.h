@@ -23,13 +23,13 @@ std::vector<double> calibration_edges();
 struct CountOptions {
   const std::uint8_t* group;  // of each label; null: all are in one
   int groups;
-  const std::int32_t* kind;     // of each row, its mean is counted with those of its kind; null: all are of one
-  int kinds;                    // of rows
   const std::uint8_t* allowed;  // rows × members, 0 where a member must not be asked; null: all may
   bool each;                    // count every member on its own, not their mean
+  int best;                     // so many most probable labels of a row are counted apart
 };
 
-// Adds to counts, of shape (members or kinds) × groups × bins × 2: how many candidates, and how many of them are true.
+// Adds to counts, of shape (members or 1) × groups × bins × 4: how many of the best candidates, how many of these
+// are true, and the same of the others. Candidates as probable as the last of the best are best, too.
 // Rows with no member left count nothing. True labels that are no candidates count nowhere.
 void count_votes(const VoteRows& votes, const SparseRows& truth, const CountOptions& options, int threads, Watch& watch,
                  std::int64_t* counts);

@@ -77,7 +77,10 @@ def test_rejection_then_is_the_largest_threshold_that_a_dense_computation_allows
     bounds = np.array([(made.missed(t).sum() + 1) / (n + 1) for t in GRID])
     assert np.allclose(policy.missed.bounds, bounds)
     assert np.min(np.abs(bounds - risk)) > 1e-9
-    if (bounds <= risk).any():
+    least = made.missed(0).mean()
+    ceiling = max(bounds[0], least + 1.2816 * math.sqrt(least * (1 - least) / n))
+    assert policy.lowest_risk() == pytest.approx(ceiling)
+    if ceiling <= risk:
         assert policy.reject_below(risk) == GRID[bounds <= risk][-1]
     else:
         with pytest.raises(Unreachable):

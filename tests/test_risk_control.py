@@ -42,6 +42,7 @@ def test_conformal_threshold_given_any_losses_then_is_the_largest_by_exact_arith
     curve = RiskCurve(np.arange(5, dtype=np.float32), np.array(totals, dtype=np.float64), len(quarters))
     n = len(quarters)
     within = [j for j in range(5) if (totals[j] + 1) / (n + 1) <= Fraction(risk)]
+    assert curve.ceiling == 1 / (n + 1)  # nothing is lost at the first threshold
     assert curve.largest(risk) == (within[-1] if within else None)
 
 

@@ -49,6 +49,18 @@ def test_decide_then_labels_are_sorted_as_the_library_sorts_them(
     assert len(compared) > 1
 
 
+def test_explain_of_a_calibrated_model_then_its_votes_are_those_of_the_prediction(
+    open_client: Open, deciding_model: Path
+) -> None:
+    client = open_client(deciding_model)
+    for text in TEXTS[:5]:
+        answer = client.post("/predict", json={"text": text, "k": 3, "votes": True}).json()
+        for label in answer["results"][0]["labels"]:
+            why = client.post("/explain", json={"text": text, "label": label["label"]}).json()
+            assert why["votes"] == pytest.approx(label["votes"], abs=1e-5)
+            assert why["probability"] == pytest.approx(label["probability"], abs=1e-5)
+
+
 def test_false_alarm_then_it_sets_who_is_an_outsider(open_client: Open, deciding_model: Path) -> None:
     client = open_client(deciding_model)
     p_value = load(deciding_model).unfamiliarity([RECIPE]).p_value[0]

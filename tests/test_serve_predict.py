@@ -171,6 +171,8 @@ def test_kind_of_input_that_the_model_does_not_read_then_it_says_what_it_reads(
         b'{"text": "\xff\xfe"}',
         b'{"text": "a", "decide": {"risk": 0}}',
         b'{"text": "a", "decide": {"risk": 1e400}}',
+        b'{"text": "a", "decide": {"risk": 5e-324}}',
+        b'{"text": "a", "decide": {"risk": 0.1, "false_alarm": 1}}',
         b'{"text": "a", "decide": {"risk": 0.1, "costs": {"wrong": 1, "missed": 1, "look": 1}}}',
         b'{"text": "a", "decide": {"costs": {"wrong": -1, "missed": 1, "look": 1}}}',
         b'{"features": [{"indices": [1], "values": [Infinity]}]}',
@@ -236,8 +238,8 @@ def test_explain_then_the_words_are_those_of_the_library(client: TestClient, tex
     answer = client.post("/explain", json={"text": TEXTS[0], "label": label, "top": 4})
     found = Explanation.model_validate_json(answer.content)
     why = explain(model, TEXTS[0], label)
-    assert found.probability == why.probability
-    assert found.votes == why.votes.tolist()
+    assert found.probability == pytest.approx(why.probability, abs=1e-6)
+    assert found.votes == pytest.approx(why.votes.tolist(), abs=1e-6)
     for told, own in ((found.speaks_for, why.for_(4)), (found.speaks_against, why.against(4))):
         assert [(one.word, one.effect, one.disagreement) for one in told] == [
             (one.feature, one.effect, one.disagreement) for one in own

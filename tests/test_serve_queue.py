@@ -20,6 +20,7 @@ from hedgerow.sample import load_sample
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.queue_store import QueueCounts, QueueError, QueueFull, QueueStore
 from hedgerow.serve.schemas import Queue
+from hedgerow.serve.service import Service
 
 TEXTS = load_sample().test_texts[70:90]
 
@@ -124,6 +125,21 @@ def test_queue_that_is_full_then_507_and_nothing_is_added(open_client: Open) -> 
     assert (answer.status_code, answer.json()["error"]["code"]) == (507, "queue_full")
     assert client.get("/queue/counts").json()["waiting"] == 2
     assert client.post("/queue", json={"texts": ["a", "c"]}).status_code == 200
+
+
+def test_queue_that_cannot_be_written_then_503_and_later_it_goes_on(open_client: Open) -> None:
+    services: list[Service] = []
+    client = open_client(change=services.append)
+    client.post("/queue", json={"texts": ["a"]})
+    run = services[0].store._connection.execute
+    run("PRAGMA query_only = 1")
+    for path, body in (("/queue", {"texts": ["b"]}), ("/queue/1", {"state": "skipped"})):
+        answer = client.post(path, json=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "queue")
+        assert "retry-after" in answer.headers
+    assert client.post("/predict", json={"text": "b"}).status_code == 200
+    run("PRAGMA query_only = 0")
+    assert client.post("/queue", json={"texts": ["b"]}).json() == {"ids": [2]}
 
 
 def test_queue_after_a_restart_then_all_is_there(open_client: Open, tmp_path: Path) -> None:

@@ -41,24 +41,18 @@ void check_rows(const Vector<std::int64_t>& indptr, std::size_t rows, std::size_
 
 void count(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels, const Probabilities& probs,
            const Vector<std::int64_t>& truth_indptr, const Vector<std::int32_t>& truth_labels,
-           const Vector<std::uint8_t>& group, const std::optional<Vector<std::int32_t>>& kind,
-           const std::optional<Bytes>& allowed, bool each, const Counts& counts, int threads) {
+           const Vector<std::uint8_t>& group, const std::optional<Bytes>& allowed, bool each, int best,
+           const Counts& counts, int threads) {
   if (indptr.size() == 0) throw nb::value_error("indptr is empty");
   const std::size_t rows = indptr.size() - 1, groups = counts.shape(1);
   check_rows(indptr, rows, labels.size());
   check_rows(truth_indptr, rows, truth_labels.size());
   check_labels(labels, probs, group, groups);
-  if (counts.shape(2) != static_cast<std::size_t>(calibration_bins()) || counts.shape(3) != 2 || groups < 1 ||
-      groups > 256 || counts.shape(0) < 1 || (each && counts.shape(0) != probs.shape(1)))
+  if (counts.shape(2) != static_cast<std::size_t>(calibration_bins()) || counts.shape(3) != 4 || best < 1 ||
+      groups < 1 || groups > 256 || counts.shape(0) != (each ? probs.shape(1) : 1))
     throw nb::value_error("counts have another shape");
   if (allowed && (allowed->shape(0) != rows || allowed->shape(1) != probs.shape(1)))
     throw nb::value_error("allowed has another shape");
-  if (kind) {
-    if (kind->size() != rows) throw nb::value_error("there is not a kind for every row");
-    for (std::size_t row = 0; row < rows; ++row)
-      if (kind->data()[row] < 0 || static_cast<std::size_t>(kind->data()[row]) >= counts.shape(0))
-        throw nb::value_error("a row is of no kind");
-  }
   PythonWatch watch;
   nb::gil_scoped_release release;
   const VoteRows votes{static_cast<std::int64_t>(rows),
@@ -73,8 +67,7 @@ void count(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& label
   truth.indptr = truth_indptr.data();
   truth.indices = truth_labels.data();
   const CountOptions options{groups > 1 ? group.data() : nullptr, static_cast<int>(groups),
-                             kind ? kind->data() : nullptr,       static_cast<int>(counts.shape(0)),
-                             allowed ? allowed->data() : nullptr, each};
+                             allowed ? allowed->data() : nullptr, each, best};
   count_votes(votes, truth, options, resolve_threads(threads), watch, counts.data());
 }
 
@@ -104,8 +97,8 @@ void bind_calibration(nb::module_& m) {
       "calibration_edges", [] { return to_numpy(calibration_edges()); },
       "Where the bins of calibration begin, and the end of the last.");
   m.def("count_votes", &count, "indptr"_a, "labels"_a, "probs"_a, "truth_indptr"_a, "truth_labels"_a, "group"_a,
-        "kind"_a.none(), "allowed"_a.none(), "each"_a, "counts"_a, "threads"_a,
-        "Adds the candidates, and those of them that are true, to counts: (members or kinds, groups, bins, 2).");
+        "allowed"_a.none(), "each"_a, "best"_a, "counts"_a, "threads"_a,
+        "Adds to counts, (members or 1, groups, bins, 4): best candidates, the true ones, others, the true ones.");
   m.def("apply_maps", &apply, "labels"_a, "probs"_a, "group"_a, "values"_a, "each"_a, "threads"_a,
         "The probabilities as the maps, of shape (members or 1, groups, bins + 1), move them.");
 }

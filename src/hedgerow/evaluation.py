@@ -113,6 +113,11 @@ class Evaluation:
         "expected", "unfamiliarity".
     reliability : dict of int to Reliability
         Whether probabilities of the best k labels are what they say.
+    reliability_rare : dict of int to Reliability, or None
+        The same of those that are rare: the rarer half of the best five labels of all inputs. None where the
+        model does not know how frequent its labels are.
+    brier : dict of int to float
+        Mean squared distance of the best k labels' probabilities to the truth.
     long_tail : array, shape (ranks, 2)
         Mean and deviation of the probability at each rank.
     by_frequency : list of dict
@@ -135,6 +140,8 @@ class Evaluation:
     misclassification: dict[str, Misclassification]
     outsiders: dict[str, dict[str, OutsiderScore]]
     reliability: dict[int, Reliability]
+    reliability_rare: dict[int, Reliability] | None
+    brier: dict[int, float]
     long_tail: Floats
     by_frequency: list[dict[str, float]]
     judgement: Judgement = field(repr=False)
@@ -157,8 +164,8 @@ class Evaluation:
         - ``ood.NAME.SCORE`` (AUROC) and ``ood_details.NAME.SCORE`` with ``direction``, ``auroc``, ``aupr``,
           ``fpr95``, ``by_frequency`` and ``roc`` (lists ``false_positive`` and ``true_positive``), for SCORE
           in variance, total, knowledge, joint_energy, expected, unfamiliarity;
-        - ``ece.K`` and ``reliability.K`` with ``edges``, ``mean_probability``, ``share_right`` and ``count``
-          of each bin;
+        - ``ece.K``, ``brier.K`` and ``reliability.K`` with ``edges``, ``mean_probability``, ``share_right``
+          and ``count`` of each bin; ``ece_rare.K`` and ``reliability_rare.K`` of the rare labels among them;
         - ``long_tail`` with ``mean`` and ``deviation`` of the probability by rank;
           ``by_frequency``: groups with the means of their true labels;
         - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``promised`` (the
@@ -170,7 +177,7 @@ class Evaluation:
           input, and ``flagged`` (share of inputs flagged as outsiders at a false alarm of 5 %);
         - ``seconds`` (all in all), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
         """
-        ranking = self.ranking
+        ranking, rare = self.ranking, self.reliability_rare
         doubts = self.misclassification
         measures = [*doubts, *(name for name in ("variance", "knowledge") if name not in doubts)]
 
@@ -205,7 +212,10 @@ class Evaluation:
                 for name, scores in self.outsiders.items()
             },
             "ece": _by_cut({k: of.ece for k, of in self.reliability.items()}),
+            "ece_rare": rare and _by_cut({k: of.ece for k, of in rare.items()}),
+            "brier": _by_cut(self.brier),
             "reliability": {str(k): _columns(of) for k, of in self.reliability.items()},
+            "reliability_rare": rare and {str(k): _columns(of) for k, of in rare.items()},
             "long_tail": {
                 "mean": self.long_tail[:, 0].tolist(),
                 "deviation": self.long_tail[:, 1].tolist(),
@@ -277,6 +287,7 @@ def evaluate(
         reliability = {
             k: metrics.reliability(own.best.probability[:, :k].ravel(), right[:, :k].ravel()) for k in CUTS
         }
+        brier = {k: metrics.brier_score(own.best.probability[:, :k], right[:, :k]) for k in CUTS}
         groups = _by_frequency(own, counts)
         inside, groups_inside = _sum_scores(own, energies, model), _insider_tenths(own, counts)
         detected = {
@@ -294,6 +305,8 @@ def evaluate(
         misclassification=misclassification,
         outsiders=detected,
         reliability=reliability,
+        reliability_rare=_rare_reliability(own, right, counts),
+        brier=brier,
         long_tail=tail.finish(),
         by_frequency=groups,
         judgement=own,
@@ -441,6 +454,22 @@ def _right(own: Judgement) -> npt.NDArray[np.bool_]:
     high = (own.rank > 0) & (own.rank <= own.labels.shape[1])
     right[rows[high], own.rank[high] - 1] = True
     return right
+
+
+def _rare_reliability(
+    own: Judgement, right: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64] | None
+) -> dict[int, Reliability] | None:
+    """Of the predicted labels that are no more frequent than the median of all predicted ones."""
+    if counts is None:
+        return None
+    shown = own.labels >= 0
+    frequency = np.where(shown, counts[own.labels], np.iinfo(np.int64).max)
+    rare = shown & (frequency <= np.median(frequency[shown]))
+    return {
+        k: metrics.reliability(own.best.probability[:, :k][rare[:, :k]], right[:, :k][rare[:, :k]])
+        for k in CUTS
+        if rare[:, :k].any()
+    }
 
 
 def _rank(own: Judgement, counts: npt.NDArray[np.int64] | None, rows: int | None) -> Ranking:

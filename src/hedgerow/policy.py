@@ -243,7 +243,7 @@ class Policy:
 
     def lowest_risk(self) -> float:
         """The lowest share of rejected true labels that can be promised."""
-        return float(self.missed.bounds[0])
+        return self.missed.ceiling
 
     def promise(self, risk: float, confidence: float = 0.9) -> str:
         """What `decide` promises at this risk, in words."""
@@ -288,7 +288,7 @@ class Policy:
                 found[f"at_{100 * risk:g}_%"] = f"not possible: {error}"
         for number, group in enumerate(self.groups):
             found[f"group_{number + 1}"] = (
-                f"{group.name}: {group.missed.rows:,} inputs, lowest risk {group.missed.bounds[0]:.3g}"
+                f"{group.name}: {group.missed.rows:,} inputs, lowest risk {group.missed.ceiling:.3g}"
             )
         for number, note in enumerate(self.notes):
             found[f"note_{number + 1}"] = note
@@ -708,7 +708,7 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
         f" tolerance=, finds"
         f" more{certified}), and the margin for {curve.rows} inputs is {100 / (curve.rows + 1):.2f} %;"
         f" ask for at"
-        f" least {_rounded_up(float(curve.bounds[0]))}"
+        f" least {_rounded_up(curve.ceiling)}"
     )
 
 

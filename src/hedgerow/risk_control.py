@@ -32,6 +32,9 @@ GRID: npt.NDArray[np.float32] = np.concatenate(
 ).astype(np.float32)
 
 
+_ONE_IN_TEN = 1.2816  # standard deviations
+
+
 class TooFewRows(ValueError):  # noqa: N818
     """There are too few inputs to promise anything at the level asked for."""
 
@@ -154,12 +157,26 @@ class RiskCurve:
         """What conformal risk control promises: the mean loss if one more input loses all it can."""
         return (self.totals + self.highest) / (self.rows + 1)
 
+    @property
+    def ceiling(self) -> float:
+        """The least risk that can be promised for losses that rise with the threshold.
+
+        No threshold loses less than the first. If what it loses is about the risk, chance decides whether a
+        promise seems possible, and those that seem so are then not kept. So it is taken a bit higher than
+        found, by what a share so large can be off in one case of ten.
+        """
+        least = float(self.losses[0])
+        high = least + _ONE_IN_TEN * math.sqrt(max(0.0, least * (1 - least)) / max(1, self.rows))
+        return max(high, float(self.bounds[0]))
+
     def largest(self, risk: float) -> int | None:
         """The place of the largest threshold with which a further input loses at most `risk` on average.
 
         For losses that rise with the threshold. The average is over the inputs here as well as the further
-        one. None where no threshold will do.
+        one. None where no threshold will do, or none surely, see `ceiling`.
         """
+        if self.ceiling > risk + 1e-12:
+            return None
         within = np.flatnonzero(self.totals + self.highest <= risk * (self.rows + 1))
         return int(within[-1]) if within.size else None
 

@@ -1,6 +1,6 @@
 """How well labels are ranked, how well a score detects, and how far confidence can be trusted."""
 
-from hedgerow.metrics.confidence import Reliability, RiskCoverage, reliability, risk_coverage
+from hedgerow.metrics.confidence import Reliability, RiskCoverage, brier_score, reliability, risk_coverage
 from hedgerow.metrics.outsiders import Detection, RocCurve, detection, roc_curve_points
 from hedgerow.metrics.ranking import (
     FrequencyCoverage,
@@ -19,6 +19,7 @@ __all__ = [
     "Reliability",
     "RiskCoverage",
     "RocCurve",
+    "brier_score",
     "coverage_by_decile",
     "detection",
     "macro_f1_at",

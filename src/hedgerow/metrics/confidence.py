@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Reliability", "RiskCoverage", "reliability", "risk_coverage"]
+__all__ = ["Reliability", "RiskCoverage", "brier_score", "reliability", "risk_coverage"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -120,8 +120,7 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15
     (array([0.3, 0.8]), array([0.5, 1. ]), 0.2)
     """
     p, came_true = _pairs("probability", np.ravel(probability), "right", np.ravel(right))
-    if not ((p >= 0) & (p <= 1)).all():
-        raise ValueError(f"probability has the value {p[~((p >= 0) & (p <= 1))][0]}; it must be from 0 to 1")
+    _check_probabilities(p)
     if bins < 1:
         raise ValueError(f"bins is {bins}; there must be at least 1")
     edges = np.linspace(0, 1, bins + 1)
@@ -132,6 +131,37 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15
     with np.errstate(invalid="ignore"):
         mean, share = probabilities / count, successes / count
     return Reliability(edges, mean, share, count, float(np.abs(probabilities - successes).sum() / len(p)))
+
+
+def brier_score(probability: npt.ArrayLike, right: npt.ArrayLike) -> float:
+    """Mean squared distance of probabilities to what came true. Low is good.
+
+    Unlike the calibration error it cannot be had by saying the same of all: it also rewards telling apart.
+
+    Parameters
+    ----------
+    probability : array
+        Probabilities, from 0 to 1; for Brier@k those of the best k labels of each input.
+    right : array of bool, of the same shape
+        Whether each came true.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(brier_score([0.8, 0.4], [True, False]), 3)
+    0.1
+    """
+    p, came_true = _pairs("probability", np.ravel(probability), "right", np.ravel(right))
+    _check_probabilities(p)
+    return float(((p - came_true) ** 2).mean())
+
+
+def _check_probabilities(p: Floats) -> None:
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(f"probability has the value {p[~((p >= 0) & (p <= 1))][0]}; it must be from 0 to 1")
 
 
 def _pairs(

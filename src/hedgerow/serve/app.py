@@ -59,7 +59,7 @@ def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
         413: "The body is too large.",
         415: "The body is not JSON.",
         422: "The request is not valid; the reason says where and why.",
-        503: "Too much is asked for at once; try again after Retry-After seconds.",
+        503: "Too much at once, or the queue cannot be written; try again after Retry-After seconds.",
         504: "It took too long.",
         507: "Too many texts wait for a reviewer.",
     }
@@ -121,7 +121,11 @@ def _wish(decide: schemas.Decide | None) -> tuple[Wish | None, float]:
     "/explain", response_model=schemas.Explanation, responses=_errors(*_BODY), summary="Explain a label"
 )
 async def explain(request: Request, asked: schemas.ExplainRequest) -> Response:
-    """Say which words of a text spoke for a label, and which against it."""
+    """Say which words of a text spoke for a label, and which against it.
+
+    The effect of a word is how much the logarithm of the label's probability would fall without it, the mean
+    over the members, before calibration. Probability and votes are those of `/predict`.
+    """
     return _json(await _service(request).explain(asked.text, asked.label, asked.top))
 
 

@@ -25,7 +25,7 @@ class Limits:
     k : int
         Labels asked for.
     seconds : float
-        Time for a request, from its first byte to its answer.
+        Time for a request, from its head to its answer.
     waiting : int
         Inputs that wait for the model; more are turned away at once.
     in_flight : int

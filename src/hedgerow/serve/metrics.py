@@ -112,7 +112,7 @@ class Metrics:
         lines += _family(
             "hedgerow_request_seconds",
             "histogram",
-            "Time from a request's first byte to the end of its answer.",
+            "Time from the head of a request to the end of its answer.",
             (
                 line
                 for path, seconds in sorted(self._seconds.items())

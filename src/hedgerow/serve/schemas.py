@@ -46,7 +46,8 @@ __all__ = [
 _TEXT = "a fast terminal music player with playlists"
 Label = str | int
 AskedLabel = str | Annotated[int, Field(ge=0, le=2**31 - 1)]
-Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+# Smaller or larger shares ask for more data than there are, and for numbers that overflow.
+Share = Annotated[float, Field(ge=1e-6, le=1 - 1e-6, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 

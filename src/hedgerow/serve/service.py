@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import orjson
 import scipy.sparse as sp
 
 from hedgerow.explanation import explain, label_number
-from hedgerow.model_file import ModelFileError
+from hedgerow.votes import Votes
 
 from .batching import Batcher
 from .errors import ApiError
@@ -145,14 +146,22 @@ class Service:
         served = self.slot.current
         self._check_texts(served, [text], "text")
         try:
-            label_number(served.model, label)
+            number = label_number(served.model, label)
         except (ValueError, TypeError) as error:
             raise ApiError(422, "unknown_label", str(error), "label") from error
         why = await self._slowly(lambda: explain(served.model, text, label))
+        votes = Votes(
+            np.array([0, 1]),
+            np.array([number], dtype=np.int32),
+            why.votes[None, :].astype(np.float32),
+            len(served.labels),
+        )
+        if served.calibrated:  # what moved the label is told of the members as they are
+            votes = served.model.calibration_.apply(votes)
         return {
             "label": label,
-            "probability": why.probability,
-            "votes": why.votes,
+            "probability": votes.probs.mean(),
+            "votes": votes.probs[0],
             "speaks_for": [_effect(found) for found in why.for_(top)],
             "speaks_against": [_effect(found) for found in why.against(top)],
         }
@@ -197,7 +206,7 @@ class Service:
             before, now = await self.slot.reload(self._loader)
         except ReloadRunning as error:
             raise ApiError(409, "reloading", str(error), retry_after=1) from error
-        except (ModelFileError, OSError, ValueError, MemoryError) as error:
+        except Exception as error:  # whatever is wrong with the new one, the old one goes on
             self.metrics.reloads["refused"] += 1
             LOGGER.error("reload refused", extra={"facts": {"reason": str(error)}})
             raise ApiError(
@@ -252,7 +261,14 @@ class Service:
     # --- threads and checks ---
 
     async def _write(self, work: Callable[[], Found]) -> Found:
-        return await asyncio.get_running_loop().run_in_executor(self._writer, work)
+        """Do what concerns the queue, in its thread."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._writer, work)
+        except sqlite3.Error as error:  # such as a full disk
+            LOGGER.error("queue", extra={"facts": {"reason": str(error)}})
+            raise ApiError(
+                503, "queue", "the review queue cannot be read or written; the log tells more", None, 5
+            ) from error
 
     async def _slowly(self, work: Callable[[], Found]) -> Found:
         """Do what takes long beside the predictions, in a thread of its own."""
