@@ -54,13 +54,13 @@ $(VENV)/lint-tools: $(VENV)/tools pyproject.toml
 	$(BIN)/python $(PIP) install --no-build-isolation -e '.[lint]'
 	touch $(VENV)/installed $@
 
-# The report page is tested in a real browser. Nothing waits for a password: where Chromium cannot be had, those tests
+# The report and the served page are tested in a real browser. Nothing waits for a password: where Chromium cannot be had, those tests
 # skip and say so, or fail if CI is true.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
 $(VENV)/chromium: $(VENV)/tools
 	command -v chromium > /dev/null \
 		|| { $(AS_ROOT) apt-get -qq update && $(AS_ROOT) apt-get -qq install --no-install-recommends chromium > /dev/null; } \
-		|| echo 'Chromium could not be installed; the tests of the report page will not run.'
+		|| echo 'Chromium could not be installed; the tests of the pages will not run.'
 	if command -v chromium > /dev/null; then touch $@; fi
 
 demo: $(VENV)/installed ## Train on the embedded sample and show predictions
@@ -69,7 +69,7 @@ demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in the docstrings
 	$(BIN)/python -m pytest
 
-chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the report page
+chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the pages
 
 lint: $(VENV)/lint-tools ## Check style and types
 	$(BIN)/ruff check $(PYTHON_FILES)

@@ -162,7 +162,7 @@ function oneIn(p) {
   return `only about one in ${Math.round(1 / p).toLocaleString("en")}`;
 }
 
-function summary({ labels, input }, model) {
+function summary({ labels, input, unfamiliarity }, model) {
   const reasons = {
     data: ` because ${model.texts ? "the text" : "the input"} itself leaves it open`,
     knowledge: " because the model has seen too few examples like this",
@@ -177,6 +177,7 @@ function summary({ labels, input }, model) {
     expected === 0
       ? "Hardly any label is to be expected here."
       : `About ${counted(expected, "label")} ${expected === 1 ? "is" : "are"} to be expected here.`;
+  if (unfamiliarity?.outsider) return [all, " For a text as odd as this one, even the kinds of doubt below say little."];
   if (!open.length) return [all, " The model has little doubt about any label below."];
   return [all, " It hesitates over ", ...listed(open), "."];
 }
