@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from hedgerow import Calibration, HedgerowClassifier, Votes, load
 from hedgerow.decisions import Costs
 from hedgerow.judgement import judge
 from hedgerow.matrices import as_truth
-from hedgerow.outcomes import compare_costs
+from hedgerow.outcomes import CostTally
 from hedgerow.policy import Matched, PolicyLearner, label_groups
 from hedgerow.risk_control import GRID, RiskCurve
 
@@ -38,6 +38,8 @@ BLOCK = 64
 COSTS = (Costs(1, 1, 0.1), Costs(1, 1, 0.2), Costs(1, 2, 0.2), Costs(1, 5, 0.2), Costs(5, 1, 0.2))
 RESAMPLES = 200
 BEST = 5
+COST_ROWS = 1000
+LARGE_NAME = "large"
 LARGE = {"inputs": 10_000, "labels": 670_000, "candidates": 3000, "true": 5}
 
 
@@ -51,59 +53,70 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="forget the stored measurements")
     arguments = parser.parse_args()
     RAW.mkdir(parents=True, exist_ok=True)
-    for name in [*arguments.datasets, "large"]:
-        stored = RAW / f"{name}.decisions.json"
-        if arguments.fresh or not stored.exists():
-            result = large() if name == "large" else run(name, arguments.data, arguments.cache)
-            stored.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"{name}: {stored.read_text()[:200]!r}", flush=True)
-    found = {
-        name: json.loads(path.read_text())
-        for name in (*NAMES, "large")
-        if (path := RAW / f"{name}.decisions.json").exists()
-    }
+    for part, (work, names) in PARTS.items():
+        for name in names:
+            stored = RAW / f"{name}.{part}.json"
+            if name in (*arguments.datasets, LARGE_NAME) and (arguments.fresh or not stored.exists()):
+                stored.write_text(json.dumps(work(name, arguments.data, arguments.cache), indent=1) + "\n")
+                print(f"{name}: {stored.read_text()[:200]!r}", flush=True)
+    found: dict[str, Any] = {}
+    for part, (_, names) in PARTS.items():
+        for name in names:
+            if (path := RAW / f"{name}.{part}.json").exists():
+                found[name] = found.get(name, {}) | json.loads(path.read_text())
     described = machine.describe(PYTHONS)
     (RESULTS / "decisions.json").write_text(json.dumps({"machine": described} | found, indent=1) + "\n")
     (RESULTS / "decisions.md").write_text(markdown(found))
 
 
-def run(name: str, data: Path, cache: Path) -> dict[str, Any]:
-    """All measurements on a data set."""
+def prepared(name: str, data: Path, cache: Path, most: int) -> tuple[Any, ...]:
+    """The model, a map learned from a third of the test rows, and the others; at most so many of either."""
     folder = datasets.prepare(name, data, cache)
     test = datasets.load(folder, "tst")
     model = fitted(folder, cache / "decisions" / f"{name}.hedgerow")
     order = np.random.default_rng(0).permutation(test.X.shape[0])
-    first, second = np.sort(order[: len(order) // 3]), np.sort(order[len(order) // 3 :])
+    third = len(order) // 3
+    first, second = np.sort(order[:third][:most]), np.sort(order[third:][:most])
     truth = as_truth(test.Y, test.X.shape[0], len(model.classes_))
     calibration = Calibration.learn(
         (votes for votes, _ in batches(model, test.X[first], truth[first])),
         truth[first],
         n_jobs=measure.THREADS,
     )
-    raw, calibrated, doubts = Losses(model, truth[second]), Losses(model, truth[second]), Doubts()
-    started = time.perf_counter()
+    return model, calibration, len(first), test.X[second], truth[second]
 
-    def mended() -> Iterator[tuple[Votes, sp.csr_array]]:
-        for votes, own in batches(model, test.X[second], truth[second]):
-            raw.add(votes, own)
-            moved = calibration.apply(votes, n_jobs=measure.THREADS)
-            calibrated.add(moved, own)
-            doubts.add(moved, own)
-            yield moved, own
 
-    costs = []
-    pairs = list(thin(mended()))
-    print(name, "votes", round(time.perf_counter() - started), "s", flush=True)
-    for wanted in COSTS:
-        compared = compare_costs(iter(pairs), wanted)
-        costs.append({"costs": vars(wanted)} | {part: vars(of) for part, of in vars(compared).items()})
+def promises(name: str, data: Path, cache: Path) -> dict[str, Any]:
+    """Promises and what came of them, and which doubt finds mistakes."""
+    model, calibration, rows, X, truth = prepared(name, data, cache, 10**9)
+    raw, calibrated, doubts = Losses(model, truth), Losses(model, truth), Doubts()
+    for votes, own in batches(model, X, truth):
+        raw.add(votes, own)
+        moved = calibration.apply(votes, n_jobs=measure.THREADS)
+        calibrated.add(moved, own)
+        doubts.add(moved, own)
     return {
-        "rows": {"map": len(first), "cut in two": len(second)},
+        "rows": {"map": rows, "cut in two": X.shape[0]},
         "promise": {"as they are": raw.splits(), "calibrated": calibrated.splits()},
         "groups": calibrated.group_splits(),
         "ceiling": calibrated.ceiling(),
         "aurc": doubts.areas(),
-        "costs": costs,
+    }
+
+
+def costs(name: str, data: Path, cache: Path) -> dict[str, Any]:
+    """Costs that were expected and that came, on fewer rows: every candidate counts several times."""
+    model, calibration, _, X, truth = prepared(name, data, cache, COST_ROWS)
+    tallies = [(wanted, CostTally(wanted)) for wanted in COSTS]
+    for votes, own in batches(model, X, truth):
+        moved = calibration.apply(votes, n_jobs=measure.THREADS)
+        for _, tally in tallies:
+            tally.add(moved, own)
+    return {
+        "costs": [
+            {"costs": vars(wanted)} | {part: vars(of) for part, of in vars(tally.finish()).items()}
+            for wanted, tally in tallies
+        ]
     }
 
 
@@ -121,15 +134,6 @@ def batches(model: HedgerowClassifier, X: Any, truth: sp.csr_array) -> Iterator[
     for begin in range(0, X.shape[0], BLOCK):
         rows = slice(begin, begin + BLOCK)
         yield model.predict_votes(X[rows]), truth[rows]
-
-
-def thin(pairs: Iterator[tuple[Votes, sp.csr_array]]) -> Iterator[tuple[Votes, sp.csr_array]]:
-    """Votes without what no cost here would keep, so that they fit into memory; their mean alone counts."""
-    for votes, own in pairs:
-        mean = votes.mean().data
-        kept = mean >= 1e-3
-        ends = np.concatenate([[0], np.cumsum(kept)])[votes.indptr]
-        yield Votes(ends, votes.labels[kept], mean[kept, None], votes.n_labels), own
 
 
 class Losses:
@@ -362,7 +366,7 @@ def area(doubt: np.ndarray, wrong: np.ndarray) -> float:
     return float((np.cumsum(failures[order]) / made).mean())
 
 
-def large() -> dict[str, Any]:
+def large(name: str, data: Path, cache: Path) -> dict[str, Any]:
     """Memory and time of learning a policy, and a map, from made-up votes."""
     n, labels, candidates = LARGE["inputs"], LARGE["labels"], LARGE["candidates"]
     random = np.random.default_rng(0)
@@ -434,7 +438,7 @@ def markdown(found: dict[str, Any]) -> str:
         "| data | probabilities | risk | achieved | one cut | kept | refused cuts |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, of, risk, losses in promises(sets, "missed"):
+    for name, of, risk, losses in rows_of(sets, "missed"):
         if losses["mean"] is None:
             lines.append(f"| {name} | {of} | {percent(float(risk))} | refused | | | all |")
             continue
@@ -466,7 +470,7 @@ def markdown(found: dict[str, Any]) -> str:
         "| data | probabilities | risk | achieved | one cut | above | labels given | refused cuts |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for name, of, risk, losses in promises(sets, "wrong"):
+    for name, of, risk, losses in rows_of(sets, "wrong"):
         if losses["mean"] is None:
             lines.append(f"| {name} | {of} | {percent(float(risk))} | refused | | | | all |")
             continue
@@ -524,7 +528,8 @@ def markdown(found: dict[str, Any]) -> str:
     lines += [
         "## What asking saves",
         "",
-        "Cost of an input, on rows that the map has not seen: expected and achieved by the policy of least"
+        f"Cost of an input, on {COST_ROWS:,} rows that the map has not seen: expected and achieved by"
+        f" the policy of least"
         " expected cost, beside never asking and always asking before anything is accepted.",
         "",
         "| data | wrong, missed, look | expected | achieved | never asking | always asking | looks |",
@@ -542,7 +547,7 @@ def markdown(found: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def promises(sets: dict[str, Any], what: str) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+def rows_of(sets: dict[str, Any], what: str) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     for name, result in sets.items():
         for of, by_risk in result["promise"].items():
             for risk, losses in by_risk.items():
@@ -568,6 +573,13 @@ def large_lines(result: dict[str, Any]) -> list[str]:
     ):
         lines.append(f"| {title} | {result[what]['seconds']:.1f} | {result[what]['bytes'] / 1e9:.2f} |")
     return lines
+
+
+PARTS: dict[str, tuple[Callable[[str, Path, Path], dict[str, Any]], tuple[str, ...]]] = {
+    "decisions": (promises, NAMES),
+    "decision-costs": (costs, NAMES),
+    "decision-memory": (large, (LARGE_NAME,)),
+}
 
 
 def percent(share: float | None) -> str:

@@ -263,6 +263,8 @@ def described(server: Server, requests: int) -> dict[str, Any]:
     while sum(statuses.values()) < requests and rounds < 5:
         for operation in operations if rounds == 0 else free:
             for mode in GenerationMode:
+                if rounds and sum(statuses.values()) >= requests:
+                    break
                 ask(operation, mode, each, rounds, server, statuses)
         rounds += 1
     return {

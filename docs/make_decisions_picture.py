@@ -1,6 +1,8 @@
 """Draw docs/decisions.svg: what a policy promises, and what comes of it on data it has not seen.
 
-python docs/make_decisions_picture.py MODEL DATA    # MODEL went through `hedgerow calibrate`; DATA is further data
+python docs/make_decisions_picture.py MODEL DATA
+
+MODEL went through `hedgerow calibrate`; DATA are further data.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ text.accept { fill: #3fb950 } text.review { fill: #b392f0 } text.promised { fill
 
 
 def main(model_path: Path, data: Path) -> None:
+    """Decide at many risks, and draw what comes of it."""
     model = load(model_path)
     _, X, truth, _ = read_truth(model_path, model, data, None, "labels", 0, lambda share, what: None)
     tallies: dict[float, Tally] = {}
@@ -50,8 +53,11 @@ def main(model_path: Path, data: Path) -> None:
 
 
 def drawn(found: dict[float, Outcome]) -> str:
+    """The picture."""
     risks = list(found)
-    shares = Panel(0, 0.4, "mean share", [(value, f"{100 * value:.0f} %") for value in (0, 0.1, 0.2, 0.3, 0.4)])
+    shares = Panel(
+        0, 0.4, "mean share", [(value, f"{100 * value:.0f} %") for value in (0, 0.1, 0.2, 0.3, 0.4)]
+    )
     most = np.log10(max(of.reviewed for of in found.values())) + 0.1
     ticks = [(np.log10(value), f"{value:g}") for value in (0.1, 1, 10, 100, 1000)]
     work = Panel(1, most, "labels of an input", [tick for tick in ticks if tick[0] <= most], np.log10(0.1))
@@ -60,14 +66,14 @@ def drawn(found: dict[float, Outcome]) -> str:
         shares.line("promised", risks, risks),
         shares.line("missed", risks, [of.missed for of in found.values()]),
         shares.line("wrong", risks, [of.wrong for of in found.values()]),
-        shares.label("promised: at most this", "promised", 0.04, 0.37),
-        shares.label("true labels rejected", "missed", 0.04, 0.335),
-        shares.label("accepted labels wrong", "wrong", 0.04, 0.30),
+        shares.label("promised: at most this", "promised", 0.02, 0.37),
+        shares.label("true labels rejected", "missed", 0.02, 0.335),
+        shares.label("accepted labels wrong", "wrong", 0.02, 0.30),
         *work.frame("What is left for people"),
         work.line("accept", risks, [np.log10(max(of.accepted, 0.1)) for of in found.values()]),
         work.line("review", risks, [np.log10(max(of.reviewed, 0.1)) for of in found.values()]),
-        work.label("accepted", "accept", 0.28, np.log10(found[0.28].accepted) + 0.18),
-        work.label("to review", "review", 0.28, np.log10(found[0.28].reviewed) + 0.22),
+        work.label("accepted", "accept", 0.2, np.log10(found[0.2].accepted) - 0.35),
+        work.label("to review", "review", 0.16, np.log10(found[0.16].reviewed) + 0.25),
     ]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
     title = "<title>Shares that are promised and kept, and labels to accept and to review, by risk</title>"
@@ -84,36 +90,41 @@ class Panel:
         self.low, self.high, self.title, self.ticks = low, high, title, ticks
 
     def place(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point lies."""
         share = (y - self.low) / (self.high - self.low)
         return self.x0 + WIDE * x / 0.4, TOP + HIGH * (1 - share)
 
     def frame(self, heading: str) -> list[str]:
+        """Heading, axes and grid."""
         bottom = TOP + HIGH
-        parts = [f'<text x="{self.x0}" y="24" font-weight="bold">{heading}</text>']
+        parts = [f'<text x="{self.x0}" y="16" font-weight="bold">{heading}</text>']
         for value, name in self.ticks:
             y = self.place(0, value)[1]
-            parts.append(f'<line class="grid" x1="{self.x0}" x2="{self.x0 + WIDE}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            parts.append(
+                f'<line class="grid" x1="{self.x0}" x2="{self.x0 + WIDE}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            )
             parts.append(
                 f'<text class="small" x="{self.x0 - 7}" y="{y + 4:.1f}" text-anchor="end">{name}</text>'
             )
         for risk in (0, 0.1, 0.2, 0.3, 0.4):
             x = self.place(risk, self.low)[0]
-            parts.append(
-                f'<text class="small" x="{x:.1f}" y="{bottom + 19}" text-anchor="middle">{100 * risk:.0f} %</text>'
-            )
+            place = f'x="{x:.1f}" y="{bottom + 19}" text-anchor="middle"'
+            parts.append(f'<text class="small" {place}>{100 * risk:.0f} %</text>')
         middle = self.x0 + WIDE / 2
         parts.append(
             f'<line class="axis" x1="{self.x0}" x2="{self.x0 + WIDE}" y1="{bottom}" y2="{bottom}"/>'
             f'<text class="small" x="{middle}" y="{bottom + 42}" text-anchor="middle">risk asked for</text>'
-            f'<text class="small" x="{self.x0 - 40}" y="{TOP - 6}">{self.title}</text>'
+            f'<text class="small" x="{self.x0 - 40}" y="{TOP - 12}">{self.title}</text>'
         )
         return parts
 
     def line(self, kind: str, x: list[float], y: list[float]) -> str:
+        """A curve."""
         points = " L".join("{:.1f} {:.1f}".format(*self.place(*point)) for point in zip(x, y, strict=True))
         return f'<path class="{kind}" d="M{points}"/>'
 
     def label(self, text: str, kind: str, x: float, y: float) -> str:
+        """Words beside a curve."""
         left, top = self.place(x, y)
         return f'<text class="{kind}" x="{left:.1f}" y="{top:.1f}">{text}</text>'
 

@@ -230,7 +230,8 @@ def test_risk_below_the_ceiling_then_is_refused_with_its_parts():
     message = str(refused.value)
     assert f"{100 * unknown:.2f} % are unknown to the model" in message
     assert f"{100 * lost:.2f} % are lost by the beam" in message
-    assert f"the margin for {policy.missed.rows} inputs is {100 / (policy.missed.rows + 1):.2f} %" in message
+    margin = policy.lowest_risk() - made.missed(0).mean()
+    assert f"with {policy.missed.rows} inputs is {100 * margin:.2f} %" in message
     assert "tolerance=" in message
     lowest = float(message.rpartition("at least ")[2])
     assert policy.reject_below(lowest) >= 0

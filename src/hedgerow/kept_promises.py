@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from hedgerow.decisions import Rule, Wish, rule_for
 from hedgerow.outcomes import Outcome, Tally
-from hedgerow.policy import search_of
+from hedgerow.policy import Matched, search_of
 from hedgerow.votes import Votes
 
 if TYPE_CHECKING:
@@ -84,8 +84,11 @@ class PromiseTally:
 
     def add(self, votes: Votes, truth: sp.csr_array) -> None:
         """Add the next inputs."""
+        if not self._tallies:
+            return
+        found = Matched(votes, truth, np.ones(truth.shape[1], dtype=bool))
         for tally in self._tallies.values():
-            tally.add(votes, truth)
+            tally.add_matched(votes, found)
 
     def finish(self, p_values: npt.NDArray[np.floating[Any]] | None) -> list[KeptPromise]:
         """All promises, by risk; none where nothing is promised."""

@@ -12,9 +12,10 @@ import scipy.sparse as sp
 
 from hedgerow.decisions import ACCEPT, REJECT, REVIEW, Costs, Rule
 from hedgerow.matrices import as_truth
+from hedgerow.policy import Matched
 from hedgerow.votes import Votes
 
-__all__ = ["CostComparison", "Outcome", "Tally", "compare_costs"]
+__all__ = ["CostComparison", "CostTally", "Outcome", "Tally", "compare_costs"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Outcome:
     recall : float
         The share of all true labels that were accepted.
     cost, expected_cost : float
-        What the decisions cost, and what they were expected to cost.
+        What the decisions cost, and, if they were made by costs, what they were expected to cost.
     inputs : int
         Number of inputs.
     """
@@ -77,23 +78,26 @@ class Tally:
         truth : csr_array, shape (len(votes), votes.n_labels or more)
             The true labels.
         """
-        mean = votes.mean().data
+        self.add_matched(votes, Matched(votes, truth, np.ones(truth.shape[1], dtype=bool)))
+
+    def add_matched(self, votes: Votes, found: Matched) -> None:
+        """The same, where candidates and truth were brought together before."""
+        n, row, right, mean = found.rows, found.row, found.right, found.mean
         codes = self._rule.codes(votes, mean)
-        n, width = len(votes), np.int64(truth.shape[1])
-        row = np.repeat(np.arange(n), np.diff(votes.indptr))
-        true_row = np.repeat(np.arange(n), np.diff(truth.indptr))
-        right = np.isin(row * width + votes.labels, true_row * width + truth.indices)
 
         def number(chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
             return np.bincount(row[chosen], minlength=n).astype(np.float64)
 
-        accepted, reviewed, rejected = (number(codes == code) for code in (ACCEPT, REVIEW, REJECT))
+        accepted, reviewed = number(codes == ACCEPT), number(codes == REVIEW)
+        rejected = np.diff(votes.indptr) - accepted - reviewed
         good = number((codes == ACCEPT) & right)
         kept = number((codes != REJECT) & right)
-        true = np.diff(truth.indptr).astype(np.float64)
+        true = np.bincount(found.true_row, minlength=n).astype(np.float64)
         costs = self._costs
         cost = (accepted - good) * costs.wrong + (true - kept) * costs.missed + reviewed * costs.look
-        expected = Rule(costs=costs).expected_cost(votes, mean, codes)
+        expected = np.zeros(n)
+        if self._rule.costs is not None:
+            expected = Rule(costs=costs).expected_cost(votes, mean, codes)
         self._parts.append(np.column_stack([true, kept, accepted, reviewed, rejected, good, cost, expected]))
 
     def finish(self) -> Outcome:
@@ -134,6 +138,30 @@ class CostComparison:
     always_asking: Outcome
 
 
+class CostTally:
+    """Adds up costs, a batch of votes at a time.
+
+    Parameters
+    ----------
+    costs : Costs
+        What mistakes and looks cost.
+    """
+
+    def __init__(self, costs: Costs) -> None:
+        choices = ((REJECT, REVIEW, ACCEPT), (REJECT, ACCEPT), (REJECT, REVIEW))
+        self._tallies = [Tally(Rule(costs=costs, choices=own)) for own in choices]
+
+    def add(self, votes: Votes, truth: sp.csr_array) -> None:
+        """Add the next inputs; see `Tally.add`."""
+        found = Matched(votes, truth, np.ones(truth.shape[1], dtype=bool))
+        for tally in self._tallies:
+            tally.add_matched(votes, found)
+
+    def finish(self) -> CostComparison:
+        """All that was added."""
+        return CostComparison(*(tally.finish() for tally in self._tallies))
+
+
 def compare_costs(batches: Iterable[tuple[Votes, Any]], costs: Costs) -> CostComparison:
     """What the policy of least expected cost achieves, per input.
 
@@ -155,11 +183,7 @@ def compare_costs(batches: Iterable[tuple[Votes, Any]], costs: Costs) -> CostCom
     >>> found.best.cost, found.never_asking.cost, found.always_asking.cost
     (0.1, 1.0, 0.2)
     """
-    tallies = [
-        Tally(Rule(costs=costs, choices=choices))
-        for choices in ((REJECT, REVIEW, ACCEPT), (REJECT, ACCEPT), (REJECT, REVIEW))
-    ]
+    tally = CostTally(costs)
     for votes, truth in batches:
-        for tally in tallies:
-            tally.add(votes, as_truth(truth, len(votes), votes.n_labels))
-    return CostComparison(*(tally.finish() for tally in tallies))
+        tally.add(votes, as_truth(truth, len(votes), votes.n_labels))
+    return tally.finish()

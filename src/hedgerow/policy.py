@@ -186,7 +186,7 @@ class Policy:
             needed = rows_needed(risk, confidence)
             raise TooFewRows(
                 f"the policy was learned from {curve.rows} inputs; a risk of {risk:g} with a confidence of"
-                f" {confidence:g} needs at least {needed}: learn it from more, or ask for more risk"
+                f" {confidence:g} needs at least {needed}: learn from more, or ask for more risk"
             )
         return float(curve.thresholds[place])
 
@@ -701,14 +701,13 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
         if proven is None
         else f"; for {100 * proven[1]:.0f} % of the inputs the search is proven to have lost nothing"
     )
+    margin = curve.ceiling - float(curve.losses[0])
     raise Unreachable(
-        f"a risk of {risk:g} cannot be kept for {what}: {100 * unknown:.2f} % are unknown to the model"
-        f" (train it"
-        f" on data that have them), {100 * lost:.2f} % are lost by the beam (a wider beam, or"
-        f" tolerance=, finds"
-        f" more{certified}), and the margin for {curve.rows} inputs is {100 / (curve.rows + 1):.2f} %;"
-        f" ask for at"
-        f" least {_rounded_up(curve.ceiling)}"
+        f"a risk of {risk:g} cannot be kept for {what}: {100 * unknown:.2f} % are unknown to the model (train"
+        f" it on data that have them), {100 * lost:.2f} % are lost by the beam (a wider beam, or tolerance=,"
+        f" finds more{certified}), and the margin for chance with {curve.rows} inputs is"
+        f" {100 * margin:.2f} %,"
+        f" at least 1/{curve.rows + 1}; ask for at least {_rounded_up(curve.ceiling)}"
     )
 
 

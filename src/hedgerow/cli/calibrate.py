@@ -84,7 +84,8 @@ def _print(console: Console, classifier: HedgerowClassifier, learned: Learned, t
     )
     if left_out := classifier.policy_.left_out:
         console.print(
-            cell(f"{left_out:,} of the latter are left out, as the model was trained on them."), soft_wrap=True
+            cell(f"{left_out:,} of the latter are left out, as the model was trained on them."),
+            soft_wrap=True,
         )
     table = Table(title=cell("Calibration error, %", "bold"), box=None, padding=(0, 1), title_justify="left")
     table.add_column("")
