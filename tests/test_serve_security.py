@@ -105,7 +105,7 @@ def test_token_then_only_the_page_and_the_probes_do_without(open_client: Open) -
         "/static/../model",
         "/static/%2e%2e/model",
         "/static//model",
-        "http://127.0.0.1:8000//model",  # "//model" alone would be a host for the client, and the page is open
+        "http://127.0.0.1:8000//model",  # "//model" alone is a host for the client
         "/healthz/../model",
     ):
         assert client.get(page).status_code in (401, 404)

@@ -1,7 +1,7 @@
 /** A box that finds labels by a part of their name (the combobox pattern of ARIA). */
 
 import { get } from "./api.js";
-import { counted, named } from "./words.js";
+import { counted, named, whole } from "./words.js";
 
 const { html } = Dom;
 const SHOWN = 8;
@@ -47,7 +47,8 @@ export function picker(chosen, left) {
       return close();
     }
     const isNew = !found.some(({ label }) => label === query);
-    options = found.map(({ label, count }) => ({ label, words: count === null ? "" : counted(count, "example") }));
+    const examples = (count) => (count === null ? "" : `${whole(count)} ${count === 1 ? "example" : "examples"}`);
+    options = found.map(({ label, count }) => ({ label, words: examples(count) }));
     if (isNew) options.push({ label: query, words: "a label new to the model" });
     list.replaceChildren(...options.map(option));
     list.hidden = false;
