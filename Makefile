@@ -29,7 +29,7 @@ BENCH_ARGS ?=
 PEERS := .venv-peers
 
 .PHONY: help demo test chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
-	bench-calibration bench-decisions bench-scaling wheel clean
+	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -54,13 +54,13 @@ $(VENV)/lint-tools: $(VENV)/tools pyproject.toml
 	$(BIN)/python $(PIP) install --no-build-isolation -e '.[lint]'
 	touch $(VENV)/installed $@
 
-# The report page is tested in a real browser. Nothing waits for a password: where Chromium cannot be had, those tests
+# The report and the served page are tested in a real browser. Nothing waits for a password: where Chromium cannot be had, those tests
 # skip and say so, or fail if CI is true.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
 $(VENV)/chromium: $(VENV)/tools
 	command -v chromium > /dev/null \
 		|| { $(AS_ROOT) apt-get -qq update && $(AS_ROOT) apt-get -qq install --no-install-recommends chromium > /dev/null; } \
-		|| echo 'Chromium could not be installed; the tests of the report page will not run.'
+		|| echo 'Chromium could not be installed; the tests of the pages will not run.'
 	if command -v chromium > /dev/null; then touch $@; fi
 
 demo: $(VENV)/installed ## Train on the embedded sample and show predictions
@@ -69,7 +69,7 @@ demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in the docstrings
 	$(BIN)/python -m pytest
 
-chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the report page
+chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the pages
 
 lint: $(VENV)/lint-tools ## Check style and types
 	$(BIN)/ruff check $(PYTHON_FILES)
@@ -136,6 +136,15 @@ bench-calibration: $(VENV)/bench-tools ## Measure how far probabilities can be t
 
 bench-scaling: $(VENV)/bench-tools $(PEERS)/installed ## Measure how time grows with the number of labels
 	$(BIN)/python -m bench.scaling $(BENCH_ARGS)
+
+# The load comes from wrk, a small program in C: a client in Python would take more of the processors than the server.
+$(VENV)/wrk: $(VENV)/tools
+	command -v wrk > /dev/null \
+		|| { $(AS_ROOT) apt-get -qq update && $(AS_ROOT) apt-get -qq install --no-install-recommends wrk > /dev/null; }
+	touch $@
+
+bench-serve: $(VENV)/test-tools $(VENV)/wrk ## Measure the server: latency, load, memory, and requests made from its schema
+	$(BIN)/python -m bench.serve $(BENCH_ARGS)
 
 wheel: $(VENV)/tools ## Build a wheel and a source archive into dist/
 	$(BIN)/python $(PIP) install build

@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 from report_browser import browser, open_page
+from serve_browser import demo_model, demo_server, open_served, serve_model
+from served_models import client, deciding_model, feature_model, open_client, other_text_model, text_model
 from tiny_encoder import tiny_encoder
 
-__all__ = ["browser", "open_page", "tiny_encoder"]
+__all__ = [
+    "browser",
+    "client",
+    "deciding_model",
+    "demo_model",
+    "demo_server",
+    "feature_model",
+    "open_client",
+    "open_page",
+    "open_served",
+    "other_text_model",
+    "serve_model",
+    "text_model",
+    "tiny_encoder",
+]

@@ -93,6 +93,24 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     assert problems == []
 
 
+# The colours of all text that can be seen, with what lies behind it and its class.
+TEXT_COLOURS = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = new Set();
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.getClientRects().length) continue;
+    const style = getComputedStyle(element);
+    let behind = element;
+    while (behind && getComputedStyle(behind).backgroundColor.endsWith(", 0)")) behind = behind.parentElement;
+    const paper = getComputedStyle(behind ?? document.body).backgroundColor;
+    const ink = element instanceof SVGElement ? style.fill : style.color;
+    found.add(JSON.stringify([ink, paper, element.getAttribute("class")]));
+  }
+  return [...found].map((text) => JSON.parse(text));
+}"""
+
+
 def linear(colour: str) -> list[float]:
     """The channels of a colour as amounts of light."""
     channels = [float(part) / 255 for part in re.findall(r"[\d.]+", colour)[:3]]

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from report_browser import Open, contrast, luminance, place
+from report_browser import TEXT_COLOURS, Open, contrast, luminance, place
 from report_contents import HOSTILE, MEMBERS, a_content, a_hostile_content, a_prediction
 
 from hedgerow.report import Content, Example
@@ -139,23 +139,6 @@ def test_page_then_it_does_not_scroll_sideways(
     open_page: Open, width: int, content: Callable[[], Content]
 ) -> None:
     assert open_page(content(), width).page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-TEXT_COLOURS = """() => {
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const found = new Set();
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !element.getClientRects().length) continue;
-    const style = getComputedStyle(element);
-    let behind = element;
-    while (behind && getComputedStyle(behind).backgroundColor.endsWith(", 0)")) behind = behind.parentElement;
-    const paper = getComputedStyle(behind ?? document.body).backgroundColor;
-    const ink = element instanceof SVGElement ? style.fill : style.color;
-    found.add(JSON.stringify([ink, paper, element.getAttribute("class")]));
-  }
-  return [...found].map((text) => JSON.parse(text));
-}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

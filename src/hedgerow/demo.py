@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy.typing as npt
 
+from .held_out import learn_from_held_out
 from .sample import Sample, load_sample
 from .text_estimator import HedgerowTextClassifier
 from .uncertain_labels import UncertainLabels
 
-__all__ = ["DemoResult", "Example", "Prediction", "demonstrate"]
+__all__ = ["DemoResult", "Example", "Prediction", "demonstrate", "prepare"]
 
 # One that the model is sure of, one that is ambiguous, and one of a kind of which it saw too little.
 SHOWN = ("armagetronad-dedicated", "kmouth", "coco-cs")
 MEMBERS = 10
 RANKS = (1, 3, 5)
+REVIEWED = 40  # held-out texts that wait for a reviewer
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,42 @@ def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None 
         precision={k: precision_at(best.labels, sample.test_labels, k) for k in RANKS},
         examples=[_example(sample, sample.test_ids.index(name), best) for name in SHOWN],
     )
+
+
+def prepare(
+    n_jobs: int = -1, progress: Callable[[float, str], None] | None = None
+) -> tuple[HedgerowTextClassifier, list[str]]:
+    """Train an ensemble on the embedded sample, and let it learn what it may decide.
+
+    Probabilities are calibrated out of bag, with the training texts; what is familiar and what may be decided
+    is learned from held-out ones.
+
+    Parameters
+    ----------
+    n_jobs : int, default -1
+        Threads; -1 means all cores.
+    progress : callable, optional
+        Is told the share of the work that is done and what it is.
+
+    Returns
+    -------
+    HedgerowTextClassifier, list of str
+        The model, and held-out texts that had no part in it.
+    """
+    sample = load_sample()
+    classifier = HedgerowTextClassifier(method="bagging", members=MEMBERS, n_jobs=n_jobs, random_state=0)
+    classifier.fit(sample.train_texts, sample.train_labels, progress=progress)
+    shown = {sample.test_ids.index(name) for name in SHOWN}
+    others = [row for row in range(len(sample.test_texts)) if row not in shown]
+    review, held_out = others[:REVIEWED], others[REVIEWED:]
+    learn_from_held_out(
+        classifier,
+        [sample.test_texts[row] for row in held_out],
+        [sample.test_labels[row] for row in held_out],
+        training=(sample.train_texts, sample.train_labels),
+        progress=progress,
+    )
+    return classifier, [sample.test_texts[row] for row in review]
 
 
 def precision_at(labels: npt.NDArray[Any], truth: Sequence[Sequence[str]], k: int) -> float:

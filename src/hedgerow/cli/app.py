@@ -13,6 +13,7 @@ from ..deep.extra import GpuMemoryError
 from .failures import ExitCode, Failure
 from .options import (
     DEEP,
+    LIMITS,
     AsJson,
     Base,
     Beam,
@@ -26,6 +27,7 @@ from .options import (
     EncoderName,
     Extend,
     FirstShare,
+    Host,
     InputsBy,
     InputsCoverage,
     InputsRisk,
@@ -49,11 +51,13 @@ from .options import (
     PartName,
     Pooling,
     PoolingOption,
+    Port,
     Precision,
     Risk,
     Size,
     Steps,
     Threads,
+    TokenFile,
     Tolerance,
     Trees,
     WrongCost,
@@ -838,16 +842,94 @@ def reproduce(
 
 
 @app.command()
-def demo(threads: Threads = 0, json: AsJson = False) -> None:
+def serve(
+    model: Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")],
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    queue: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            metavar="FILE", help="The review queue. Default: MODEL.queue.sqlite.", show_default=False
+        ),
+    ] = None,
+    token_file: TokenFile = None,
+    allow_host: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            metavar="NAME",
+            help="Answer under this name, too, such as that of a proxy. Repeat for more.",
+            show_default=False,
+        ),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(min=0, help="Threads of one prediction; 0 means all cores but one.")
+    ] = 0,
+    max_body: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Bytes of a request.")] = 4
+    * 1024
+    * 1024,
+    max_batch: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Inputs of a request.")] = 256,
+    max_text: Annotated[
+        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Characters of a text.")
+    ] = 100_000,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.01, callback=finite, rich_help_panel=LIMITS, help="Time for a request.")
+    ] = 10.0,
+    max_waiting: Annotated[
+        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Inputs that may wait; more get 503.")
+    ] = 1024,
+) -> None:
+    """Serve MODEL: an API for programs, a page for people, and a queue for reviewers.
+
+    The page is at /, the description of the API at /openapi.json. SIGHUP, or POST /reload, loads MODEL anew
+    without dropping a request; SIGTERM and Ctrl-C finish what is in flight.
+
+    Only this machine can reach it, unless --host says otherwise. Then a token is needed: in the variable
+    HEDGEROW_TOKEN or in --token-file.
+
+    \b
+    Examples:
+      hedgerow serve tags.hedgerow
+      hedgerow serve tags.hedgerow --host 0.0.0.0 --token-file token.txt
+      curl -s localhost:8000/predict --json '{"text": "an address book", "k": 3}'
+    """  # noqa: D301
+    from ..serve.limits import Limits
+    from .serve import Place, run_serve
+
+    limits = Limits(body=max_body, batch=max_batch, text=max_text, seconds=max_seconds, waiting=max_waiting)
+    run_serve(model, Place(host, port, token_file, tuple(allow_host or ())), queue, threads, limits)
+
+
+@app.command()
+def demo(
+    context: typer.Context,
+    threads: Threads = 0,
+    json: AsJson = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the model, with its page and a review queue.")
+    ] = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token_file: TokenFile = None,
+) -> None:
     """Train on the embedded sample and show predictions; takes seconds.
 
     \b
     Examples:
       hedgerow demo
+      hedgerow demo --serve
     """  # noqa: D301
     from .demo import run_demo
 
-    run_demo(threads, json)
+    if not serve:
+        if odd := sorted(_given(context, {"host": host, "port": port, "token_file": token_file})):
+            option = odd[0].replace("_", "-")
+            raise typer.BadParameter("it needs --serve", ctx=context, param_hint=f"--{option}")
+        run_demo(threads, json)
+        return
+    from .demo import serve_demo
+    from .serve import Place
+
+    serve_demo(threads, Place(host, port, token_file))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ..demo import DemoResult, Example, Prediction, demonstrate
+from ..demo import DemoResult, Example, Prediction, demonstrate, prepare
+from .serve import Place, check_extra, run_serve
 from .terminal import cell, plain, print_json, progress_bar, shortened
 
 _BAR = 12
@@ -32,6 +35,23 @@ def run_demo(threads: int, as_json: bool) -> None:
         print_json(asdict(result))
     else:
         print_demo(Console(highlight=False), result)
+
+
+def serve_demo(threads: int, place: Place) -> None:
+    """Train, calibrate on held-out texts, and serve from a folder that goes when the server stops."""
+    check_extra()
+    from ..serve.limits import Limits
+
+    with tempfile.TemporaryDirectory(prefix="hedgerow-demo-") as folder:
+        model = Path(folder) / "demo.hedgerow"
+        with progress_bar() as report:
+            classifier, texts = prepare(n_jobs=threads or -1, progress=report)
+        classifier.save(model)
+        about = (
+            f"Some texts wait for review. The model and its queue are in {folder}, and go when the server"
+            " stops."
+        )
+        run_serve(model, place, None, threads, Limits(), about, texts)
 
 
 def print_demo(console: Console, result: DemoResult) -> None:

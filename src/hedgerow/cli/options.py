@@ -369,3 +369,16 @@ InputsCoverage = Annotated[
         show_default=False,
     ),
 ]
+LIMITS = "Limits"
+Host = Annotated[
+    str, typer.Option(help="The address to listen on. Any but this machine's own needs a token.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
+TokenFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        metavar="FILE",
+        help="Ask every client for the token in this file. Default: the variable HEDGEROW_TOKEN.",
+        show_default=False,
+    ),
+]

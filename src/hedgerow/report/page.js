@@ -25,43 +25,10 @@
 
   /* Over the page */
 
-  function themeButton() {
-    const key = "hedgerow-theme";
-    // Where storage is forbidden, the choice lasts as long as the page.
-    const stored = (act) => {
-      try {
-        return act(window.localStorage);
-      } catch {
-        return null;
-      }
-    };
-    const system = window.matchMedia("(prefers-color-scheme: dark)");
-    const icon = svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": "true" });
-    icon.append(
-      svg("circle", { class: "theme-ring", cx: 10, cy: 10, r: 7.5 }),
-      svg("path", { class: "theme-half", d: "M10,2.5a7.5,7.5 0 0,1 0,15z" }),
-    );
-    const button = html("button", { type: "button", class: "theme", click: turn }, icon);
-    const words = html("span");
-    button.append(words);
-    const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
-    const show = () => (words.textContent = isDark() ? "Light" : "Dark");
-    function turn() {
-      document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-      stored((storage) => storage.setItem(key, document.documentElement.dataset.theme));
-      show();
-    }
-    const kept = stored((storage) => storage.getItem(key));
-    if (kept === "dark" || kept === "light") document.documentElement.dataset.theme = kept;
-    system.addEventListener("change", show);
-    show();
-    return button;
-  }
-
   function header() {
     const titles = html("div", {}, html("h1", { dir: "auto" }, content.title));
     if (content.subtitle) titles.append(html("p", { class: "subtitle", dir: "auto" }, content.subtitle));
-    document.getElementById("top").append(titles, themeButton());
+    document.getElementById("top").append(titles, Theme.button());
   }
 
   function summary() {
@@ -113,8 +80,8 @@
       html("span", { class: "key-item" }, Votes.strip(sample), "A dot is one member’s probability from 0 to 1; the bar is their mean."),
       mark(true, "a label that the input has"),
       mark(false, "one that it does not have"),
-      html("span", { class: "key-item" }, part("data", 16), `doubt since the ${input} itself is ambiguous`),
-      html("span", { class: "key-item" }, part("knowledge", 16), "doubt since the members disagree: too few examples like this"),
+      html("span", { class: "key-item" }, Votes.part("data", 16), `doubt since the ${input} itself is ambiguous`),
+      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "doubt since the members disagree: too few examples like this"),
     );
   }
 
@@ -124,15 +91,8 @@
     return mark;
   }
 
-  function part(kind, width) {
-    const box = svg("svg", { class: `part ${kind}`, width, height: 8, "aria-hidden": "true" });
-    box.append(svg("rect", { width, height: 8, rx: 1 }));
-    return box;
-  }
-
   function prediction(found, input) {
     const doubt = Votes.doubt(found, input);
-    const share = (nats) => Math.round((64 * Math.max(0, nats ?? 0)) / Math.log(2));
     return html(
       "li",
       { class: "prediction" },
@@ -142,7 +102,7 @@
       html(
         "span",
         { class: `doubt ${doubt.kind}` },
-        html("span", { class: "parts" }, part("data", share(found.data)), part("knowledge", share(found.knowledge))),
+        Votes.parts(found),
         html("span", {}, doubt.words),
       ),
     );

@@ -22,7 +22,8 @@ from .thinning import thinned
 __all__ = ["render"]
 
 # Later ones use the earlier.
-_SCRIPTS = ("dom.js", "axes.js", "charts.js", "votes.js", "page.js")
+_STYLES = ("look.css", "votes.css", "page.css")
+_SCRIPTS = ("dom.js", "theme.js", "axes.js", "charts.js", "votes.js", "page.js")
 # What could end the data block or a line of script, and halves of surrogate pairs, which UTF-8 cannot hold.
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 _DIGITS = 6
@@ -52,7 +53,7 @@ def render(content: Content) -> str:
     True
     """
     content = replace(content, figures=[thinned(figure) for figure in content.figures])
-    style = _asset("page.css")
+    style = "".join(map(_asset, _STYLES))
     scripts = [_asset(name) for name in _SCRIPTS]
     policy = "; ".join(
         (

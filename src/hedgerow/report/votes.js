@@ -5,11 +5,13 @@
  *
  *     Votes.strip(prediction)                  an SVG picture: a bar to the mean, and a dot for each member, from 0 to 1
  *     Votes.doubt(prediction, input = "text")  { kind: "little" | "data" | "knowledge", words }
+ *     Votes.parts(prediction)                  a bar of its doubt: from the data, from lack of knowledge
+ *     Votes.part(kind, width)                  one part of such a bar
  *
  * `prediction` has the fields of hedgerow.report.Prediction.
  */
 const Votes = (() => {
-  const { svg } = Dom;
+  const { html, svg } = Dom;
   const WIDTH = 240;
   const HEIGHT = 28;
   const EDGE = 6;
@@ -58,5 +60,16 @@ const Votes = (() => {
     return { kind: "knowledge", words: "the members disagree: too few examples like this" };
   }
 
-  return { strip, doubt };
+  function part(kind, width) {
+    const box = svg("svg", { class: `part ${kind}`, width, height: 8, "aria-hidden": "true" });
+    box.append(svg("rect", { width, height: 8, rx: 1 }));
+    return box;
+  }
+
+  function parts({ data, knowledge }) {
+    const share = (nats) => Math.round((64 * Math.max(0, nats ?? 0)) / COIN_TOSS);
+    return html("span", { class: "parts" }, part("data", share(data)), part("knowledge", share(knowledge)));
+  }
+
+  return { strip, doubt, part, parts };
 })();

@@ -1,0 +1,383 @@
+"""The routes: from HTTP to the service and back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, FastAPI, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import Response, StreamingResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from hedgerow import __version__
+
+from . import schemas
+from .admission import Admitted
+from .errors import ApiError, error_body
+from .metrics import CONTENT_TYPE
+from .observation import ASGIApp, Observed
+from .page_files import PageFile, read_page
+from .prediction import Wanted
+from .security import Access, Guarded
+from .service import FALSE_ALARM, Service
+from .verdicts import Wish
+
+__all__ = ["build"]
+
+
+class _JsonRequest(Request):
+    """Reads JSON as RFC 8259 has it: no NaN, no half surrogate pairs, no thousandfold nesting."""
+
+    async def json(self) -> Any:
+        return orjson.loads(await self.body())
+
+
+class _JsonRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def with_json(request: Request) -> Response:
+            return await handler(_JsonRequest(request.scope, request.receive))
+
+        return with_json
+
+
+def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
+    about = {
+        400: "The request is not sound HTTP.",
+        401: "The token is missing or wrong.",
+        403: "The host name or the origin is not allowed.",
+        404: "There is no such thing.",
+        408: "The request came too slowly.",
+        409: "The model file is being loaded already.",
+        413: "The body is too large.",
+        415: "The body is not JSON.",
+        422: "The request is not valid; the reason says where and why.",
+        503: "Too much at once, or the queue cannot be written; try again after Retry-After seconds.",
+        504: "It took too long.",
+        507: "Too many texts wait for a reviewer.",
+    }
+    always = (400, 401, 403, 408, 503, 504)
+    return {
+        code: {"model": schemas.ErrorAnswer, "description": about[code]} for code in sorted({*always, *codes})
+    }
+
+
+_BODY = (413, 415, 422)
+router = APIRouter(route_class=_JsonRoute)
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _json(value: Any) -> Response:
+    return Response(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")
+
+
+def _note(request: Request, **facts: Any) -> None:
+    """Facts for the log; never what a client wrote."""
+    request.scope["hedgerow.facts"] = facts
+
+
+@router.post(
+    "/predict", response_model=schemas.PredictResponse, responses=_errors(*_BODY), summary="Predict labels"
+)
+async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
+    """Predict the labels of one or several inputs, and tell how sure the model is."""
+    service = _service(request)
+    wanted = Wanted(asked.k, asked.uncertainty, asked.votes)
+    wish, false_alarm = _wish(asked.decide)
+    if isinstance(asked, schemas.FeaturesRequest):
+        rows = [(vector.indices, vector.values) for vector in asked.features]
+        model, results = await service.predict_features(rows, wanted, wish, false_alarm)
+    elif isinstance(asked, schemas.TextsRequest):
+        model, results = await service.predict_texts(asked.texts, wanted, wish, false_alarm, "texts")
+    else:
+        model, results = await service.predict_texts([asked.text], wanted, wish, false_alarm, "text")
+    _note(request, inputs=len(results), model=model)
+    return _json({"model": model, "results": results})
+
+
+def _wish(decide: schemas.Decide | None) -> tuple[Wish | None, float]:
+    if decide is None:
+        return None, FALSE_ALARM
+    if decide.costs is None:
+        return Wish(0.1 if decide.risk is None else decide.risk), decide.false_alarm
+    if decide.risk is not None:
+        raise ApiError(422, "invalid", "risk and costs are given; decide by one of them", "decide")
+    costs = decide.costs
+    return Wish(costs=(costs.wrong, costs.missed, costs.look)), decide.false_alarm
+
+
+@router.post(
+    "/explain", response_model=schemas.Explanation, responses=_errors(*_BODY), summary="Explain a label"
+)
+async def explain(request: Request, asked: schemas.ExplainRequest) -> Response:
+    """Say which words of a text spoke for a label, and which against it.
+
+    The effect of a word is how much the logarithm of the label's probability would fall without it, the mean
+    over the members, before calibration. Probability and votes are those of `/predict`.
+    """
+    return _json(await _service(request).explain(asked.text, asked.label, asked.top))
+
+
+@router.get("/labels", response_model=schemas.Labels, responses=_errors(422), summary="Search labels")
+async def labels(request: Request, asked: Annotated[schemas.LabelsQuery, Query()]) -> Response:
+    """List the labels that hold the query: those that begin with it first, then the frequent ones."""
+    return _json(await _service(request).labels(asked.query, asked.offset, asked.limit))
+
+
+@router.get("/model", response_model=schemas.ModelInfo, responses=_errors(), summary="Describe the model")
+async def model(request: Request) -> Response:
+    """Say what the model is, and what it may decide."""
+    return _json(_service(request).model())
+
+
+@router.get("/examples", response_model=schemas.Examples, responses=_errors(), summary="Texts to try")
+async def examples(request: Request) -> Response:
+    """Give texts of the embedded sample, one of them an outsider."""
+    return _json({"examples": await _service(request).examples()})
+
+
+@router.post(
+    "/queue",
+    response_model=schemas.Added,
+    responses=_errors(*_BODY, 507),
+    summary="Add texts to the review queue",
+)
+async def add_to_queue(request: Request, asked: schemas.AddToQueue) -> Response:
+    """Predict texts and keep them for a person."""
+    _note(request, inputs=len(asked.texts))
+    return _json({"ids": await _service(request).add_to_queue(asked.texts)})
+
+
+@router.get("/queue", response_model=schemas.Queue, responses=_errors(422), summary="Show the review queue")
+async def queue(request: Request, asked: Annotated[schemas.QueueQuery, Query()]) -> Response:
+    """Give the texts that wait for a person, the most informative first.
+
+    The measure is the largest knowledge uncertainty of any of a text's twenty most probable labels: where the
+    members of the model disagree most, an answer teaches most.
+    """
+    return _json({"items": [asdict(item) for item in await _service(request).queue(asked.limit)]})
+
+
+@router.get(
+    "/queue/counts", response_model=schemas.QueueCounts, responses=_errors(), summary="Count the queue"
+)
+async def counts(request: Request) -> Response:
+    """Say how many texts wait, and how many are done."""
+    return _json(asdict(await _service(request).counts()))
+
+
+@router.get(
+    "/queue/export",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "A record a line, as hedgerow fit reads them.",
+            "content": {
+                "application/x-ndjson": {
+                    "schema": {"type": "string"},
+                    "example": '{"text": "a text", "labels": ["role::program"]}\n',
+                }
+            },
+        },
+        **_errors(),
+    },
+    summary="Export training data",
+)
+async def export(request: Request) -> Response:
+    """Give the texts that people confirmed or corrected, with their labels, as lines of JSON."""
+    return StreamingResponse(
+        _service(request).export(),
+        media_type="application/x-ndjson",
+        headers={"Content-Disposition": 'attachment; filename="reviewed.jsonl"'},
+    )
+
+
+@router.post(
+    "/queue/{id}", response_model=schemas.Reviewed, responses=_errors(*_BODY, 404), summary="Review a text"
+)
+async def review(
+    request: Request, id: Annotated[int, Path(ge=1, le=2**63 - 1)], asked: schemas.Review
+) -> Response:
+    """Keep what a person says of a text. It can be said anew."""
+    await _service(request).review(id, asked.state, asked.labels)
+    return _json({"id": id, "state": asked.state})
+
+
+@router.post(
+    "/reload",
+    response_model=schemas.Reloaded,
+    responses=_errors(409, 413, 415, 422),
+    summary="Load the model file anew",
+)
+async def reload(request: Request) -> Response:
+    """Load the model file beside the current model, check it, and let it answer from then on.
+
+    Requests under way finish on the model they began with. A bad file changes nothing.
+    """
+    before, now = await _service(request).reload()
+    return _json({"model": now, "before": before})
+
+
+@router.get("/healthz", response_model=schemas.Health, responses=_errors(), summary="Is it alive?")
+async def healthz() -> Response:
+    """Tell that the process is alive."""
+    return _json({"status": "alive"})
+
+
+@router.get("/readyz", response_model=schemas.Ready, responses=_errors(), summary="Is it ready?")
+async def readyz(request: Request) -> Response:
+    """Tell that the model is loaded and the queue can be written."""
+    return _json({"status": "ready", "model": await _service(request).check_ready()})
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Text format of Prometheus.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+        **_errors(),
+    },
+    summary="Metrics",
+)
+async def metrics(request: Request) -> Response:
+    """Counts and times for Prometheus."""
+    service = _service(request)
+    waiting = (await service.counts()).waiting
+    text = service.metrics.render(service.slot.current.id, service.batcher.waiting, waiting)
+    return Response(text, headers={"Content-Type": CONTENT_TYPE})
+
+
+@router.get("/", include_in_schema=False)
+async def page(request: Request) -> Response:
+    """The page."""
+    return _file(request, "index.html")
+
+
+@router.get("/static/{name}", include_in_schema=False)
+async def static(request: Request, name: str) -> Response:
+    """What the page is made of."""
+    return _file(request, name)
+
+
+def _file(request: Request, name: str) -> Response:
+    files: dict[str, PageFile] = request.app.state.page
+    if name not in files:
+        raise ApiError(404, "not_found", "there is no such page")
+    file = files[name]
+    headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.body, headers={**headers, "Content-Type": file.kind})
+
+
+def build(service: Service, access: Access | None = None) -> ASGIApp:
+    """Make the application that a server of ASGI runs.
+
+    Parameters
+    ----------
+    service : Service
+        What answers. It is closed when the application ends.
+    access : Access, optional
+        Who may ask; by default anyone on this machine.
+
+    Returns
+    -------
+    ASGIApp
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="Hedgerow",
+        version=__version__,
+        description="Extreme multi-label classification that knows when it does not know.",
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    app.state.page = read_page()
+    app.include_router(router)
+    app.add_exception_handler(ApiError, _refuse)
+    app.add_exception_handler(RequestValidationError, _refuse_invalid)
+    app.add_exception_handler(HTTPException, _refuse_http)
+    app.add_exception_handler(Exception, _admit_bug)  # and raised again, for the layer that logs
+    description: dict[str, Any] = {}
+
+    def openapi() -> dict[str, Any]:
+        if not description:
+            made = get_openapi(
+                title=app.title, version=app.version, description=app.description, routes=app.routes
+            )
+            description.update(schemas.with_limits(made, service.limits))
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]
+    guarded = Guarded(Admitted(app, service.limits), access or Access())
+    return Observed(guarded, service.metrics)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    if not isinstance(error, ApiError):
+        raise error
+    return Response(
+        error.body(), status_code=error.status, headers=error.headers, media_type="application/json"
+    )
+
+
+async def _admit_bug(request: Request, error: Exception) -> Response:
+    body = error_body("internal", "the server has a bug; its log tells more")
+    return Response(body, status_code=500, media_type="application/json")
+
+
+async def _refuse_invalid(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    problems = error.errors()
+    first = problems[0]
+    # The first part says only that it was the body, the second may be the kind of request: both are ours.
+    parts = [str(part) for part in first["loc"][1:]]
+    if parts and request.url.path == "/predict" and parts[0] in ("text", "texts", "features"):
+        parts = parts[1:]
+    message = first["msg"]
+    if first["type"] == "json_invalid":
+        message = f"the body is no JSON: {first.get('ctx', {}).get('error', message)}"
+        parts = []
+    if len(problems) > 1:
+        message += f" (and {len(problems) - 1} more)"
+    body = error_body("invalid", message, ".".join(parts) or None)
+    return Response(body, status_code=422, media_type="application/json")
+
+
+async def _refuse_http(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    code = {404: "not_found", 405: "method"}.get(error.status_code, "invalid")
+    message = {404: "there is no such page", 405: "this page takes another method"}.get(
+        error.status_code, str(error.detail)
+    )
+    headers = dict(error.headers or {})
+    # FastAPI refuses a body that it cannot read with 400.
+    status = 422 if error.status_code == 400 else error.status_code
+    return Response(
+        error_body(code, message), status_code=status, headers=headers, media_type="application/json"
+    )

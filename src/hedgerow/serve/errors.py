@@ -1,0 +1,73 @@
+"""What goes wrong with a request, as its sender is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+__all__ = ["ApiError", "error_body"]
+
+
+class ApiError(Exception):
+    """A request that is refused.
+
+    Parameters
+    ----------
+    status : int
+        Status code of HTTP.
+    code : str
+        One word for programs.
+    message : str
+        What is wrong, and the way out.
+    where : str, optional
+        The part of the request that is meant, such as ``texts.3``.
+    retry_after : int, optional
+        Seconds after which it may be worth another try.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        where: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.where = where
+        self.retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer."""
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        return headers
+
+    def body(self) -> bytes:
+        """Body of the answer."""
+        return error_body(self.code, self.message, self.where)
+
+
+def error_body(code: str, message: str, where: str | None = None) -> bytes:
+    """Write the body that every refusal has.
+
+    Examples
+    --------
+    >>> error_body("not_found", "there is no such page")
+    b'{"error":{"code":"not_found","message":"there is no such page"}}'
+    """
+    error: dict[str, Any] = {"code": code, "message": _encodable(message)}
+    if where is not None:
+        error["where"] = _encodable(where)
+    return orjson.dumps({"error": error})
+
+
+def _encodable(text: str) -> str:
+    """Without halves of surrogate pairs, which UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,48 @@
+"""Texts to try on the page."""
+
+from __future__ import annotations
+
+from hedgerow.sample import load_sample
+
+from .model_slot import ServedModel
+
+__all__ = ["examples_for"]
+
+# Held-out packages of the embedded sample, and what there is to see.
+_SHOWN = {
+    "armagetronad-dedicated": "a game server, which the model is sure of",
+    "kmouth": "ambiguous: it speaks, and is an aid",
+    "coco-cs": "of a kind that the model saw too little of",
+    "abook": "an address book for the terminal",
+}
+_OUTSIDER = (
+    "Peel the apples and slice them. Melt the butter in a pan, add the sugar and a pinch of cinnamon,"
+    " and stew the apples until they are soft. Spread them on the dough, fold it, brush it with egg yolk and"
+    " bake it for half an hour until it is golden."
+)
+
+
+def examples_for(served: ServedModel) -> list[dict[str, str]]:
+    """Texts of the embedded sample, and one that is unlike all of it.
+
+    Parameters
+    ----------
+    served : ServedModel
+        The model that will read them.
+
+    Returns
+    -------
+    list of dict
+        None, where the model knows other labels: its own texts would be of another kind.
+    """
+    if not served.reads_texts:
+        return []
+    sample = load_sample()
+    known = set(served.labels)
+    shown = []
+    for name, about in _SHOWN.items():
+        row = sample.test_ids.index(name)
+        if not known.issuperset(sample.test_labels[row][:1]):
+            return []
+        shown.append({"text": sample.test_texts[row], "about": about})
+    return [*shown, {"text": _OUTSIDER, "about": "a recipe: an outsider, unlike all that the model has seen"}]

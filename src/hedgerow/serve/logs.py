@@ -1,0 +1,62 @@
+"""One line of JSON for each event; never a text, a label or a token."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from datetime import datetime, timezone
+from typing import Any
+
+import orjson
+
+__all__ = ["LOGGER", "log_failure", "set_up_logs"]
+
+LOGGER = logging.getLogger("hedgerow.serve")
+
+
+class _JsonLines(logging.Formatter):
+    """Writes events as JSON. Messages of other packages may hold what a client sent: those are left out."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.msg if record.name == LOGGER.name else record.name,
+            **getattr(record, "facts", {}),
+        }
+        if record.name != LOGGER.name:
+            line["message"] = str(record.msg)  # the template, without what would be put into it
+        if record.exc_info and record.exc_info[1] is not None:
+            line |= _failure_facts(record.exc_info[1])
+        return orjson.dumps(line, default=str).decode()
+
+
+def set_up_logs(level: str = "info") -> None:
+    """Let the server's events go to stderr.
+
+    Parameters
+    ----------
+    level : {"debug", "info", "warning", "error"}
+        The least important events that are written.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    for name in (LOGGER.name, "uvicorn", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(level.upper() if name == LOGGER.name else logging.WARNING)
+
+
+def log_failure(error: BaseException, **facts: Any) -> None:
+    """Tell of a bug: its kind and where it arose, but not its message, which may hold what a client sent."""
+    LOGGER.error("failure", extra={"facts": {**facts, **_failure_facts(error)}})
+
+
+def _failure_facts(error: BaseException) -> dict[str, Any]:
+    frames = traceback.extract_tb(error.__traceback__)
+    return {
+        "exception": type(error).__name__,
+        "stack": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
+    }

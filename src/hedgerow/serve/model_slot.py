@@ -1,0 +1,210 @@
+"""The model that answers, and how another takes its place while requests are under way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from xxhash import xxh3_64
+
+from hedgerow.estimator import HedgerowClassifier
+from hedgerow.saved_model import load
+from hedgerow.text_estimator import HedgerowTextClassifier
+
+from .verdicts import curves
+
+__all__ = ["ModelSlot", "ReloadRunning", "ServedModel", "load_model"]
+
+_PIECE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """A model that answers requests. Two of the same file are equal in nothing but their id.
+
+    Attributes
+    ----------
+    model : HedgerowClassifier
+        The model.
+    id : str
+        A hash of the model file.
+    """
+
+    model: HedgerowClassifier
+    id: str
+
+    @cached_property
+    def reads_texts(self) -> bool:
+        """Whether inputs are texts, not features."""
+        return isinstance(self.model, HedgerowTextClassifier)
+
+    @cached_property
+    def known(self) -> int:
+        """How many labels can be asked for."""
+        return self.model._ensemble.known
+
+    @cached_property
+    def members(self) -> int:
+        """How many members vote."""
+        return self.model._ensemble.members
+
+    @cached_property
+    def familiar(self) -> bool:
+        """Whether it can tell outsiders."""
+        return hasattr(self.model, "familiar_")
+
+    @cached_property
+    def calibrated(self) -> bool:
+        """Whether a probability of 0.8 means four times out of five."""
+        return getattr(self.model, "calibration_", None) is not None
+
+    @cached_property
+    def tolerance(self) -> float | None:
+        """How far to search: promises hold for the search that they were learned with."""
+        policy = getattr(self.model, "policy_", None)
+        return None if policy is None else policy.search["tolerance"]
+
+    @cached_property
+    def curves(self) -> dict[str, Any] | None:
+        """The thresholds of decisions at every risk."""
+        return curves(self.model)
+
+    @cached_property
+    def labels(self) -> list[str | int]:
+        """All labels."""
+        return self.model.classes_.tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def counts(self) -> list[int] | None:
+        """How often each label occurred in training."""
+        counts = self.model.label_counts_
+        return None if counts is None else counts.tolist()
+
+    @cached_property
+    def column(self) -> dict[str | int, int]:
+        """The column of each label."""
+        return {label: number for number, label in enumerate(self.labels)}
+
+    @cached_property
+    def folded(self) -> list[str]:
+        """The labels without the difference of capital and small letters, for search."""
+        return [str(label).casefold() for label in self.labels]
+
+    @cached_property
+    def by_frequency(self) -> list[int]:
+        """Columns of the labels, the frequent ones first; of equals, the first in the alphabet."""
+        counts = self.counts or [0] * len(self.labels)
+        return sorted(range(len(self.labels)), key=lambda number: (-counts[number], self.folded[number]))
+
+    def search(self, query: str) -> list[int]:
+        """Columns of the labels that hold the query; those that begin with it first, then frequent ones."""
+        wanted = query.casefold()
+        begin: list[int] = []
+        within: list[int] = []
+        for number in self.by_frequency:
+            name = self.folded[number]
+            if name.startswith(wanted):
+                begin.append(number)
+            elif wanted in name:
+                within.append(number)
+        return begin + within
+
+
+def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
+    """Open a model file, check all of it, and let it predict once.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    threads : int
+        Threads of one prediction.
+
+    Returns
+    -------
+    ServedModel
+
+    Raises
+    ------
+    ModelFileError, OSError
+        If it is no sound model file.
+    """
+    digest = xxh3_64()
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    served = ServedModel(load(path), digest.hexdigest())
+    served.model.set_params(n_jobs=threads)
+    if served.reads_texts:
+        # The first prediction is slow: pages of the file come from disk, and tables are made.
+        served.model.predict_uncertain(["a text"], k=1)
+    return served
+
+
+class ReloadRunning(RuntimeError):  # noqa: N818 - the name says the cause
+    """The model file is being loaded already."""
+
+
+@dataclass
+class ModelSlot:
+    """Holds the model that answers new requests.
+
+    A request keeps the model that it began with, so that a change drops none and mixes no two models in one
+    answer. The old model goes when the last request that uses it ends.
+
+    Attributes
+    ----------
+    path : Path
+        The model file.
+    current : ServedModel
+        Who answers now.
+    threads : int
+        Threads of one prediction.
+    loader : callable
+        Opens the file.
+    """
+
+    path: Path
+    current: ServedModel
+    threads: int = 1
+    loader: Callable[[Path, int], ServedModel] = load_model
+    _loading: bool = field(default=False, init=False)
+
+    async def reload(self, executor: Executor) -> tuple[ServedModel, ServedModel]:
+        """Load the file anew beside the current model, and let it answer from then on.
+
+        Parameters
+        ----------
+        executor : Executor
+            Where it is loaded.
+
+        Returns
+        -------
+        ServedModel, ServedModel
+            The one before and the new one; the same where the file has not changed.
+
+        Raises
+        ------
+        ReloadRunning
+            If another reload has not ended yet.
+        ModelFileError, OSError
+            If the file is not sound; then all stays as it was.
+        """
+        if self._loading:
+            raise ReloadRunning("the model file is being loaded already; wait for that to end")
+        self._loading = True
+        try:
+            before = self.current
+            loop = asyncio.get_running_loop()
+            new: Any = await loop.run_in_executor(executor, self.loader, self.path, self.threads)
+            if new.id != before.id:
+                self.current = new
+            return before, self.current
+        finally:
+            self._loading = False

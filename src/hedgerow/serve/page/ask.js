@@ -1,0 +1,244 @@
+/** The page where a person pastes a text and sees its labels. */
+
+import { get, post } from "./api.js";
+import { DECISIONS, decide } from "./decisions.js";
+import { key, kindOf, row } from "./found.js";
+import { riskPanel } from "./risk.js";
+import { counted, listed, percent, sentence, tell } from "./words.js";
+
+const { html, shortened, svg } = Dom;
+const FEW = 15;
+const MANY = 50;
+const GROUPS = {
+  accept: ["Accept", "sure enough to take as they are"],
+  review: ["Review", "a person should look"],
+  reject: ["Reject", "improbable enough to leave out"],
+};
+
+/** Brings the page to life; `queued()` is called when a text went into the review queue. */
+export function askPage(model, queued) {
+  const form = document.getElementById("ask-form");
+  const box = document.getElementById("text");
+  const answer = document.getElementById("answer");
+  const trouble = document.getElementById("ask-trouble");
+  const remembered = {};
+  let latest = 0;
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask(FEW);
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    ask(FEW);
+  });
+  document.getElementById("suggest").disabled = false;
+  if (model.texts) examples();
+  else forFeatures();
+
+  function forFeatures() {
+    document.getElementById("ask-title").textContent = "Which labels fit these features?";
+    document.getElementById("text-label").textContent = "Features";
+    box.placeholder = "column:value, such as 12:0.5 90:1";
+    box.dir = "ltr";
+  }
+
+  async function examples() {
+    let found;
+    try {
+      found = (await get("examples")).examples;
+    } catch {
+      return; // The page works without them.
+    }
+    const example = ({ text, about }) => {
+      const take = () => {
+        box.value = text;
+        ask(FEW);
+      };
+      const words = [html("b", {}, sentence(about)), html("span", { dir: "auto" }, shortened(text, 90))];
+      return html("li", {}, html("button", { type: "button", class: "example", click: take }, ...words));
+    };
+    document.getElementById("example-list").replaceChildren(...found.map(example));
+    document.getElementById("examples").hidden = found.length === 0;
+  }
+
+  async function ask(k) {
+    const mine = ++latest;
+    tell(trouble, null);
+    const text = box.value.toWellFormed?.() ?? box.value;
+    try {
+      if (!text.trim()) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
+      const input = model.texts ? { text } : { features: [parsed(text)] };
+      answer.setAttribute("aria-busy", "true");
+      const said = await post("predict", { ...input, k, uncertainty: true, votes: true });
+      // Another model may have taken the place of the one that the page began with.
+      if (said.model !== model.id) Object.assign(model, await get("model"));
+      if (mine === latest) show(text, said.results[0], k);
+    } catch (error) {
+      if (mine === latest) {
+        tell(trouble, error.message);
+        answer.hidden = true;
+      }
+    } finally {
+      if (mine === latest) answer.removeAttribute("aria-busy");
+    }
+  }
+
+  function show(text, result, k) {
+    const { labels } = result;
+    const rows = labels.map((found) => row(found, model.texts ? text : null));
+    const hasMore = k < MANY && labels.length === k && k < model.labels;
+    const board = model.policy ? groups(rows, labels) : { made: plain(rows), moved: null };
+    // The panel places the rows when it is made.
+    const risk = model.policy ? riskPanel(model.policy, result, remembered, board.moved) : null;
+    answer.replaceChildren(
+      ...[
+        html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "What the model says"),
+        banner(result),
+        html("p", { class: "summary" }, ...summary(result, model)),
+        ...(risk ?? [uncalibrated()]),
+        board.made,
+        html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
+        key(model.members),
+      ].filter(Boolean),
+    );
+    answer.hidden = false;
+    document.getElementById("ask-status").textContent = spoken(result);
+    if (answer.getBoundingClientRect().top > window.innerHeight * 0.75) answer.scrollIntoView();
+  }
+
+  function moreButton() {
+    return html("button", { type: "button", class: "more", click: () => ask(MANY) }, "Show less probable labels");
+  }
+
+  function queueButton(text) {
+    const said = html("span", { class: "hint", role: "status" });
+    const add = async () => {
+      try {
+        await post("queue", { texts: [text] });
+        said.textContent = "It is in the queue.";
+        queued();
+      } catch (error) {
+        said.textContent = error.message;
+      }
+    };
+    const button = html("button", { type: "button", class: "more", click: add }, "Put this text into the review queue");
+    return html("span", { class: "to-queue" }, button, said);
+  }
+}
+
+/** "12:0.5 90:1" as the server wants it. */
+function parsed(text) {
+  const pairs = text.trim().split(/[\s,]+/).map((pair) => {
+    const found = /^(\d+):([-+]?[\d.]+(?:e[-+]?\d+)?)$/i.exec(pair);
+    if (!found) throw new Error(`“${pair.slice(0, 40)}” is not column:value, such as 12:0.5.`);
+    return [Number(found[1]), Number(found[2])];
+  });
+  pairs.sort((a, b) => a[0] - b[0]);
+  return { indices: pairs.map(([column]) => column), values: pairs.map(([, value]) => value) };
+}
+
+function banner({ unfamiliarity }) {
+  if (!unfamiliarity?.outsider) return null;
+  const sign = svg("svg", { class: "warning", viewBox: "0 0 24 24", "aria-hidden": "true" });
+  sign.append(svg("path", { d: "M12,3L22.5,21H1.5ZM12,9.5V15M12,17.6V18.4" }));
+  return html(
+    "div",
+    { class: "banner", role: "note" },
+    sign,
+    html(
+      "p",
+      {},
+      html("b", {}, "This text is unlike those the model learned from."),
+      ` Of texts that are like them, ${oneIn(unfamiliarity.p_value)} seems as odd.`,
+      " It may be in another language or about another field: do not rely on the labels below.",
+    ),
+  );
+}
+
+function oneIn(p) {
+  if (p < 0.001) return "not one in a thousand";
+  return `only about one in ${Math.round(1 / p).toLocaleString("en")}`;
+}
+
+function summary({ labels, input, unfamiliarity }, model) {
+  const reasons = {
+    data: ` because ${model.texts ? "the text" : "the input"} itself leaves it open`,
+    knowledge: " because the model has seen too few examples like this",
+    both: " because the text leaves it open and the members differ",
+  };
+  const open = Object.entries(reasons).flatMap(([kind, reason]) => {
+    const number = labels.filter((found) => kindOf(found).kind === kind).length;
+    return number ? [html("span", {}, html("b", {}, counted(number, "label")), reason)] : [];
+  });
+  const expected = Math.round(input.expected);
+  const all =
+    expected === 0
+      ? "Hardly any label is to be expected here."
+      : `About ${counted(expected, "label")} ${expected === 1 ? "is" : "are"} to be expected here.`;
+  if (unfamiliarity?.outsider) return [all, " For a text as odd as this one, even the kinds of doubt below say little."];
+  if (!open.length) return [all, " The model has little doubt about any label below."];
+  return [all, " It hesitates over ", ...listed(open), "."];
+}
+
+function spoken({ labels, unfamiliarity }) {
+  const [first] = labels;
+  const best = first ? ` The most probable is ${String(first.label).slice(0, 100)} with ${percent(first.probability)}.` : "";
+  const odd = unfamiliarity?.outsider ? " Beware: this text is unlike those the model learned from." : "";
+  return `${sentence(counted(labels.length, "label"))}.${best}${odd}`;
+}
+
+function uncalibrated() {
+  return html(
+    "p",
+    { class: "risk none" },
+    "This model has not learned yet how far it can be trusted, so it cannot sort labels into accept, review and reject. ",
+    html("code", {}, "hedgerow calibrate"),
+    " teaches it, with data that it was not trained on.",
+  );
+}
+
+function plain(rows) {
+  const title = html("h4", { id: "group-all" }, "Labels, the most probable first");
+  return html("section", { class: "group", "aria-labelledby": "group-all" }, title, html("ul", {}, ...rows));
+}
+
+/** Three lists, and `moved(limits)`, which puts every row where it belongs. */
+function groups(rows, labels) {
+  const lists = {};
+  const sums = {};
+  const made = html("div", { class: "groups" });
+  for (const name of DECISIONS) {
+    const [title, words] = GROUPS[name];
+    lists[name] = html("ul", { class: "group-list" });
+    sums[name] = html("span", { class: "sum" });
+    made.append(
+      html(
+        "section",
+        { class: `group ${name}`, "aria-labelledby": `group-${name}` },
+        html("h4", { id: `group-${name}` }, title, sums[name], html("span", { class: "group-words" }, words)),
+        lists[name],
+      ),
+    );
+  }
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  function moved(limits) {
+    const before = made.isConnected && !calm ? rows.map((one) => one.getBoundingClientRect().top) : null;
+    const wanted = Object.fromEntries(DECISIONS.map((name) => [name, []]));
+    rows.forEach((one, i) => wanted[decide(labels[i].probability, limits)].push(one));
+    for (const name of DECISIONS) {
+      const there = lists[name].children;
+      const same = there.length === wanted[name].length && wanted[name].every((one, i) => there[i] === one);
+      if (!same) lists[name].replaceChildren(...wanted[name]);
+      sums[name].textContent = wanted[name].length;
+      lists[name].parentElement.classList.toggle("empty", wanted[name].length === 0);
+    }
+    before?.forEach((top, i) => {
+      const way = top - rows[i].getBoundingClientRect().top;
+      if (way) rows[i].animate([{ transform: `translateY(${way}px)` }, { transform: "none" }], { duration: 220, easing: "ease-out" });
+    });
+  }
+  return { made, moved };
+}

@@ -1,0 +1,54 @@
+/** Starts the page: asks which model is served, and shows the page that the address names. */
+
+import { get } from "./api.js";
+import { askPage } from "./ask.js";
+import { reviewPage } from "./review.js";
+import { counted, tell, whole } from "./words.js";
+
+const METHODS = {
+  single: "one model",
+  bagging: "each taught with other examples",
+  boosting: "each taught the errors of those before",
+  "boosted-bagging": "each taught with other examples, and the errors of those before",
+  "mc-dropout": "one model asked again and again, each time without some of its weights",
+};
+
+document.getElementById("top").append(Theme.button());
+
+function described(model) {
+  const labels = `Picks from ${whole(model.labels)} labels.`;
+  if (model.members < 2) return labels;
+  const how = METHODS[model.method] ? `, ${METHODS[model.method]}` : "";
+  return `${labels} A panel of ${counted(model.members, "member")} votes${how}; where they disagree, the model knows too little.`;
+}
+
+function route(pages) {
+  const wanted = pages[location.hash.slice(1)] ? location.hash.slice(1) : "ask";
+  for (const name of Object.keys(pages)) document.getElementById(name).hidden = name !== wanted;
+  for (const link of document.querySelectorAll(".links a")) {
+    if (link.hash === `#${wanted}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${wanted === "ask" ? "Ask" : "Review"} · Hedgerow`;
+  pages[wanted]();
+}
+
+try {
+  const model = await get("model");
+  document.getElementById("model").textContent = described(model);
+  const review = reviewPage();
+  askPage(model, review.refresh);
+  const pages = { ask: () => {}, review: review.enter };
+  if (!model.texts) {
+    delete pages.review;
+    document.querySelector('.links a[href="#review"]').hidden = true;
+  } else review.refresh();
+  window.addEventListener("hashchange", () => {
+    // The link that skips to the content leaves the page as it is.
+    if (location.hash !== "#main") route(pages);
+  });
+  route(pages);
+  document.documentElement.dataset.ready = "";
+} catch (error) {
+  tell(document.getElementById("trouble"), error.message);
+}

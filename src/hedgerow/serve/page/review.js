@@ -1,0 +1,302 @@
+/** The review queue: one text after the other, the most informative first, all by keyboard if one likes. */
+
+import { download, get, post } from "./api.js";
+import { doubt, kindOf, strip } from "./found.js";
+import { picker } from "./picker.js";
+import { counted, named, percent, sentence, tell, unseen, whole } from "./words.js";
+
+const { html, shortened } = Dom;
+const AGREED = 0.005; // nats of doubt from lack of knowledge
+const AT_ONCE = 20;
+const SENT_AT_ONCE = 32;
+const SHORT_TEXT = 700;
+const MOST_PROBABLE = 10; // and those on which the members disagree
+const STATES = ["waiting", "confirmed", "corrected", "skipped"];
+
+/** Brings the page to life. `refresh()` counts anew; `enter()` is called when the page is shown. */
+export function reviewPage() {
+  const desk = document.getElementById("desk");
+  const trouble = document.getElementById("review-trouble");
+  const status = document.getElementById("review-status");
+  const save = document.getElementById("export");
+  let items = [];
+  let answered = [];
+  let shown = null;
+
+  save.addEventListener("click", exportAll);
+  document.getElementById("add-form").addEventListener("submit", addTexts);
+  document.getElementById("new-file").addEventListener("change", addFile);
+
+  async function refresh() {
+    try {
+      const counts = await get("queue/counts");
+      const tile = (name) => html("div", {}, html("dt", {}, name), html("dd", {}, whole(counts[name])));
+      document.getElementById("counts").replaceChildren(...STATES.map(tile));
+      const badge = document.getElementById("badge");
+      badge.replaceChildren(whole(counts.waiting), unseen(" waiting"));
+      badge.hidden = counts.waiting === 0;
+      save.disabled = counts.confirmed + counts.corrected === 0;
+      return counts;
+    } catch (error) {
+      tell(trouble, error.message);
+      return null;
+    }
+  }
+
+  async function enter() {
+    await refresh();
+    if (shown === null) await next(false);
+  }
+
+  async function next(focus = true) {
+    try {
+      if (!items.length) items = (await get("queue", { limit: AT_ONCE })).items;
+      tell(trouble, null);
+    } catch (error) {
+      return tell(trouble, error.message);
+    }
+    open(items.shift() ?? null, null, focus);
+  }
+
+  function open(item, chosen, focus) {
+    shown = item;
+    desk.replaceChildren(item === null ? nothing() : card(item, chosen));
+    if (item === null) document.getElementById("add-texts").open = true;
+    if (focus) desk.firstChild.focus();
+  }
+
+  function nothing() {
+    return html(
+      "div",
+      { class: "card empty-desk", tabindex: -1 },
+      html("h3", {}, "Nothing waits for review"),
+      html("p", { class: "why" }, "Add texts below, or send one here from the page Ask."),
+      answered.length ? html("div", { class: "actions" }, pale("Back to the last text", back)) : null,
+    );
+  }
+
+  async function answer(item, state, labels) {
+    try {
+      await post(`queue/${item.id}`, { state, labels });
+    } catch (error) {
+      return tell(trouble, error.message);
+    }
+    answered.push({ item, labels });
+    const counts = await refresh();
+    status.textContent = `${sentence(state)}. ${counts ? `${sentence(counted(counts.waiting, "text"))} left.` : ""}`;
+    await next();
+  }
+
+  function back() {
+    const last = answered.pop();
+    if (!last) return;
+    if (shown !== null) items.unshift(shown);
+    open(last.item, last.labels, true);
+    status.textContent = "The last text again.";
+  }
+
+  /* One text */
+
+  function card(item, chosen) {
+    const { unfamiliarity } = item.prediction;
+    const labels = item.prediction.labels.filter((found, i) => i < MOST_PROBABLE || isDisputed(found));
+    // Ticked at first is what the model finds more probable than not.
+    const proposed = new Set(labels.filter(({ probability }) => probability >= 0.5).map(({ label }) => label));
+    const choices = new Map();
+    const list = html("ul", { class: "choices" });
+    const empty = html("p", { class: "trouble", role: "alert", hidden: true });
+    const confirm = html("button", { class: "primary" });
+    const find = picker(add, () => made.focus());
+    let sure = false;
+
+    function choice(label, found, ticked) {
+      const number = choices.size + 1;
+      const tick = html("input", { type: "checkbox", change: changed });
+      tick.checked = ticked;
+      choices.set(label, tick);
+      list.append(
+        html(
+          "li",
+          { class: "choice" },
+          html("label", {}, tick, number <= 10 ? key(number % 10) : null, named(label)),
+          found ? strip(found) : html("span", { class: "hint" }, "added by you"),
+          html("span", { class: "probability" }, found ? percent(found.probability) : ""),
+          found && isOpen(found) ? doubt(found) : null,
+        ),
+      );
+    }
+
+    function add(label) {
+      if (choices.has(label)) choices.get(label).checked = true;
+      else choice(label, null, true);
+      choices.get(label).focus();
+      changed();
+    }
+
+    const ticked = () => [...choices].filter(([, tick]) => tick.checked).map(([label]) => label);
+    const isCorrected = () => {
+      const now = ticked();
+      return now.length !== proposed.size || now.some((label) => !proposed.has(label));
+    };
+
+    function changed() {
+      sure = false;
+      tell(empty, null);
+      confirm.replaceChildren(isCorrected() ? "Save the correction" : "Confirm", key("Enter"));
+    }
+
+    function keep(event) {
+      event?.preventDefault();
+      const now = ticked();
+      if (!now.length && !sure) {
+        sure = true;
+        return tell(empty, "No label is ticked. Press Enter again if the text has none, or S to skip it.");
+      }
+      answer(item, isCorrected() ? "corrected" : "confirmed", now);
+    }
+    const skip = () => answer(item, "skipped", []);
+
+    function command(event) {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+      const pressed = event.key.toLowerCase();
+      const tick = /^\d$/.test(pressed) ? [...choices.values()][(Number(pressed) + 9) % 10] : null;
+      if (tick) {
+        tick.checked = !tick.checked;
+        tick.focus();
+        changed();
+      } else if (pressed === "enter" && !event.target.closest("button, summary, a")) keep();
+      else if (pressed === "s") skip();
+      else if (pressed === "b" && answered.length) back();
+      else if (pressed === "/" || pressed === "a") find.focus();
+      else return;
+      event.preventDefault();
+    }
+
+    for (const found of labels) choice(found.label, found, chosen ? chosen.includes(found.label) : proposed.has(found.label));
+    for (const label of chosen ?? []) if (!choices.has(label)) choice(label, null, true);
+    changed();
+    const made = html(
+      "article",
+      { class: "card desk", tabindex: -1, "aria-labelledby": "item-title", "aria-describedby": "item-text", keydown: command },
+      html(
+        "div",
+        { class: "desk-text" },
+        html("h3", { id: "item-title" }, `Text ${item.id}`),
+        html("p", { class: "why" }, ...reason(labels)),
+        unfamiliarity?.outsider ? html("p", { class: "odd" }, "It is unlike the texts that the model learned from.") : null,
+        passage(item.text),
+      ),
+      html(
+        "form",
+        { class: "desk-labels", submit: keep },
+        html(
+          "fieldset",
+          {},
+          html("legend", {}, "Which labels fit?"),
+          html("p", { class: "hint" }, "Ticked is what the model finds more probable than not."),
+          list,
+        ),
+        find.made,
+        empty,
+        html(
+          "div",
+          { class: "actions" },
+          confirm,
+          pale("Skip", skip, "S"),
+          answered.length ? pale("Back", back, "B") : null,
+        ),
+        html(
+          "p",
+          { class: "hint keys" },
+          ...[html("kbd", {}, "1"), " to ", html("kbd", {}, "0"), " tick and untick, ", html("kbd", {}, "/"), " finds another label."],
+          " Keys work while this text has the focus.",
+        ),
+      ),
+    );
+    return made;
+  }
+
+  /* In and out */
+
+  async function exportAll() {
+    try {
+      const url = URL.createObjectURL(await download("queue/export"));
+      html("a", { href: url, download: "reviewed.jsonl" }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    } catch (error) {
+      tell(trouble, error.message);
+    }
+  }
+
+  async function addTexts(event) {
+    event.preventDefault();
+    const box = document.getElementById("new-texts");
+    if (await send(box.value.split("\n"))) box.value = "";
+  }
+
+  async function addFile(event) {
+    const [file] = event.target.files;
+    if (!file) return;
+    try {
+      const lines = (await file.text()).split("\n");
+      const textOf = (line) => (line.trim() ? String(JSON.parse(line).text ?? "") : "");
+      await send(/\.jsonl$/i.test(file.name) ? lines.map(textOf) : lines);
+    } catch {
+      tell(trouble, `${file.name} is not JSONL: every line must be an object with a field "text".`);
+    }
+    event.target.value = "";
+  }
+
+  async function send(lines) {
+    const texts = lines.map((line) => line.trim().toWellFormed?.() ?? line.trim()).filter(Boolean);
+    if (!texts.length) return tell(trouble, "There is no text to add.");
+    try {
+      for (let i = 0; i < texts.length; i += SENT_AT_ONCE) await post("queue", { texts: texts.slice(i, i + SENT_AT_ONCE) });
+    } catch (error) {
+      tell(trouble, error.message);
+      return false;
+    }
+    tell(trouble, null);
+    status.textContent = `${sentence(counted(texts.length, "text"))} added.`;
+    // What is new may be more informative than what was fetched.
+    items = [];
+    await refresh();
+    if (shown === null) await next();
+    return true;
+  }
+
+  return { refresh, enter };
+}
+
+/** The key that does the same; those who hear the page are told of keys below. */
+const key = (name) => html("kbd", { "aria-hidden": "true" }, String(name));
+
+const pale = (words, click, shortcut) =>
+  html("button", { type: "button", class: "more", click }, words, shortcut ? key(shortcut) : null);
+
+const isDisputed = (found) => ["knowledge", "both"].includes(kindOf(found).kind);
+/** Whether the kind of doubt is worth a line: the members disagree, or it is near a coin toss. */
+const isOpen = (found) => isDisputed(found) || found.total > 0.45;
+
+function reason(labels) {
+  const [most] = [...labels].sort((a, b) => b.knowledge - a.knowledge);
+  const votes = most?.votes ?? [];
+  if (votes.length < 2 || most.knowledge < AGREED) return ["The members agree on this one."];
+  const ends = [Math.min(...votes), Math.max(...votes)].map(percent);
+  const words = `: they put its probability between ${ends[0]} and ${ends[1]}.`;
+  return ["The members disagree most on ", html("b", {}, named(most.label)), words];
+}
+
+function passage(text) {
+  const short = text.length <= SHORT_TEXT * 1.2 ? text : shortened(text, SHORT_TEXT);
+  const shown = html("p", { class: "text", id: "item-text", dir: "auto" }, short);
+  if (short === text) return shown;
+  const button = html("button", { type: "button", class: "more", "aria-expanded": "false", click: turn }, "Show all of it");
+  function turn() {
+    const open = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!open));
+    button.textContent = open ? "Show all of it" : "Show less";
+    shown.textContent = open ? short : text;
+  }
+  return html("div", {}, shown, button);
+}

@@ -1,0 +1,28 @@
+/** Numbers and labels as people read them. */
+
+const { html, shortened } = Dom;
+const SHORT_LABEL = 140;
+const SMALL = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+
+export const whole = (number) => number.toLocaleString("en");
+export const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
+export const counted = (number, one, many = `${one}s`) => `${SMALL[number] ?? whole(number)} ${number === 1 ? one : many}`;
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+export const unseen = (text) => html("span", { class: "unseen" }, text);
+
+/** A label, in its own direction of writing, and cut where it would fill the page. */
+export function named(label) {
+  const name = String(label);
+  return html("bdi", { title: name.length > SHORT_LABEL ? name.slice(0, 1000) : null }, shortened(name, SHORT_LABEL) || "(no name)");
+}
+
+/** "a, b and c", of elements or strings. */
+export function listed(parts) {
+  return parts.flatMap((part, i) => (i === 0 ? [part] : [i === parts.length - 1 ? " and " : ", ", part]));
+}
+
+/** Shows a message in one of the page's places for trouble, or hides the place. */
+export function tell(place, message) {
+  place.textContent = message ?? "";
+  place.hidden = !message;
+}

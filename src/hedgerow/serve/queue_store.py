@@ -1,0 +1,300 @@
+"""The review queue: texts that wait for a person, in one SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+__all__ = ["DECIDED", "QueueCounts", "QueueError", "QueueFull", "QueueItem", "QueueStore"]
+
+DECIDED = ("confirmed", "corrected", "skipped")
+_TEACHING = ("confirmed", "corrected")
+# Marks the file as ours, so that no other program's data is written into ("HGRQ").
+_APPLICATION = 0x48475251
+_VERSION = 1
+_TABLE = """
+CREATE TABLE item (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    text TEXT NOT NULL,
+    doubt REAL NOT NULL,
+    model TEXT NOT NULL,
+    prediction BLOB NOT NULL,
+    state TEXT NOT NULL DEFAULT 'waiting',
+    labels BLOB,
+    added REAL NOT NULL,
+    decided REAL
+);
+CREATE INDEX item_by_doubt ON item (state, doubt DESC, id);
+CREATE UNIQUE INDEX item_waiting ON item (text) WHERE state = 'waiting';
+"""
+_PAGE = 500  # items of an export that are in memory at once
+
+
+class QueueError(Exception):
+    """The file of the queue cannot be used; the message says why and what to do."""
+
+
+class QueueFull(QueueError):  # noqa: N818 - the name says the cause
+    """Too many texts wait already."""
+
+
+@dataclass(frozen=True)
+class QueueItem:
+    """A text that waits for a person.
+
+    Attributes
+    ----------
+    id : int
+        Its number.
+    text : str
+        The text.
+    doubt : float
+        How much its labels, given by a person, would teach: the largest is asked about first.
+    model : str
+        The id of the model that predicted.
+    prediction : dict
+        What that said.
+    """
+
+    id: int
+    text: str
+    doubt: float
+    model: str
+    prediction: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class QueueCounts:
+    """How many texts are in each state."""
+
+    waiting: int = 0
+    confirmed: int = 0
+    corrected: int = 0
+    skipped: int = 0
+
+
+class QueueStore:
+    """Keeps the queue. Call it from one thread at a time; what a call has written survives a crash.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; it is made where there is none.
+    most : int
+        Texts that may wait.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> store = QueueStore(pathlib.Path(tempfile.mkdtemp()) / "queue.sqlite")
+    >>> store.add([("a shrub", 0.1, {"labels": []}), ("a tree", 0.4, {"labels": []})], model="m1")
+    [1, 2]
+    >>> [item.text for item in store.waiting(1)]
+    ['a tree']
+    >>> store.decide(2, "corrected", ["holly"])
+    True
+    >>> list(store.export())
+    [('a tree', ['holly'])]
+    >>> store.close()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], most: int = 100_000) -> None:
+        self.path = os.fspath(path)
+        self._most = most
+        try:
+            # Transactions are begun and ended here, not where the module thinks fit.
+            self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise QueueError(f"{self.path}: the queue cannot be opened: {error}") from error
+        try:
+            self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _open(self) -> None:
+        run = self._connection.execute
+        try:
+            run("PRAGMA busy_timeout = 5000")
+            version, application = (
+                run(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")
+            )
+            empty = run("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+            if not empty and application != _APPLICATION:
+                raise QueueError(
+                    f"{self.path} is a database of another program; name another file with --queue"
+                )
+            if version > _VERSION:
+                raise QueueError(
+                    f"{self.path} was written by a newer version of Hedgerow (format {version}, not"
+                    f" {_VERSION}); install that, or name another file with --queue"
+                )
+            run("PRAGMA journal_mode = WAL")
+            run("PRAGMA synchronous = FULL")
+            if empty:
+                self._connection.executescript(
+                    f"BEGIN IMMEDIATE; {_TABLE} PRAGMA application_id = {_APPLICATION};"
+                    f" PRAGMA user_version = {_VERSION}; COMMIT;"
+                )
+            elif run("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+                raise QueueError(f"{self.path} is damaged; restore a copy, or name another file with --queue")
+            self.check()
+        except sqlite3.Error as error:
+            raise QueueError(
+                f"{self.path} cannot be used as a queue ({error}); name another file with --queue"
+            ) from error
+
+    def check(self) -> None:
+        """Raise `QueueError` if nothing can be written."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise QueueError(f"{self.path}: nothing can be written: {error}") from error
+
+    def add(self, items: Sequence[tuple[str, float, dict[str, Any]]], model: str) -> list[int]:
+        """Add texts, all or none. One that waits already gets the new prediction and keeps its number.
+
+        Parameters
+        ----------
+        items : sequence of (text, doubt, prediction)
+            What to add.
+        model : str
+            The id of the model that predicted.
+
+        Returns
+        -------
+        list of int
+            Their numbers.
+        """
+        with _Transaction(self._connection):
+            numbers = [self._add(text, float(doubt), _packed(said), model) for text, doubt, said in items]
+            waiting = self.counts().waiting
+            if waiting > self._most:
+                raise QueueFull(
+                    f"{waiting} texts would wait for review, and no more than {self._most} may; review some"
+                )
+        return numbers
+
+    # Not by one statement that does both: SQLite before 3.35 would not tell the number.
+    def _add(self, text: str, doubt: float, prediction: bytes, model: str) -> int:
+        run = self._connection.execute
+        there = run("SELECT id FROM item WHERE state = 'waiting' AND text = ?", (text,)).fetchone()
+        if there:
+            run(
+                "UPDATE item SET doubt = ?, model = ?, prediction = ? WHERE id = ?",
+                (doubt, model, prediction, there[0]),
+            )
+            return int(there[0])
+        added = run(
+            "INSERT INTO item (text, doubt, model, prediction, added) VALUES (?, ?, ?, ?, ?)",
+            (text, doubt, model, prediction, time.time()),
+        )
+        return int(added.lastrowid or 0)
+
+    def waiting(self, limit: int) -> list[QueueItem]:
+        """The texts that wait, the most informative first; of equals, the oldest.
+
+        Parameters
+        ----------
+        limit : int
+            At most so many.
+
+        Returns
+        -------
+        list of QueueItem
+        """
+        rows = self._connection.execute(
+            "SELECT id, text, doubt, model, prediction FROM item WHERE state = 'waiting'"
+            " ORDER BY doubt DESC, id LIMIT ?",
+            (limit,),
+        )
+        return [
+            QueueItem(number, text, doubt, model, orjson.loads(prediction))
+            for number, text, doubt, model, prediction in rows
+        ]
+
+    def decide(self, number: int, state: str, labels: Sequence[str | int]) -> bool:
+        """Keep what a person said of a text. It can be said anew.
+
+        Parameters
+        ----------
+        number : int
+            The text.
+        state : {"confirmed", "corrected", "skipped"}
+            What was done with it.
+        labels : sequence of str or int
+            Its right labels.
+
+        Returns
+        -------
+        bool
+            Whether there is such a text.
+        """
+        if state not in DECIDED:
+            raise ValueError(f"state is {state!r}; it must be one of {', '.join(DECIDED)}")
+        with _Transaction(self._connection):
+            changed = self._connection.execute(
+                "UPDATE item SET state = ?, labels = ?, decided = ? WHERE id = ?",
+                (state, _packed(list(labels)), time.time(), number),
+            )
+        return changed.rowcount == 1
+
+    def export(self) -> Iterator[tuple[str, list[str | int]]]:
+        """The texts with the labels that people confirmed or corrected, in the order they were added."""
+        after = 0
+        while page := self.export_page(after):
+            for number, text, labels in page:
+                yield text, labels
+                after = number
+
+    def export_page(self, after: int) -> list[tuple[int, str, list[str | int]]]:
+        """Some of what `export` gives, with numbers: those that follow the number `after`."""
+        rows = self._connection.execute(
+            "SELECT id, text, labels FROM item WHERE state IN (?, ?) AND id > ? ORDER BY id LIMIT ?",
+            (*_TEACHING, after, _PAGE),
+        )
+        return [(number, text, orjson.loads(labels)) for number, text, labels in rows]
+
+    def counts(self) -> QueueCounts:
+        """How many texts are in each state."""
+        rows = self._connection.execute("SELECT state, count(*) FROM item GROUP BY state")
+        return QueueCounts(**dict(rows.fetchall()))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+class _Transaction:
+    """All of it is written, or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            try:
+                self._connection.execute("COMMIT")
+                return
+            except sqlite3.Error:  # such as a full disk: the transaction is still open
+                self._roll_back()
+                raise
+        self._roll_back()
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # an error may have ended it
+            self._connection.execute("ROLLBACK")
+
+
+def _packed(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -1,0 +1,496 @@
+"""What requests and answers hold. The description of the API (``/openapi.json``) is made from it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from .limits import Limits
+
+__all__ = [
+    "AddToQueue",
+    "Added",
+    "Costs",
+    "Decide",
+    "Effect",
+    "ErrorAnswer",
+    "Example",
+    "Examples",
+    "ExplainRequest",
+    "Explanation",
+    "FeatureVector",
+    "FeaturesRequest",
+    "Health",
+    "KnownLabel",
+    "Labels",
+    "LabelsQuery",
+    "ModelInfo",
+    "Policy",
+    "PredictRequest",
+    "PredictResponse",
+    "Queue",
+    "QueueCounts",
+    "QueueQuery",
+    "QueuedText",
+    "Ready",
+    "Reloaded",
+    "Result",
+    "Review",
+    "Reviewed",
+    "TextRequest",
+    "TextsRequest",
+    "with_limits",
+]
+
+_TEXT = "a fast terminal music player with playlists"
+Label = str | int
+AskedLabel = str | Annotated[int, Field(ge=0, le=2**31 - 1)]
+# Smaller or larger shares ask for more data than there are, and for numbers that overflow.
+Share = Annotated[float, Field(ge=1e-6, le=1 - 1e-6, allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    """Takes what is described, no more, and turns nothing into something else."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def _example(*examples: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(examples)})
+
+
+# --- errors ---
+
+
+class ErrorDetail(_Answer):
+    """Why a request was refused."""
+
+    code: str = Field(description="One word for programs.")
+    message: str = Field(description="What is wrong, and the way out.")
+    where: str | None = Field(None, description="The part of the request that is meant.")
+
+
+class ErrorAnswer(_Answer):
+    """A refusal."""
+
+    error: ErrorDetail
+
+    model_config = _example(
+        {"error": {"code": "invalid", "message": "Input should be greater than 0", "where": "k"}}
+    )
+
+
+# --- predict ---
+
+
+class Costs(_Strict):
+    """What decisions cost: the cheapest on average is taken."""
+
+    wrong: Cost = Field(description="Accepting a label that is wrong.")
+    missed: Cost = Field(description="Rejecting a label that is right.")
+    look: Cost = Field(description="Letting a person look.")
+
+    model_config = _example({"wrong": 1.0, "missed": 2.0, "look": 0.2})
+
+
+class Decide(_Strict):
+    """Sort labels into accept, review and reject: by risk, or by costs."""
+
+    risk: Share | None = Field(None, description="The share of mistakes that is allowed; 0.1 by default.")
+    costs: Costs | None = Field(None, description="Decide by costs, and not by risk.")
+    false_alarm: Share = Field(0.05, description="The share of familiar inputs that may be called outsiders.")
+
+    model_config = _example(
+        {"risk": 0.1, "false_alarm": 0.05}, {"costs": {"wrong": 1.0, "missed": 2.0, "look": 0.2}}
+    )
+
+
+class _Wanted(_Strict):
+    k: int = Field(10, ge=1, description="Labels for each input, if the model knows so many.")
+    uncertainty: bool = Field(True, description="Say also how sure the model is.")
+    votes: bool = Field(False, description="Say also what each member of the model says.")
+    decide: Decide | None = Field(None, description="Sort the labels into accept, review and reject.")
+
+
+class TextRequest(_Wanted):
+    """One text."""
+
+    text: str
+
+    model_config = _example({"text": _TEXT, "k": 3, "votes": True, "decide": {"risk": 0.1}})
+
+
+class TextsRequest(_Wanted):
+    """Several texts."""
+
+    texts: list[str] = Field(min_length=1)
+
+    model_config = _example({"texts": [_TEXT, "an address book"], "k": 5})
+
+
+class FeatureVector(_Strict):
+    """The features of an input that are not 0."""
+
+    indices: list[Annotated[int, Field(ge=0, le=2**31 - 1)]] = Field(description="Columns, each once.")
+    values: list[Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]] = Field(
+        description="As many values."
+    )
+
+    model_config = _example({"indices": [3, 17], "values": [0.5, 1.25]})
+
+
+class FeaturesRequest(_Wanted):
+    """Inputs for a model that reads features."""
+
+    features: list[FeatureVector] = Field(min_length=1)
+
+    model_config = _example({"features": [{"indices": [3, 17], "values": [0.5, 1.25]}], "k": 5})
+
+
+def _kind(value: Any) -> str | None:
+    names = [name for name in ("text", "texts", "features") if isinstance(value, dict) and name in value]
+    return names[0] if len(names) == 1 else None
+
+
+PredictRequest = Annotated[
+    Annotated[TextRequest, Tag("text")]
+    | Annotated[TextsRequest, Tag("texts")]
+    | Annotated[FeaturesRequest, Tag("features")],
+    Discriminator(
+        _kind,
+        custom_error_type="one_kind_of_input",
+        custom_error_message="give exactly one of text, texts and features",
+    ),
+]
+
+
+class PredictedLabel(_Answer):
+    """A label, and how sure the model is of it. Uncertainties are in nats: 0 is none, 0.69 a coin toss."""
+
+    label: Label
+    probability: float = Field(description="Mean probability over the members.")
+    total: float | None = Field(None, description="All doubt: data and knowledge.")
+    data: float | None = Field(None, description="Doubt because inputs like this differ in the label.")
+    knowledge: float | None = Field(None, description="Doubt because the members disagree.")
+    variance: float | None = Field(None, description="Variance of the members' probabilities.")
+    votes: list[float] | None = Field(None, description="The probability that each member gives.")
+    decision: Literal["accept", "review", "reject"] | None = Field(None, description="If it was asked for.")
+
+
+class InputDoubt(_Answer):
+    """How sure the model is of the input as a whole: sums over all candidate labels."""
+
+    expected: float = Field(description="Expected number of labels.")
+    total: float
+    data: float
+    knowledge: float
+    variance: float
+
+
+class Unfamiliarity(_Answer):
+    """How unlike the training data the input is."""
+
+    score: float = Field(description="High for outsiders.")
+    p_value: float = Field(description="Share of familiar inputs that are at least as odd.")
+    outsider: bool = Field(description="Whether the p-value is at most false_alarm.")
+
+
+class Result(_Answer):
+    """What the model says of an input."""
+
+    labels: list[PredictedLabel] = Field(description="The most probable first.")
+    input: InputDoubt | None = None
+    unfamiliarity: Unfamiliarity | None = Field(
+        None, description="Null where the model has not learned what is familiar."
+    )
+
+
+_RESULT = {
+    "labels": [
+        {
+            "label": "role::program",
+            "probability": 0.9,
+            "total": 0.32,
+            "data": 0.31,
+            "knowledge": 0.01,
+            "variance": 0.003,
+            "votes": [0.85, 0.95],
+            "decision": "accept",
+        }
+    ],
+    "input": {"expected": 4.1, "total": 6.2, "data": 5.6, "knowledge": 0.6, "variance": 0.1},
+    "unfamiliarity": {"score": 0.2, "p_value": 0.4, "outsider": False},
+}
+
+
+class PredictResponse(_Answer):
+    """What the model says of each input, in their order."""
+
+    model: str = Field(description="The id of the model that answered.")
+    results: list[Result]
+
+    model_config = _example({"model": "5f0e8a11c2d39b47", "results": [_RESULT]})
+
+
+# --- explain ---
+
+
+class ExplainRequest(_Strict):
+    """Why a label?"""
+
+    text: str
+    label: AskedLabel
+    top: int = Field(8, ge=1, le=100, description="Words of each kind.")
+
+    model_config = _example({"text": _TEXT, "label": "role::program", "top": 3})
+
+
+class Effect(_Answer):
+    """What a word, or a pair of words, did to the label."""
+
+    word: str
+    effect: float = Field(description="Change of the logarithm of the probability.")
+    disagreement: float = Field(description="Its standard deviation over the members.")
+
+
+class Explanation(_Answer):
+    """The words that moved a label, the strongest first."""
+
+    label: Label
+    probability: float
+    votes: list[float]
+    speaks_for: list[Effect]
+    speaks_against: list[Effect]
+
+    model_config = _example(
+        {
+            "label": "role::program",
+            "probability": 0.9,
+            "votes": [0.85, 0.95],
+            "speaks_for": [{"word": "player", "effect": 0.4, "disagreement": 0.1}],
+            "speaks_against": [],
+        }
+    )
+
+
+# --- labels, model, examples ---
+
+
+class LabelsQuery(_Answer):
+    """Which labels to list."""
+
+    query: str = Field("", max_length=1000, description="Part of a label; small or capital is the same.")
+    offset: int = Field(0, ge=0, le=2**31 - 1)
+    limit: int = Field(50, ge=1, le=1000)
+
+
+class KnownLabel(_Answer):
+    """A label of the model."""
+
+    label: Label
+    count: int | None = Field(description="How many training inputs have it, if the model knows.")
+
+
+class Labels(_Answer):
+    """Labels of the model: those that begin with the query first, the frequent ones first."""
+
+    total: int = Field(description="How many there are.")
+    labels: list[KnownLabel]
+
+    model_config = _example({"total": 1, "labels": [{"label": "role::program", "count": 1934}]})
+
+
+class Policy(_Answer):
+    """Thresholds by risk: labels are accepted from `accept` on, and rejected below `reject`."""
+
+    guarantee: str = Field(description="What is promised, in words.")
+    risks: list[float]
+    accept: list[float | None] = Field(description="Null where no label can be accepted at this risk.")
+    reject: list[float | None] = Field(description="Null where this risk cannot be promised.")
+
+
+class ModelInfo(_Answer):
+    """What the model is."""
+
+    id: str
+    labels: int
+    members: int
+    method: str
+    texts: bool = Field(description="Whether it reads texts, not features.")
+    calibrated: bool = Field(description="Whether 0.8 means right four times out of five.")
+    familiar: bool = Field(description="Whether it can tell outsiders.")
+    policy: Policy | None = Field(description="Null where it has not learned what it may decide.")
+
+    model_config = _example(
+        {
+            "id": "5f0e8a11c2d39b47",
+            "labels": 538,
+            "members": 10,
+            "method": "bagging",
+            "texts": True,
+            "calibrated": True,
+            "familiar": True,
+            "policy": {
+                "guarantee": "On average at most 10 % of the true labels are rejected.",
+                "risks": [0.05, 0.1],
+                "accept": [None, 0.93],
+                "reject": [0.01, 0.05],
+            },
+        }
+    )
+
+
+class Example(_Answer):
+    """A text to try."""
+
+    text: str
+    about: str = Field(description="What it shows.")
+
+
+class Examples(_Answer):
+    """Texts to try; none where the model knows other labels than those of the embedded sample."""
+
+    examples: list[Example]
+
+    model_config = _example({"examples": [{"text": _TEXT, "about": "a program"}]})
+
+
+# --- queue ---
+
+
+class AddToQueue(_Strict):
+    """Texts for a person to look at."""
+
+    texts: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1)
+
+    model_config = _example({"texts": [_TEXT]})
+
+
+class Added(_Answer):
+    """Their numbers, in their order. A text that waits already keeps its number."""
+
+    ids: list[int]
+
+    model_config = _example({"ids": [1]})
+
+
+class QueueQuery(_Answer):
+    """How much of the queue to show."""
+
+    limit: int = Field(20, ge=1, le=100)
+
+
+class QueuedText(_Answer):
+    """A text that waits for a person."""
+
+    id: int
+    text: str
+    doubt: float = Field(description="The largest knowledge uncertainty of any of its labels, in nats.")
+    model: str = Field(description="The id of the model that predicted.")
+    prediction: Result
+
+
+class Queue(_Answer):
+    """Texts that wait, the most informative first."""
+
+    items: list[QueuedText]
+
+    model_config = _example(
+        {
+            "items": [
+                {"id": 1, "text": _TEXT, "doubt": 0.21, "model": "5f0e8a11c2d39b47", "prediction": _RESULT}
+            ]
+        }
+    )
+
+
+class Review(_Strict):
+    """What a person says of a text."""
+
+    labels: list[AskedLabel] = Field(
+        default_factory=list, max_length=1000, description="Its right labels, also such as the model lacks."
+    )
+    state: Literal["confirmed", "corrected", "skipped"]
+
+    model_config = _example({"labels": ["role::program"], "state": "corrected"})
+
+
+class Reviewed(_Answer):
+    """What was kept."""
+
+    id: int
+    state: str
+
+    model_config = _example({"id": 1, "state": "corrected"})
+
+
+class QueueCounts(_Answer):
+    """How many texts are in each state."""
+
+    waiting: int
+    confirmed: int
+    corrected: int
+    skipped: int
+
+    model_config = _example({"waiting": 12, "confirmed": 3, "corrected": 1, "skipped": 0})
+
+
+# --- operation ---
+
+
+class Reloaded(_Answer):
+    """The model that answers now, and the one before; the same where the file has not changed."""
+
+    model: str
+    before: str
+
+    model_config = _example({"model": "5f0e8a11c2d39b47", "before": "0c41d7e9a86b2f35"})
+
+
+class Health(_Answer):
+    """The process is alive."""
+
+    status: Literal["alive"]
+
+
+class Ready(_Answer):
+    """The model is loaded, and the queue can be written."""
+
+    status: Literal["ready"]
+    model: str
+
+
+def with_limits(description: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """Write the limits into the description of the API.
+
+    Parameters
+    ----------
+    description : dict
+        What FastAPI makes of the classes above. It is changed.
+    limits : Limits
+        The server's limits.
+
+    Returns
+    -------
+    dict
+        The same.
+    """
+    schemas = description["components"]["schemas"]
+    for name in ("TextRequest", "TextsRequest", "FeaturesRequest"):
+        schemas[name]["properties"]["k"]["maximum"] = limits.k
+    for name in ("TextRequest", "ExplainRequest"):
+        schemas[name]["properties"]["text"]["maxLength"] = limits.text
+    for name in ("TextsRequest", "AddToQueue"):
+        texts = schemas[name]["properties"]["texts"]
+        texts["maxItems"] = limits.batch
+        texts["items"]["maxLength"] = limits.text
+    schemas["FeaturesRequest"]["properties"]["features"]["maxItems"] = limits.batch
+    for name in ("indices", "values"):
+        schemas["FeatureVector"]["properties"][name]["maxItems"] = limits.entries
+    return description

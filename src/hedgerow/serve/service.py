@@ -1,0 +1,350 @@
+"""What the server does, without the words of HTTP: predict, explain, list, review, change the model."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import orjson
+import scipy.sparse as sp
+
+from hedgerow.explanation import explain, label_number
+from hedgerow.votes import Votes
+
+from .batching import Batcher
+from .errors import ApiError
+from .examples import examples_for
+from .limits import Limits
+from .logs import LOGGER
+from .metrics import Metrics
+from .model_slot import ModelSlot, ReloadRunning, ServedModel, load_model
+from .prediction import Wanted, predict
+from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore
+from .verdicts import Wish, add_verdicts, thresholds
+
+__all__ = ["FALSE_ALARM", "Service", "Settings"]
+
+Found = TypeVar("Found")
+
+FALSE_ALARM = 0.05
+# What a reviewer sees of each text.
+_REVIEWED = Wanted(k=20, uncertainty=True, votes=True)
+_SLOW_JOBS = 32  # explanations and searches that may wait for their thread
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to serve.
+
+    Attributes
+    ----------
+    model : Path
+        The model file.
+    queue : Path
+        The file of the review queue.
+    threads : int
+        Threads of one prediction.
+    limits : Limits
+        How much a client may ask for.
+    """
+
+    model: Path
+    queue: Path
+    threads: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+
+class Service:
+    """A model, its queue, and the threads they run in.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to serve. Model and queue are opened at once.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.limits = settings.limits
+        self.metrics = Metrics()
+        self.slot = ModelSlot(settings.model, load_model(settings.model, settings.threads), settings.threads)
+        self.store = QueueStore(settings.queue, settings.limits.queue)
+        self._engine = _thread("engine")
+        self._slow = _thread("slow")
+        self._loader = _thread("loader")
+        self._writer = _thread("queue")
+        self._slow_jobs = 0
+        self.batcher = Batcher(
+            predict, self._engine, waiting=settings.limits.waiting, observe=self.metrics.batch
+        )
+
+    def fill_queue(self, texts: Sequence[str]) -> None:
+        """Put texts into the queue before the server runs."""
+        served = self.slot.current
+        if texts:
+            results = predict(served, list(texts), _REVIEWED)
+            add_verdicts(results, None, FALSE_ALARM)
+            items = [(text, doubt(result), result) for text, result in zip(texts, results, strict=True)]
+            self.store.add(items, served.id)
+
+    def close(self) -> None:
+        """End the threads and close the queue."""
+        for executor in (self._engine, self._slow, self._loader, self._writer):
+            executor.shutdown(wait=True)
+        self.store.close()
+
+    # --- predictions ---
+
+    async def predict_texts(
+        self, texts: Sequence[str], wanted: Wanted, wish: Wish | None, false_alarm: float, where: str
+    ) -> tuple[str, list[dict[str, Any]]]:
+        """The id of the model, and what it says of each text."""
+        served = self.slot.current
+        self._check_texts(served, texts, where)
+        return await self._predict(served, list(texts), len(texts), wanted, wish, false_alarm)
+
+    async def predict_features(
+        self,
+        rows: Sequence[tuple[Sequence[int], Sequence[float]]],
+        wanted: Wanted,
+        wish: Wish | None,
+        false_alarm: float,
+    ) -> tuple[str, list[dict[str, Any]]]:
+        """The same for rows of features: columns and values."""
+        served = self.slot.current
+        if served.reads_texts:
+            raise ApiError(422, "kind", "the model reads texts; send text or texts", "features")
+        self._check_count(len(rows), "features")
+        matrix = _matrix(rows, served.model.n_features_in_, self.limits.entries)
+        return await self._predict(served, matrix, len(rows), wanted, wish, false_alarm)
+
+    async def _predict(
+        self,
+        served: ServedModel,
+        inputs: Any,
+        count: int,
+        wanted: Wanted,
+        wish: Wish | None,
+        false_alarm: float,
+    ) -> tuple[str, list[dict[str, Any]]]:
+        if wanted.k > self.limits.k:
+            raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are told", "k")
+        rule = None if wish is None else thresholds(served.model, wish)
+        results = await self.batcher.predict(served, inputs, count, wanted)
+        add_verdicts(results, rule, false_alarm)
+        return served.id, results
+
+    async def explain(self, text: str, label: str | int, top: int) -> dict[str, Any]:
+        """Which words of a text moved a label."""
+        served = self.slot.current
+        self._check_texts(served, [text], "text")
+        try:
+            number = label_number(served.model, label)
+        except (ValueError, TypeError) as error:
+            raise ApiError(422, "unknown_label", str(error), "label") from error
+        why = await self._slowly(lambda: explain(served.model, text, label))
+        votes = Votes(
+            np.array([0, 1]),
+            np.array([number], dtype=np.int32),
+            why.votes[None, :].astype(np.float32),
+            len(served.labels),
+        )
+        if served.calibrated:  # what moved the label is told of the members as they are
+            votes = served.model.calibration_.apply(votes)
+        return {
+            "label": label,
+            "probability": votes.probs.mean(),
+            "votes": votes.probs[0],
+            "speaks_for": [_effect(found) for found in why.for_(top)],
+            "speaks_against": [_effect(found) for found in why.against(top)],
+        }
+
+    # --- the model ---
+
+    async def labels(self, query: str, offset: int, limit: int) -> dict[str, Any]:
+        """The labels that hold the query."""
+        served = self.slot.current
+        found = await self._slowly(lambda: served.search(query))
+        counts = served.counts
+        return {
+            "total": len(found),
+            "labels": [
+                {"label": served.labels[number], "count": None if counts is None else counts[number]}
+                for number in found[offset : offset + limit]
+            ],
+        }
+
+    def model(self) -> dict[str, Any]:
+        """What the model is."""
+        served = self.slot.current
+        return {
+            "id": served.id,
+            "labels": len(served.labels),
+            "members": served.members,
+            "method": served.model.method,
+            "texts": served.reads_texts,
+            "calibrated": served.calibrated,
+            "familiar": served.familiar,
+            "policy": served.curves,
+        }
+
+    async def examples(self) -> list[dict[str, str]]:
+        """Texts to try."""
+        served = self.slot.current
+        return await self._slowly(lambda: examples_for(served))
+
+    async def reload(self) -> tuple[str, str]:
+        """Load the model file anew; the ids of the model before and of the one that answers now."""
+        try:
+            before, now = await self.slot.reload(self._loader)
+        except ReloadRunning as error:
+            raise ApiError(409, "reloading", str(error), retry_after=1) from error
+        except Exception as error:  # whatever is wrong with the new one, the old one goes on
+            self.metrics.reloads["refused"] += 1
+            LOGGER.error("reload refused", extra={"facts": {"reason": str(error)}})
+            raise ApiError(
+                422, "bad_model", f"the model file was refused, and the model stays as it was: {error}"
+            ) from error
+        self.metrics.reloads["same" if now is before else "changed"] += 1
+        LOGGER.info("reload", extra={"facts": {"before": before.id, "model": now.id}})
+        return before.id, now.id
+
+    # --- the queue ---
+
+    async def add_to_queue(self, texts: Sequence[str]) -> list[int]:
+        """Predict texts and keep them for a person."""
+        model, results = await self.predict_texts(texts, _REVIEWED, None, FALSE_ALARM, "texts")
+        items = [(text, doubt(result), result) for text, result in zip(texts, results, strict=True)]
+        try:
+            return await self._write(lambda: self.store.add(items, model))
+        except QueueFull as error:
+            raise ApiError(507, "queue_full", str(error)) from error
+
+    async def queue(self, limit: int) -> list[QueueItem]:
+        """The texts that wait, the most informative first."""
+        return await self._write(lambda: self.store.waiting(limit))
+
+    async def review(self, number: int, state: str, labels: Sequence[str | int]) -> None:
+        """Keep what a person said of a text."""
+        if not await self._write(lambda: self.store.decide(number, state, labels)):
+            raise ApiError(404, "not_found", f"the queue has no text {number}", "id")
+
+    async def counts(self) -> QueueCounts:
+        """How many texts are in each state."""
+        return await self._write(self.store.counts)
+
+    async def export(self) -> AsyncIterator[bytes]:
+        """The reviewed texts with their labels, as lines of JSON."""
+        after = 0
+        while page := await self._write(partial(self.store.export_page, after)):
+            yield b"".join(
+                orjson.dumps({"text": text, "labels": labels}, option=orjson.OPT_APPEND_NEWLINE)
+                for _, text, labels in page
+            )
+            after = page[-1][0]
+
+    async def check_ready(self) -> str:
+        """The id of the model; refuses where the queue cannot be written."""
+        try:
+            await self._write(self.store.check)
+        except QueueError as error:
+            raise ApiError(503, "queue", "the review queue cannot be written", retry_after=5) from error
+        return self.slot.current.id
+
+    # --- threads and checks ---
+
+    async def _write(self, work: Callable[[], Found]) -> Found:
+        """Do what concerns the queue, in its thread."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._writer, work)
+        except sqlite3.Error as error:  # such as a full disk
+            LOGGER.error("queue", extra={"facts": {"reason": str(error)}})
+            raise ApiError(
+                503, "queue", "the review queue cannot be read or written; the log tells more", None, 5
+            ) from error
+
+    async def _slowly(self, work: Callable[[], Found]) -> Found:
+        """Do what takes long beside the predictions, in a thread of its own."""
+        if self._slow_jobs >= _SLOW_JOBS:
+            raise ApiError(
+                503, "overloaded", f"{self._slow_jobs} slow requests wait already; try again later", None, 1
+            )
+        self._slow_jobs += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._slow, work)
+        finally:
+            self._slow_jobs -= 1
+
+    def _check_texts(self, served: ServedModel, texts: Sequence[str], where: str) -> None:
+        if not served.reads_texts:
+            raise ApiError(422, "kind", "the model reads features, not texts; send features", where)
+        self._check_count(len(texts), where)
+        for number, text in enumerate(texts):
+            if len(text) > self.limits.text:
+                raise ApiError(
+                    422,
+                    "too_long",
+                    f"the text has {len(text)} characters; at most {self.limits.text} are read",
+                    where if where == "text" else f"{where}.{number}",
+                )
+
+    def _check_count(self, count: int, where: str) -> None:
+        if count > self.limits.batch:
+            raise ApiError(
+                422, "too_many", f"there are {count} inputs; send at most {self.limits.batch} at once", where
+            )
+
+
+def doubt(result: dict[str, Any]) -> float:
+    """How much a text would teach: the largest knowledge uncertainty of any of its labels.
+
+    The labels on which the members disagree most are those where an answer settles most. The sum over all
+    labels would rank texts with many labels first.
+    """
+    return max(float(label["knowledge"]) for label in result["labels"])
+
+
+def _thread(name: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+
+def _effect(found: Any) -> dict[str, Any]:
+    return {"word": str(found.feature), "effect": found.effect, "disagreement": found.disagreement}
+
+
+def _matrix(rows: Sequence[tuple[Sequence[int], Sequence[float]]], width: int, most: int) -> sp.csr_array:
+    """Rows of features as a matrix with sorted columns, or a refusal that says which entry is wrong."""
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    columns, values = [], []
+    for number, (indices, data) in enumerate(rows):
+        where = f"features.{number}"
+        if len(indices) != len(data):
+            raise ApiError(422, "invalid", f"there are {len(indices)} indices and {len(data)} values", where)
+        if len(indices) > most:
+            raise ApiError(422, "too_many", f"at most {most} features of an input are read", where)
+        own = np.asarray(indices, dtype=np.int64)
+        if own.size and own.max() >= width:
+            raise ApiError(
+                422,
+                "invalid",
+                f"index {own.max()} is beyond the model's {width} features",
+                f"{where}.indices",
+            )
+        order = np.argsort(own, kind="stable")
+        own = own[order]
+        twice = np.flatnonzero(own[1:] == own[:-1])
+        if twice.size:
+            raise ApiError(422, "invalid", f"index {own[twice[0]]} is there twice", f"{where}.indices")
+        columns.append(own)
+        values.append(np.asarray(data, dtype=np.float32)[order])
+        indptr[number + 1] = indptr[number] + len(own)
+    return sp.csr_array(
+        (np.concatenate(values), np.concatenate(columns).astype(np.int32), indptr), shape=(len(rows), width)
+    )

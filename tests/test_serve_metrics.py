@@ -1,0 +1,94 @@
+"""What the server counts, as a reader of Prometheus sees it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+from served_models import Open
+from starlette.testclient import TestClient
+
+from hedgerow.serve.metrics import Histogram, Metrics
+
+
+def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_metrics_then_requests_batches_and_inputs_are_counted(client: TestClient) -> None:
+    client.post("/predict", json={"texts": ["a", "b", "c"]})
+    client.post("/predict", json={"text": "a"})
+    client.post("/predict", json={"text": 1})
+    client.get("/no/such/page")
+    client.post("/queue", json={"texts": ["a", "b"]})
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = samples(answer.text)
+
+    def requests(method: str, path: str, status: int) -> float:
+        labels = {"method": method, "path": path, "status": str(status)}
+        return found["hedgerow_requests_total", frozenset(labels.items())]
+
+    assert requests("POST", "/predict", 200) == 2
+    assert requests("POST", "/predict", 422) == 1
+    assert requests("GET", "other", 404) == 1
+    assert found["hedgerow_inputs_total", frozenset()] == 6
+    assert found["hedgerow_batch_inputs_count", frozenset()] == 3
+    assert found["hedgerow_batch_inputs_sum", frozenset()] == 6
+    assert found["hedgerow_request_seconds_count", frozenset({("path", "/predict")})] == 3
+    assert found["hedgerow_review_waiting", frozenset()] == 2
+    assert found["hedgerow_waiting_inputs", frozenset()] == 0
+    assert found["hedgerow_in_flight", frozenset()] == 1
+    model = client.get("/model").json()["id"]
+    assert found["hedgerow_model_info", frozenset({("id", model)})] == 1
+
+
+def test_any_paths_and_methods_then_the_number_of_series_stays_small(client: TestClient) -> None:
+    for number in range(30):
+        client.request(f"ODD{number}", f"/{number}")
+        client.get(f"/static/{number}")
+        client.post(f"/queue/{number}", json={"state": "skipped"})
+    assert len(samples(client.get("/metrics").text)) < 120
+
+
+@given(st.lists(st.floats(0, 100) | st.sampled_from([1.0, 2.0, 10.0])))
+def test_histogram_then_buckets_count_what_is_at_most_their_bound(values: list[float]) -> None:
+    bounds = (1.0, 2.0, 10.0)
+    histogram = Histogram(bounds)
+    for value in values:
+        histogram.add(value)
+    found = samples("# TYPE x histogram\n" + "\n".join(histogram.lines("x", {"a": "b"})) + "\n")
+    own = ("a", "b")
+    for bound in bounds:
+        expected = bisect_left(sorted(values), bound) + values.count(bound)
+        places = [value for (name, labels), value in found.items() if ("le", f"{bound:g}") in labels]
+        assert places == [expected]
+    assert found["x_count", frozenset({own})] == len(values)
+    assert found["x_sum", frozenset({own})] == pytest.approx(sum(values))
+
+
+def test_labels_with_quotes_then_they_are_escaped() -> None:
+    metrics = Metrics()
+    metrics.request("GET", 'a"b\\c\nd', 200, 0.1)
+    found = samples(metrics.render("m", 0, 0))
+    labels = {"method": "GET", "path": 'a"b\\c\nd', "status": "200"}
+    assert found["hedgerow_requests_total", frozenset(labels.items())] == 1
+
+
+def test_ready_then_it_needs_a_queue_that_can_be_written(open_client: Open) -> None:
+    services = []
+    client = open_client(change=services.append)
+    assert client.get("/readyz").json()["status"] == "ready"
+    services[0].store._connection.execute("PRAGMA query_only = 1")
+    services[0].store._connection.execute("BEGIN")
+    answer = client.get("/readyz")
+    services[0].store._connection.execute("ROLLBACK")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "queue")
+    assert client.get("/healthz").json() == {"status": "alive"}

@@ -1,0 +1,755 @@
+"""The served page, in a browser: a person asks and reviews with it, and nothing else runs in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+from report_browser import TEXT_COLOURS, contrast, luminance
+from report_contents import HOSTILE
+from serve_answers import a_label, a_model, a_policy, a_prediction, an_answer
+from serve_browser import OpenPage, Server
+
+import hedgerow
+from hedgerow import HedgerowClassifier, HedgerowTextClassifier
+from hedgerow.data import read_part
+
+Serve = Callable[..., Server]
+Demo = tuple[HedgerowTextClassifier, list[str]]
+
+TEXT = "a fast terminal music player with playlists"
+TOKEN = "a-token-of-the-tests"
+# A lone half of a pair is no text that JSON could carry.
+HOSTILE_LABELS = [text for text in HOSTILE if "\ud800" not in text]
+LABELS = [
+    a_label("sure", [0.97] * 10),
+    a_label("likely", [0.85] * 10),
+    a_label("open", [0.5] * 10),
+    a_label("disputed", [0.0] * 6 + [0.9] * 4),
+    a_label("mixed", [0.15] * 5 + [0.45] * 5),
+    a_label("unlikely", [0.12] * 10),
+    a_label("no", [0.01] * 10),
+]
+NAMES = [one["label"] for one in LABELS]
+
+
+def made_up(**changes: Any) -> dict[str, Any]:
+    """Answers of a server whose every number is known."""
+    return {
+        "model": a_model(**changes),
+        "predict": an_answer(a_prediction(LABELS)),
+        "examples": {"examples": []},
+    }
+
+
+def percent(p: float) -> str:
+    return "< 1 %" if 0 < p < 0.005 else f"{int(100 * p + 0.5)} %"
+
+
+# --- ask ---
+
+
+def test_typed_text_then_labels_votes_and_probabilities_are_the_models(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server)
+    opened.page.locator("#text").click()
+    opened.page.keyboard.type(TEXT)
+    opened.page.get_by_role("button", name="Suggest labels").click()
+    rows = opened.page.locator(".found")
+    expect(rows).to_have_count(15)
+    best = demo_server.model.predict_uncertain([TEXT], k=15)
+    votes = demo_server.model.predict_votes([TEXT])
+    shown = {
+        row.locator(".found-name").text_content(): (
+            row.locator(".probability").text_content(),
+            row.locator(".vote").evaluate_all("(all) => all.map((c) => c.cx.baseVal.value)"),
+        )
+        for row in rows.all()
+    }
+    assert set(shown) == set(best.labels[0].tolist())
+    for label, probability in zip(best.labels[0].tolist(), best.probability[0].tolist(), strict=True):
+        told, centres = shown[label]
+        assert told == percent(probability)
+        column = int(np.flatnonzero(demo_server.model.classes_ == label)[0])
+        # The axis runs from 6 to 234.
+        members = 6 + 228 * np.sort(votes.probs[np.flatnonzero(votes.labels == column)[0]])
+        assert centres == pytest.approx(members.tolist(), abs=0.06)
+
+
+def test_example_then_it_is_asked_at_once_and_the_outsider_gets_a_banner(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server)
+    opened.page.locator(".example").first.click()
+    expect(opened.page.locator(".found").first).to_be_visible()
+    expect(opened.page.locator(".banner")).to_have_count(0)
+    assert (opened.page.locator("#text").input_value() or "").startswith("armagetronad")
+    opened.page.get_by_role("button", name=re.compile("outsider")).click()
+    expect(opened.page.locator(".banner")).to_contain_text("unlike those the model learned from")
+    expect(opened.page.locator("#ask-status")).to_contain_text("Beware")
+
+
+@pytest.mark.parametrize(
+    ("p_value", "words"), [(0.04, "only about one in 25"), (0.0004, "not one in a thousand")]
+)
+def test_outsider_then_its_oddness_is_told_in_words(
+    demo_server: Server, open_served: OpenPage, p_value: float, words: str
+) -> None:
+    answers = made_up() | {"predict": an_answer(a_prediction(LABELS, p_value))}
+    opened = open_served(demo_server, answers=answers)
+    opened.ask(TEXT)
+    expect(opened.page.locator(".banner")).to_contain_text(words)
+    expect(opened.page.locator(".promise")).to_contain_text(
+        "For a text as odd as this one, that does not hold."
+    )
+
+
+def test_why_then_the_words_are_those_of_explain(demo_server: Server, open_served: OpenPage) -> None:
+    opened = open_served(demo_server)
+    opened.ask(TEXT)
+    label = opened.page.locator(".found-name").first.text_content() or ""
+    row = opened.row(label)
+    button = row.get_by_role("button", name="Why?")
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    expect(row.locator(".side").first).to_be_visible()
+    why = hedgerow.explain(demo_server.model, TEXT, label)
+    for side, effects in (("for", why.for_(8)), ("against", why.against(8))):
+        words = row.locator(f".side.{side} .word").all_text_contents()
+        assert words == [found.feature for found in effects if abs(found.effect) > 0.02]
+    marked = row.locator("mark").all_text_contents()
+    assert {word.lower() for word in marked} <= {str(word) for word in why.features}
+    assert "player" in marked
+    assert row.locator(".marked").text_content() == TEXT
+    button.click()
+    expect(row.locator(".sides")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [
+        (np.log(3.2), "3.2 times more"),
+        (np.log(25), "25 times more"),
+        (20.0, "over 1,000 times more"),
+        (np.log(1.3), "30 % more"),
+        (-np.log(4), "4.0 times less"),
+        (np.log(0.8), "20 % less"),
+    ],
+)
+def test_effect_then_it_is_told_as_a_factor(
+    demo_server: Server, open_served: OpenPage, effect: float, words: str
+) -> None:
+    said = [{"word": "word", "effect": effect, "disagreement": 2 * abs(effect)}]
+    explanation = {
+        "label": "sure",
+        "probability": 0.9,
+        "votes": [0.9],
+        "speaks_for": said if effect > 0 else [],
+        "speaks_against": said if effect < 0 else [],
+    }
+    opened = open_served(demo_server, answers=made_up() | {"explain": explanation})
+    opened.ask(TEXT)
+    opened.row("sure").get_by_role("button").click()
+    expect(opened.page.locator(".times")).to_have_text(f"{words} (the members disagree)")
+
+
+def test_doubt_then_its_kinds_are_told_apart_in_words(demo_server: Server, open_served: OpenPage) -> None:
+    opened = open_served(demo_server, answers=made_up())
+    opened.ask(TEXT)
+    words = {name: opened.row(name).locator(".doubt").text_content() for name in NAMES}
+    assert words["sure"] == words["no"] == "little doubt"
+    assert words["open"] == "the text itself is ambiguous"
+    assert words["disputed"] == "the members disagree: too few examples like this"
+    assert words["mixed"] == "the text is ambiguous, and the members differ"
+    # Sure and no are in little doubt; of the others only one is disputed.
+    expect(opened.page.locator(".summary")).to_have_text(
+        "About three labels are to be expected here. It hesitates over three labels because the text itself"
+        " leaves it open, one label because the model has seen too few examples like this and one label"
+        " because the text leaves it open and the members differ."
+    )
+
+
+def test_empty_text_then_the_page_says_what_to_do(demo_server: Server, open_served: OpenPage) -> None:
+    opened = open_served(demo_server)
+    opened.page.get_by_role("button", name="Suggest labels").click()
+    expect(opened.page.locator("#ask-trouble")).to_have_text("Paste a text first.")
+    opened.ask(TEXT)
+    expect(opened.page.locator("#ask-trouble")).to_be_hidden()
+
+
+def test_more_labels_then_less_probable_ones_follow(demo_server: Server, open_served: OpenPage) -> None:
+    opened = open_served(demo_server)
+    opened.ask(TEXT)
+    opened.page.get_by_role("button", name="Show less probable labels").click()
+    expect(opened.page.locator(".found")).to_have_count(50)
+
+
+# --- risk ---
+
+
+def decided(p: float, risk: float) -> str:
+    policy = a_policy()
+    place = max(i for i, knot in enumerate(policy["risks"]) if knot <= risk + 1e-9)
+    accept, reject = policy["accept"][place], policy["reject"][place]
+    if accept is not None and p >= accept:
+        return "accept"
+    return "reject" if reject is not None and p < reject else "review"
+
+
+def test_slider_then_labels_move_between_accept_review_and_reject(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server, answers=made_up())
+    opened.ask(TEXT)
+    slider = opened.page.get_by_role("slider", name="How much risk do you accept?")
+    slider.focus()
+    assert slider.input_value() == "10"
+    opened.page.keyboard.press("Home")
+    seen = set()
+    for risk in range(1, 41):
+        assert slider.input_value() == str(risk)
+        groups = {name: opened.group(name) for name in ("accept", "review", "reject")}
+        for name, labels in groups.items():
+            assert labels == [
+                one["label"] for one in LABELS if decided(one["probability"], risk / 100) == name
+            ]
+        sums = [len(labels) for labels in groups.values()]
+        spoken = f"{risk} %: {sums[0]} accepted, {sums[1]} to review, {sums[2]} rejected"
+        expect(slider).to_have_attribute("aria-valuetext", spoken)
+        assert opened.page.locator(".sum").all_text_contents() == [str(n) for n in sums]
+        seen.add(tuple(sums))
+        opened.page.keyboard.press("ArrowRight")
+    # The curves end there.
+    assert slider.input_value() == "40"
+    assert len(seen) == 5
+    # The next text is judged by the same risk.
+    opened.ask("another text")
+    assert slider.input_value() == "40"
+
+
+def test_risk_then_the_promise_is_told(demo_server: Server, open_served: OpenPage) -> None:
+    opened = open_served(demo_server, answers=made_up())
+    opened.ask(TEXT)
+    promise = opened.page.locator(".promise")
+    scale = opened.page.locator(".scale")
+    expect(promise).to_have_text(
+        "On average, at most 10 % of the right labels are lost among the rejected,"
+        " and at most 10 % of the accepted ones are wrong."
+    )
+    expect(scale).to_have_attribute(
+        "aria-label", "Labels are rejected below 10 % and accepted from 80 % probability."
+    )
+    opened.page.locator("#risk").fill("1")
+    expect(promise).to_contain_text("none is rejected")
+    expect(promise).to_contain_text("none is accepted without a look")
+    expect(scale).to_have_attribute("aria-label", "Every label is to be reviewed.")
+    opened.page.get_by_text("What exactly is promised").click()
+    expect(opened.page.locator(".guarantee")).to_have_text(a_policy()["guarantee"])
+
+
+@pytest.mark.parametrize("risk", [5, 10, 25])
+def test_risk_then_the_page_decides_as_the_server_does(
+    demo_server: Server, open_served: OpenPage, risk: int
+) -> None:
+    opened = open_served(demo_server)
+    opened.ask(TEXT)
+    opened.page.locator("#risk").fill(str(risk))
+    asked = {"text": TEXT, "k": 15, "decide": {"risk": risk / 100}}
+    labels = opened.page.request.post(demo_server.url + "predict", data=asked).json()["results"][0]["labels"]
+    for name in ("accept", "review", "reject"):
+        assert opened.group(name) == [one["label"] for one in labels if one["decision"] == name]
+
+
+def test_model_without_policy_then_labels_are_one_list_and_the_page_says_why(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server, answers=made_up(policy=None))
+    opened.ask(TEXT)
+    assert opened.page.locator("#risk").count() == 0
+    assert opened.page.locator(".group .found-name").all_text_contents() == NAMES
+    expect(opened.page.locator(".risk")).to_contain_text("hedgerow calibrate")
+
+
+def test_model_that_changed_meanwhile_then_the_new_policy_counts(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server, answers=made_up(id="before", policy=None))
+    opened.page.unroute(demo_server.url + "model")
+    opened.page.route(demo_server.url + "model", lambda route: route.fulfill(json=a_model()))
+    opened.ask(TEXT)
+    assert opened.group("accept") == ["sure", "likely"]
+
+
+# --- review ---
+
+
+def test_queue_by_keyboard_alone_then_it_is_stored_and_exported(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage, tmp_path: Path
+) -> None:
+    model, texts = demo_model
+    server = serve_model(model)
+    server.service.fill_queue(texts[:4])
+    waiting = server.service.store.waiting(4)
+    opened = open_served(server)
+    page = opened.page
+    keys = page.keyboard
+    while page.evaluate("document.activeElement.hash") != "#review":
+        keys.press("Tab")
+    keys.press("Enter")
+    desk = page.locator(".desk")
+    expect(desk).to_be_visible()
+    while page.evaluate("!document.activeElement.closest('.desk')"):
+        keys.press("Tab")
+
+    # The first is confirmed as the model proposes it.
+    expect(page.locator("#item-text")).to_have_text(re.compile(re.escape(waiting[0].text[:60])))
+    proposed = [one["label"] for one in waiting[0].prediction["labels"] if one["probability"] >= 0.5]
+    assert ticked(desk) == proposed
+    expect(desk.get_by_role("button", name="Confirm")).to_be_visible()
+    keys.press("Enter")
+    expect(page.locator("#item-title")).to_have_text(f"Text {waiting[1].id}")
+    expect(page.locator("#review-status")).to_have_text("Confirmed. Three texts left.")
+
+    # The second is corrected: one label changed, one found by name, one that the model does not know.
+    first = waiting[1].prediction["labels"][0]
+    before = [one["label"] for one in waiting[1].prediction["labels"] if one["probability"] >= 0.5]
+    keys.press("1")
+    expect(desk.get_by_role("button", name="Save the correction")).to_be_visible()
+    keys.press("/")
+    keys.type("sound::mi")
+    expect(page.get_by_role("option")).to_contain_text(["sound::mixer", "sound::midi", "new to the model"])
+    keys.press("ArrowDown")
+    keys.press("ArrowUp")
+    chosen = page.locator("[role=option][aria-selected=true] bdi").text_content()
+    keys.press("Enter")
+    keys.press("a")
+    keys.type("my <b>own</b> label")
+    expect(page.get_by_role("option")).to_have_text(["my <b>own</b> labela label new to the model"])
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    corrected = sorted({*before} ^ {first["label"]} | {chosen, "my <b>own</b> label"})
+    assert sorted(ticked(desk)) == corrected
+    keys.press("Enter")
+    expect(page.locator("#item-title")).to_have_text(f"Text {waiting[2].id}")
+
+    # The third is skipped, and said anew.
+    keys.press("s")
+    expect(page.locator("#item-title")).to_have_text(f"Text {waiting[3].id}")
+    keys.press("b")
+    expect(page.locator("#item-title")).to_have_text(f"Text {waiting[2].id}")
+    assert ticked(desk) == []
+    keys.press("2")
+    keys.press("Enter")
+    expect(page.locator("#item-title")).to_have_text(f"Text {waiting[3].id}")
+    keys.press("s")
+    expect(page.get_by_role("heading", name="Nothing waits for review")).to_be_visible()
+    assert page.locator(".counts dd").all_text_contents() == ["0", "1", "2", "1"]
+    expect(page.locator("#badge")).to_be_hidden()
+
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download training data").press("Enter")
+    file = tmp_path / "reviewed.jsonl"
+    download.value.save_as(file)
+    second = waiting[2].prediction["labels"][1]["label"]
+    told = {waiting[0].text: proposed, waiting[1].text: corrected, waiting[2].text: [second]}
+    # As `hedgerow fit` reads it.
+    part = read_part(file)
+    assert part.texts is not None
+    assert part.label_names is not None
+    names = [[part.label_names[column] for column in row] for row in part.Y.tolil().rows]
+    assert dict(zip(part.texts, names, strict=True)) == {
+        text: sorted(labels) for text, labels in told.items()
+    }
+
+
+def ticked(desk: Locator) -> list[str]:
+    return desk.locator(".choice:has(input:checked) bdi").all_text_contents()
+
+
+def a_queue(*predictions: list[dict[str, Any]]) -> dict[str, Any]:
+    items = [
+        {"id": i, "text": f"text {i}", "doubt": 0.1, "model": "m", "prediction": a_prediction(labels)}
+        for i, labels in enumerate(predictions, 1)
+    ]
+    return {"queue?limit=20": {"items": items}}
+
+
+def test_text_without_a_ticked_label_then_enter_asks_once_more(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    sent = []
+
+    def keep(route: Any) -> None:
+        sent.append(route.request.post_data_json)
+        route.fulfill(json={"id": 1, "state": "confirmed"})
+
+    answers = made_up() | a_queue([a_label("no", [0.1] * 10)]) | {"queue/1": keep}
+    page = open_served(demo_server, "#review", answers=answers).page
+    page.locator(".desk").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".desk .trouble")).to_contain_text("No label is ticked")
+    assert sent == []
+    page.keyboard.press("Enter")
+    expect(page.locator("#review-status")).to_contain_text("Confirmed")
+    assert sent == [{"state": "confirmed", "labels": []}]
+
+
+def test_keys_outside_the_text_under_review_then_nothing_is_decided(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    page = open_served(demo_server, "#review", answers=made_up() | a_queue(LABELS)).page
+    page.locator(".desk").wait_for()
+    before = ticked(page.locator(".desk"))
+    page.locator("#add-texts summary").click()
+    page.locator("#new-texts").press_sequentially("s1b/")
+    page.locator("#new-texts").fill("")
+    page.locator("#picker").press_sequentially("s1b")
+    expect(page.locator("#item-title")).to_have_text("Text 1")
+    assert ticked(page.locator(".desk")) == before
+
+
+def test_label_search_whose_answer_is_late_then_nothing_of_the_one_before_is_chosen(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    late: list[Any] = []
+    answers = made_up() | a_queue(LABELS)
+    answers["labels?query=a&limit=8"] = {"total": 1, "labels": [{"label": "apple", "count": 3}]}
+    answers["labels?query=ab&limit=8"] = lambda route: late.append(route)
+    page = open_served(demo_server, "#review", answers=answers).page
+    page.locator("#picker").press_sequentially("a")
+    expect(page.get_by_role("option").first).to_have_text("apple3 examples")
+    with page.expect_request(re.compile("query=ab")):
+        page.locator("#picker").press_sequentially("b")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert "apple" not in ticked(page.locator(".desk"))
+    late[0].fulfill(json={"total": 1, "labels": [{"label": "abacus", "count": None}]})
+    expect(page.get_by_role("option").first).to_have_text("abacus")
+    page.keyboard.press("Enter")
+    assert "abacus" in ticked(page.locator(".desk"))
+
+
+def test_queue_then_it_says_on_what_the_members_disagree(demo_server: Server, open_served: OpenPage) -> None:
+    page = open_served(demo_server, "#review", answers=made_up() | a_queue(LABELS)).page
+    expect(page.locator(".desk .why")).to_have_text(
+        "The members disagree most on disputed: they put its probability between 0 % and 90 %."
+    )
+
+
+def test_texts_and_files_added_then_they_wait(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage, tmp_path: Path
+) -> None:
+    server = serve_model(demo_model[0])
+    page = open_served(server, "#review").page
+    expect(page.get_by_role("heading", name="Nothing waits for review")).to_be_visible()
+    page.locator("#new-texts").fill("an address book\n\n  a game of chess  \n")
+    page.get_by_role("button", name="Add to the queue").click()
+    expect(page.locator("#badge")).to_have_text("2 waiting")
+    expect(page.locator(".desk")).to_be_visible()
+    file = tmp_path / "texts.jsonl"
+    file.write_text("".join(json.dumps({"text": f"text number {i}"}) + "\n" for i in range(70)))
+    page.locator("#new-file").set_input_files(file)
+    expect(page.locator("#badge")).to_have_text("72 waiting")
+    texts = {item.text for item in server.service.store.waiting(100)}
+    assert texts == {"an address book", "a game of chess", *(f"text number {i}" for i in range(70))}
+    file.write_text("no json\n")
+    page.locator("#new-file").set_input_files(file)
+    expect(page.locator("#review-trouble")).to_contain_text("texts.jsonl is not JSONL")
+
+
+def test_asked_text_put_into_the_queue_then_it_is_counted_and_shown(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage
+) -> None:
+    opened = open_served(serve_model(demo_model[0]))
+    opened.ask(TEXT)
+    opened.page.get_by_role("button", name="Put this text into the review queue").click()
+    expect(opened.page.locator("#badge")).to_have_text("1 waiting")
+    opened.page.get_by_role("link", name="Review").click()
+    expect(opened.page.locator("#item-text")).to_have_text(TEXT)
+
+
+# --- trouble ---
+
+
+def test_server_with_token_then_the_page_asks_for_it_and_keeps_it_for_the_tab(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage
+) -> None:
+    server = serve_model(demo_model[0], token=TOKEN)
+    opened = open_served(server)
+    page = opened.page
+    dialog = page.get_by_role("dialog", name="This server asks for a token")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("textbox", name="Token").fill("not the right one")
+    page.keyboard.press("Enter")
+    expect(dialog.locator(".trouble")).to_have_text("The server does not accept this token.")
+    page.get_by_role("textbox", name="Token").fill(TOKEN)
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    opened.ask(TEXT)
+    page.reload()
+    opened.ask(TEXT)
+    expect(dialog).to_be_hidden()
+    assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
+    other = open_served(server)
+    expect(other.page.get_by_role("dialog")).to_be_visible()
+    opened.refused(401)
+    other.refused(401)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "words"),
+    [
+        (503, {"Retry-After": "3"}, "The server is busy. Try again in 3 seconds."),
+        (429, {}, "The server is busy. Try again in a moment."),
+        (413, {}, "the reason <b>told</b>"),
+        (502, {"Content-Type": "text/html"}, "The server answered 502."),
+    ],
+)
+def test_refusal_then_the_page_says_why_and_goes_on(
+    demo_server: Server, open_served: OpenPage, status: int, headers: dict[str, str], words: str
+) -> None:
+    body = (
+        "<html>"
+        if status == 502
+        else json.dumps({"error": {"code": "x", "message": "the reason <b>told</b>"}})
+    )
+    answer = lambda route: route.fulfill(status=status, headers=headers, body=body)  # noqa: E731
+    opened = open_served(demo_server, answers={"predict": answer})
+    opened.page.locator("#text").fill(TEXT)
+    opened.page.get_by_role("button", name="Suggest labels").click()
+    expect(opened.page.locator("#ask-trouble")).to_have_text(words)
+    opened.page.unroute(demo_server.url + "predict")
+    opened.ask(TEXT)
+    expect(opened.page.locator("#ask-trouble")).to_be_hidden()
+    opened.refused(status)
+
+
+def test_server_that_is_gone_then_the_page_says_so(demo_server: Server, open_served: OpenPage) -> None:
+    opened = open_served(demo_server, answers={"predict": lambda route: route.abort("connectionrefused")})
+    opened.page.locator("#text").fill(TEXT)
+    opened.page.get_by_role("button", name="Suggest labels").click()
+    expect(opened.page.locator("#ask-trouble")).to_have_text(
+        "The server does not answer. Is it still running?"
+    )
+    opened.problems[:] = [one for one in opened.problems if "ERR_CONNECTION_REFUSED" not in one]
+
+
+def test_model_of_features_then_columns_and_values_are_asked_for(
+    serve_model: Serve, open_served: OpenPage
+) -> None:
+    generator = np.random.default_rng(0)
+    X = sp.random(60, 30, 0.3, "csr", np.float32, rng=generator)
+    Y = sp.csr_array(sp.random(60, 8, 0.3, "csr", rng=generator) > 0).astype(np.float32)
+    model = HedgerowClassifier(method="bagging", members=3, random_state=0).fit(X, Y)
+    opened = open_served(serve_model(model))
+    opened.page.get_by_role("textbox", name="Features").fill("3:0.5, twelve")
+    opened.page.get_by_role("button", name="Suggest labels").click()
+    expect(opened.page.locator("#ask-trouble")).to_contain_text("“twelve” is not column:value")
+    opened.ask("7:1 3:0.5")
+    row = sp.csr_array((np.float32([0.5, 1]), [3, 7], [0, 2]), shape=(1, 30))
+    best = model.predict_uncertain(row, k=8).labels[0].tolist()
+    assert opened.page.locator(".found-name").all_text_contents() == [str(label) for label in best]
+    expect(opened.page.get_by_role("link", name="Review")).to_be_hidden()
+
+
+# --- hostile ---
+
+
+@pytest.fixture(scope="module")
+def hostile_model() -> HedgerowTextClassifier:
+    labels = [*HOSTILE_LABELS, "a" * 3000, "long words " * 300]
+    texts = [f"{label[:300]} word{i}" for i, label in enumerate(labels)]
+    model = HedgerowTextClassifier(method="bagging", members=3, random_state=0, min_count=1)
+    return model.fit(3 * texts, 3 * [[label] for label in labels])
+
+
+LONG = "<i>" + "".join(f"word{i} " for i in range(15)) + "ab😀 " * 2400 + "עברית"
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [(LONG, 1280), *((text, 320) for text in (*HOSTILE, LONG))],
+    ids=range(len(HOSTILE) + 2),
+)
+def test_hostile_labels_and_texts_then_they_are_text_and_nothing_runs(
+    hostile_model: HedgerowTextClassifier, serve_model: Serve, open_served: OpenPage, text: str, width: int
+) -> None:
+    server = serve_model(hostile_model)
+    text = text.replace("\x00", "").replace("\ud800", "\ufffd")
+    server.service.fill_queue([text])
+    opened = open_served(server, width=width)
+    page = opened.page
+    opened.ask(text)
+    for button in page.get_by_role("button", name="Why?").all():
+        button.click()
+    expect(page.locator(".sides")).to_have_count(page.locator(".found").count())
+    shown = page.locator(".found-name bdi").all_text_contents()
+    known = {cut(str(label)) for label in server.model.classes_}
+    assert shown
+    assert {cut(label) for label in shown} <= known
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("link", name="Review").click()
+    expect(page.locator(".desk")).to_be_visible()
+    if page.get_by_role("button", name="Show all of it").count():
+        page.get_by_role("button", name="Show all of it").click()
+    assert page.locator("#item-text").text_content() == text
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("#picker").fill("<")
+    expect(page.get_by_role("option").first).to_be_visible()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img, main script, main style, main iframe, main i").count() == 0
+
+
+def cut(label: str) -> str:
+    # What is longer is shortened, and JavaScript counts halves of pairs.
+    return label.replace("\x00", "")[:90]
+
+
+def test_page_then_a_script_that_is_not_its_own_does_not_run(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server)
+    with opened.page.expect_event("requestfailed") as failed:
+        opened.page.evaluate(
+            "() => { const s = document.createElement('script'); s.textContent = 'window.hacked = 1';"
+            " document.body.append(s);"
+            " const i = new Image(); i.src = 'https://example.org/x.png'; document.body.append(i) }"
+        )
+    assert failed.value.failure == "csp"
+    assert opened.page.evaluate("window.hacked") is None
+    assert any("script-src" in problem for problem in opened.problems)
+    opened.problems.clear()
+
+
+# --- for all ---
+
+
+def fill(opened: Any, part: str) -> None:
+    """Bring much of the page to light."""
+    page: Page = opened.page
+    if part == "#ask":
+        page.get_by_role("button", name=re.compile("outsider")).click()
+        expect(page.locator(".banner")).to_be_visible()
+        page.get_by_role("button", name="Why?").first.click()
+        expect(page.locator(".sides")).to_be_visible()
+        page.get_by_role("button", name="Put this text into the review queue").click()
+        expect(page.locator("#badge")).to_be_visible()
+        for summary in page.locator("#ask summary").all():
+            summary.click()
+    else:
+        page.locator("#add-texts summary").click()
+        page.locator(".desk").press("Enter")
+        expect(page.locator("#item-title")).to_have_text("Text 2")
+        page.locator("#picker").fill("sound")
+        expect(page.get_by_role("option").first).to_be_visible()
+
+
+def filled(part: str) -> dict[str, Any]:
+    # Nothing is ticked in the second text, and the queue does not change under other tests.
+    kept = {"queue/1": {"id": 1, "state": "confirmed"}}
+    counts = {"queue/counts": {"waiting": 12, "confirmed": 3, "corrected": 1, "skipped": 0}}
+    if part == "#review":
+        return a_queue(LABELS, LABELS[::-1]) | kept | counts
+    return {"queue": {"ids": [1]}, "model": a_model(labels=535, id="any")} | counts
+
+
+@pytest.mark.parametrize("part", ["#ask", "#review"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_page_then_the_checker_of_accessibility_finds_nothing(
+    demo_server: Server, open_served: OpenPage, width: int, scheme: str, part: str
+) -> None:
+    opened = open_served(demo_server, part, width, scheme, filled(part))
+    fill(opened, part)
+    found = Axe().run(opened.page)
+    assert [(one["id"], [node["html"] for node in one["nodes"][:3]]) for one in found["violations"]] == []
+
+
+@pytest.mark.parametrize("part", ["#ask", "#review"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_then_its_contrast_is_enough(
+    demo_server: Server, open_served: OpenPage, scheme: str, part: str
+) -> None:
+    opened = open_served(demo_server, part, 1280, scheme, filled(part))
+    fill(opened, part)
+    pairs = opened.page.evaluate(TEXT_COLOURS)
+    assert len(pairs) > 12
+    paper = luminance(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert paper > 0.8 if scheme == "light" else paper < 0.05
+    # What cannot be pressed may be pale.
+    assert [pair for pair in pairs if contrast(*pair[:2]) < 4.5] == []
+
+
+@pytest.mark.parametrize("part", ["#ask", "#review"])
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_page_then_it_does_not_scroll_sideways(
+    demo_server: Server, open_served: OpenPage, width: int, part: str
+) -> None:
+    opened = open_served(demo_server, part, width, answers=filled(part))
+    fill(opened, part)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("part", ["#ask", "#review"])
+def test_tab_then_every_control_is_reached_and_seen(
+    demo_server: Server, open_served: OpenPage, part: str
+) -> None:
+    opened = open_served(demo_server, part, answers=filled(part))
+    fill(opened, part)
+    page = opened.page
+    page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+    page.locator("body").press("Escape")
+    controls = page.locator(
+        "a[href]:visible, button:enabled:visible, input:visible, textarea:visible, summary:visible"
+    ).count()
+    reached = set()
+    for _ in range(controls + 5):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "(() => { const e = document.activeElement; e.number ??= Math.random();"
+                " const ring = e.closest('.file') ?? e;"
+                " return e === document.body ? null : e.number + getComputedStyle(ring).outlineStyle })()"
+            )
+        )
+    reached.discard(None)
+    assert len(reached) == controls
+    assert all(str(one).endswith("solid") for one in reached)
+
+
+def test_theme_button_then_the_page_turns_dark_and_stays_so(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server)
+
+    def paper() -> float:
+        return luminance(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    opened.page.get_by_role("button", name="Dark").click()
+    assert paper() < 0.05
+    opened.page.reload()
+    opened.page.get_by_role("button", name="Light").wait_for()
+    assert paper() < 0.05
+
+
+def test_page_then_all_of_it_weighs_less_than_300_kilobytes(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server, "#review")
+    opened.page.wait_for_load_state("networkidle")
+    weights = opened.page.evaluate(
+        "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+        ".map((one) => one.transferSize)"
+    )
+    assert len(weights) > 15
+    assert 30_000 < sum(weights) < 300_000

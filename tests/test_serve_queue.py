@@ -1,0 +1,237 @@
+"""The review queue: what is asked first, what is kept, and what becomes training data."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from served_models import Open
+from starlette.testclient import TestClient
+
+from hedgerow import label_uncertainty, load
+from hedgerow.data import read_part
+from hedgerow.sample import load_sample
+from hedgerow.serve.limits import Limits
+from hedgerow.serve.queue_store import QueueCounts, QueueError, QueueFull, QueueStore
+from hedgerow.serve.schemas import Queue
+from hedgerow.serve.service import Service
+
+TEXTS = load_sample().test_texts[70:90]
+
+
+def test_queue_then_texts_come_by_the_largest_knowledge_uncertainty(
+    client: TestClient, text_model: Path
+) -> None:
+    ids = client.post("/queue", json={"texts": TEXTS}).json()["ids"]
+    found = Queue.model_validate_json(client.get("/queue", params={"limit": 100}).content).items
+    votes = load(text_model).predict_votes(TEXTS)
+    mean, knowledge = votes.mean().data, label_uncertainty(votes).knowledge
+    doubts = {}
+    for number, begin, end in zip(ids, votes.indptr, votes.indptr[1:], strict=False):
+        best = sorted(range(begin, end), key=lambda place: -mean[place])[:20]
+        doubts[number] = max(knowledge[place] for place in best)
+    assert [item.id for item in found] == sorted(ids, key=lambda number: -doubts[number])
+    for item in found:
+        assert item.doubt == pytest.approx(doubts[item.id], abs=1e-5)
+        assert item.text == TEXTS[ids.index(item.id)]
+        assert all(label.votes for label in item.prediction.labels)
+    shown = client.get("/queue", params={"limit": 3}).json()["items"]
+    assert [item["id"] for item in shown] == [item.id for item in found[:3]]
+
+
+def test_text_that_waits_already_then_it_keeps_its_number(client: TestClient) -> None:
+    assert client.post("/queue", json={"texts": ["a", "b", "a"]}).json() == {"ids": [1, 2, 1]}
+    assert client.post("/queue", json={"texts": ["c", "b"]}).json() == {"ids": [3, 2]}
+    client.post("/queue/2", json={"state": "skipped"})
+    assert client.post("/queue", json={"texts": ["b"]}).json() == {"ids": [4]}
+
+
+def test_reviewed_texts_then_the_export_is_training_data(client: TestClient, tmp_path: Path) -> None:
+    ids = client.post("/queue", json={"texts": TEXTS[:4]}).json()["ids"]
+    reviews = [
+        {"state": "confirmed", "labels": ["role::program"]},
+        {"state": "corrected", "labels": ["a new \N{SNOWMAN} label", "role::program"]},
+        {"state": "skipped", "labels": []},
+    ]
+    for number, review in zip(ids, reviews, strict=False):
+        answer = client.post(f"/queue/{number}", json=review)
+        assert answer.json() == {"id": number, "state": review["state"]}
+    assert client.get("/queue/counts").json() == {"waiting": 1, "confirmed": 1, "corrected": 1, "skipped": 1}
+    answer = client.get("/queue/export")
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert "attachment" in answer.headers["content-disposition"]
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert lines == [
+        {"text": text, "labels": review["labels"]}
+        for text, review in zip(TEXTS[:2], reviews[:2], strict=True)
+    ]
+    path = tmp_path / "reviewed.jsonl"
+    path.write_bytes(answer.content)
+    part = read_part(path)
+    assert part.texts == TEXTS[:2]
+    assert part.Y.shape == (2, 2)
+
+
+def test_review_said_anew_then_the_last_word_counts(client: TestClient) -> None:
+    client.post("/queue", json={"texts": ["a"]})
+    client.post("/queue/1", json={"state": "confirmed", "labels": ["x"]})
+    client.post("/queue/1", json={"state": "corrected", "labels": ["y"]})
+    assert client.get("/queue/export").text == '{"text":"a","labels":["y"]}\n'
+
+
+def test_export_of_many_then_all_are_there_in_order(client: TestClient) -> None:
+    for begin in range(0, 1200, 200):
+        texts = [f"text {number}" for number in range(begin, begin + 200)]
+        for number in client.post("/queue", json={"texts": texts}).json()["ids"]:
+            client.post(f"/queue/{number}", json={"state": "confirmed", "labels": [str(number)]})
+    lines = client.get("/queue/export").text.splitlines()
+    assert [json.loads(line)["text"] for line in lines] == [f"text {number}" for number in range(1200)]
+
+
+@pytest.mark.parametrize("number", ["2", "0", "-1", "x", "9223372036854775807", "9223372036854775808", "1.5"])
+def test_review_of_a_text_that_is_not_there_then_it_is_refused(client: TestClient, number: str) -> None:
+    client.post("/queue", json={"texts": ["a"]})
+    answer = client.post(f"/queue/{number}", json={"state": "skipped"})
+    assert answer.status_code in (404, 422)
+    assert client.get("/queue/counts").json()["waiting"] == 1
+
+
+@pytest.mark.parametrize(
+    "review",
+    [
+        {},
+        {"state": "lost"},
+        {"state": "waiting"},
+        {"state": "confirmed", "labels": [None]},
+        {"state": "confirmed", "labels": "x"},
+        {"state": "confirmed", "labels": [1.5]},
+    ],
+)
+def test_review_that_is_not_valid_then_it_is_refused(client: TestClient, review: dict[str, object]) -> None:
+    client.post("/queue", json={"texts": ["a"]})
+    assert client.post("/queue/1", json=review).status_code == 422
+
+
+def test_queue_that_is_full_then_507_and_nothing_is_added(open_client: Open) -> None:
+    client = open_client(limits=Limits(queue=3))
+    assert client.post("/queue", json={"texts": ["a", "b"]}).status_code == 200
+    answer = client.post("/queue", json={"texts": ["c", "d"]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (507, "queue_full")
+    assert client.get("/queue/counts").json()["waiting"] == 2
+    assert client.post("/queue", json={"texts": ["a", "c"]}).status_code == 200
+
+
+def test_queue_that_cannot_be_written_then_503_and_later_it_goes_on(open_client: Open) -> None:
+    services: list[Service] = []
+    client = open_client(change=services.append)
+    client.post("/queue", json={"texts": ["a"]})
+    run = services[0].store._connection.execute
+    run("PRAGMA query_only = 1")
+    for path, body in (("/queue", {"texts": ["b"]}), ("/queue/1", {"state": "skipped"})):
+        answer = client.post(path, json=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "queue")
+        assert "retry-after" in answer.headers
+    assert client.post("/predict", json={"text": "b"}).status_code == 200
+    run("PRAGMA query_only = 0")
+    assert client.post("/queue", json={"texts": ["b"]}).json() == {"ids": [2]}
+
+
+def test_queue_after_a_restart_then_all_is_there(open_client: Open, tmp_path: Path) -> None:
+    queue = tmp_path / "kept.sqlite"
+    first = open_client(queue=queue)
+    first.post("/queue", json={"texts": TEXTS[:5]})
+    first.post("/queue/2", json={"state": "confirmed", "labels": ["x"]})
+    before = first.get("/queue").json()
+    second = open_client(queue=queue)
+    assert second.get("/queue").json() == before
+    assert second.get("/queue/counts").json()["confirmed"] == 1
+
+
+def test_process_that_is_killed_then_what_it_had_answered_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "killed.sqlite"
+    program = (
+        "import os, signal, sys\n"
+        "from hedgerow.serve.queue_store import QueueStore\n"
+        "store = QueueStore(sys.argv[1])\n"
+        "store.add([('a', 0.5, {}), ('b', 0.7, {})], 'm')\n"
+        "store.decide(1, 'confirmed', ['x'])\n"
+        "store._connection.execute('BEGIN IMMEDIATE')\n"
+        "store._connection.execute(\"UPDATE item SET state = 'skipped'\")\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -9
+    store = QueueStore(path)
+    assert store.counts() == QueueCounts(waiting=1, confirmed=1)
+    assert list(store.export()) == [("a", ["x"])]
+    store.close()
+
+
+def test_store_of_another_program_or_a_damaged_one_then_it_is_refused_and_untouched(tmp_path: Path) -> None:
+    text, other, newer = tmp_path / "text", tmp_path / "other", tmp_path / "newer"
+    text.write_text("this is no database, but it is long enough to be taken for one" * 100)
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE item (precious TEXT)")
+    QueueStore(newer).close()
+    with sqlite3.connect(newer) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    for path, reason in ((text, "cannot be used"), (other, "another program"), (newer, "newer version")):
+        before = path.read_bytes()
+        with pytest.raises(QueueError, match=reason):
+            QueueStore(path)
+        assert path.read_bytes() == before
+    with pytest.raises(QueueError, match="unable to open"):
+        QueueStore(tmp_path / "no" / "such" / "folder")
+    with pytest.raises(QueueError):
+        QueueStore(tmp_path)
+
+
+def test_store_that_is_cut_off_then_it_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "queue.sqlite"
+    store = QueueStore(path)
+    store.add([(f"{number} " * 200, 0.1, {}) for number in range(300)], "m")
+    store.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(QueueError, match="--queue"):
+        QueueStore(path)
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20), max_size=10, unique=True
+    ),
+    st.data(),
+)
+@settings(max_examples=40, deadline=None)
+def test_store_then_it_gives_back_any_texts_and_labels(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject
+) -> None:
+    store = QueueStore(tmp_path_factory.mktemp("queue") / "q.sqlite")
+    doubts = data.draw(st.lists(st.floats(0, 1), min_size=len(texts), max_size=len(texts)))
+    ids = store.add([(text, doubt, {"t": text}) for text, doubt in zip(texts, doubts, strict=True)], "m")
+    order = sorted(range(len(texts)), key=lambda place: (-doubts[place], place))
+    assert [item.text for item in store.waiting(100)] == [texts[place] for place in order]
+    expected = []
+    for number, text in zip(ids, texts, strict=True):
+        labels = data.draw(
+            st.lists(st.text(st.characters(exclude_categories=["Cs"])) | st.integers(0, 9), max_size=3)
+        )
+        assert store.decide(number, "corrected", labels)
+        expected.append((text, labels))
+    assert list(store.export()) == expected
+    store.close()
+
+
+def test_store_that_is_full_then_nothing_of_the_call_is_kept(tmp_path: Path) -> None:
+    store = QueueStore(tmp_path / "q.sqlite", most=2)
+    store.add([("a", 0.1, {})], "m")
+    with pytest.raises(QueueFull, match="3 texts would wait"):
+        store.add([("b", 0.1, {}), ("c", 0.1, {})], "m")
+    assert store.counts() == QueueCounts(waiting=1)
+    store.close()
