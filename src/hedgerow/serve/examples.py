@@ -12,7 +12,7 @@ __all__ = ["examples_for"]
 _SHOWN = {
     "armagetronad-dedicated": "a game server, which the model is sure of",
     "kmouth": "ambiguous: it speaks, and is an aid",
-    "coco-cs": "of a kind that the model saw too little of",
+    "coco-cs": "a compiler generator, where the members differ",
     "abook": "an address book for the terminal",
 }
 _OUTSIDER = (
