@@ -64,12 +64,12 @@ def main() -> None:
         for method in arguments.methods:
             ways = HOW[: len(METHODS)] if arguments.only_global else HOW
             result = quality(name, method, arguments.seeds, arguments.rows, ways)
-            before = found.setdefault("quality", {}).setdefault(name, {}).get(method, {"inputs": None})
-            if before["inputs"] == result["inputs"]:
-                done = [(run["seed"], run["how"]) for run in result["runs"]]
-                kept = [run for run in before["runs"] if (run["seed"], run["how"]) not in done]
-                result["runs"] = [*result["runs"], *kept]
-            found["quality"][name][method] = result
+            key = f"{method}, {result['inputs']} inputs"
+            before = found.setdefault("quality", {}).setdefault(name, {}).get(key, {"runs": []})
+            done = [(run["seed"], run["how"]) for run in result["runs"]]
+            kept = [run for run in before["runs"] if (run["seed"], run["how"]) not in done]
+            result["runs"] = [*result["runs"], *kept]
+            found["quality"][name][key] = result
             path.write_text(json.dumps(found, indent=1) + "\n")
             print(name, method, json.dumps(result["runs"][0]), flush=True)
     path.write_text(json.dumps(found, indent=1) + "\n")
@@ -93,11 +93,12 @@ def quality(name: str, method: str, seeds: int, most: int, ways: list[dict[str, 
     begins = range(0, len(rows), BATCH)
     truths = [test.Y[rows[begin : begin + BATCH]] for begin in begins]
     votes, best = [], []
-    predicting = 0.0
+    predicting, entries = 0.0, 0
     for begin in begins:
         start = time.process_time()
         batch = model.predict_votes(test.X[rows[begin : begin + BATCH]])
         predicting += time.process_time() - start
+        entries += len(batch.labels)
         best.append(_best(batch))
         # The mean alone takes a tenth of the memory.
         votes.append(_means(batch) if len(ways) == len(METHODS) else batch)
@@ -127,7 +128,7 @@ def quality(name: str, method: str, seeds: int, most: int, ways: list[dict[str, 
     for _ in begins:
         learned.moved(batch.labels, batch.probs, measure.THREADS)
         learned.certificate(batch.bound)
-    applying = time.process_time() - start
+    applying = (time.process_time() - start) * entries / (len(begins) * len(batch.labels))
     del votes
     if "bagging" in method:
         train = datasets.load(datasets.prepare(name), "trn")
@@ -241,7 +242,7 @@ def markdown(found: dict[str, Any]) -> str:
             lines += [
                 f"## {name}, {method}",
                 "",
-                f"{result['inputs']} test inputs. Applying the default map takes"
+                f"Test inputs: {result['inputs']}. Applying the default map takes"
                 f" {100 * result['apply_share']:.1f} % of the processor time of `predict_votes`.",
                 "",
                 "| map | by | of | ECE@1 | ECE@3 | ECE@5 | rare | Brier@5 | P@1 | P@3 | P@5 | splits |",
