@@ -11,9 +11,10 @@ INTRODUCTION = """# Results
 Everything here was measured by the commands named, on the machine named, on the same files. Times
 mean nothing by themselves; the ratios do. `make bench` repeats the tables of the engine,
 `make bench-paired` the ratios taken in turns, `make bench-ensembles` the tables of ensembles and
-uncertainty, `make bench-unfamiliarity` those of outsiders, `make bench-scaling` draws time against the
-number of labels, `python -m bench.evaluation` measures the memory of an evaluation, and
-`python -m bench.seeds` repeats the accuracy over seeds. The paper's experiments name their commands.
+uncertainty, `make bench-unfamiliarity` those of outsiders, `make bench-calibration` and
+`make bench-decisions` those of probabilities and promises, `make bench-serve` those of the server,
+`make bench-scaling` draws time against the number of labels, `python -m bench.evaluation` measures the
+memory of an evaluation, and `python -m bench.seeds` repeats the accuracy over seeds. The paper's experiments name their commands.
 This page is made by `python docs/make_results.py`.
 
 The machine is a shared one, and its speed changes by a third from minute to minute. Where a ratio
@@ -56,48 +57,38 @@ def experiments() -> str:
     return "\n".join(parts)
 
 
+def included(name: str) -> str:
+    """A page of the benchmarks as a part of this one; nothing where it was not measured."""
+    path = RESULTS / f"{name}.md"
+    if not path.exists():
+        return ""
+    return "\n".join(
+        f"#{line}" if line.startswith(("# ", "## ")) else line for line in path.read_text().split("\n")
+    )
+
+
 def page() -> str:
     """The whole page."""
-    parts = [INTRODUCTION]
-    parts.append(
-        (RESULTS / "engine.md")
-        .read_text()
-        .replace("# The engine", "## The engine", 1)
-        .replace("\n## ", "\n### ")
-    )
-    if (RESULTS / "paired.md").exists():
-        parts.append((RESULTS / "paired.md").read_text().replace("# In turns", "## In turns", 1))
-    parts.append("## Accuracy over seeds\n\n" + (RESULTS / "seeds.md").read_text())
-    if (RESULTS / "ensembles.md").exists():
-        parts.append(
-            (RESULTS / "ensembles.md")
-            .read_text()
-            .replace("# Ensembles", "## Ensembles", 1)
-            .replace("\n## ", "\n### ")
-        )
-    parts.append(experiments())
-    if (RESULTS / "unfamiliarity.md").exists():
-        parts.append(
-            (RESULTS / "unfamiliarity.md")
-            .read_text()
-            .replace("# Unfamiliarity", "## Unfamiliarity", 1)
-            .replace("\n## ", "\n### ")
-        )
-    if (RESULTS / "deep.md").exists():
-        parts.append(
-            (RESULTS / "deep.md")
-            .read_text()
-            .replace("# A transformer", "## A transformer", 1)
-            .replace("\n## debian", "\n### debian")
-            .replace("\n## tibkat", "\n### tibkat")
-        )
+    parts = [
+        INTRODUCTION,
+        included("engine"),
+        included("paired"),
+        "## Accuracy over seeds\n\n" + included("seeds"),
+        included("ensembles"),
+        experiments(),
+        included("unfamiliarity"),
+        included("calibration"),
+        included("decisions"),
+        included("deep"),
+        included("serve"),
+    ]
     if (RESULTS / "scaling.svg").exists():
         parts.append(
             "## Cost as the number of labels grows\n\n20,000 generated rows, 1,000 to 200,000 labels;"
             " PECOS's fits were stopped after 30 s from 70,000 labels on.\n\n"
             "![Time a row against the number of labels](../bench/results/scaling.svg)\n"
         )
-    return "\n".join(parts)
+    return "\n".join(part for part in parts if part)
 
 
 if __name__ == "__main__":
