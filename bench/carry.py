@@ -14,6 +14,7 @@ import json
 import lzma
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from bench.datasets import SOURCE
 
 FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 RECORDS = {"tibkat-en/records.jsonl.xz": "labels", "debian/packages.jsonl.xz": "tags"}
+OUTSIDERS = ("reuters/articles.jsonl.xz",)
 
 
 def main() -> None:
@@ -37,6 +39,8 @@ def main() -> None:
         pack_encoder(arguments.encoder, arguments.folder / "encoder")
         for name, field in RECORDS.items():
             pack_records(arguments.data / name, arguments.folder / "data" / name, field)
+        for name in OUTSIDERS:
+            pack_texts(arguments.data / name, arguments.folder / "data" / name)
     else:
         unpack_encoder(arguments.folder / "encoder", arguments.into)
 
@@ -85,7 +89,19 @@ def pack_records(source: Path, target: Path, field: str) -> None:
             for record in map(json.loads, lines)
             if record.get(field)
         ]
-    text = "".join(json.dumps(r, ensure_ascii=False, separators=(",", ":")) + "\n" for r in kept)
+    write_records(kept, target)
+
+
+def pack_texts(source: Path, target: Path) -> None:
+    """The test texts alone, which serve as outsiders."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with lzma.open(source, "rt", encoding="utf-8") as lines:
+        records = [record for record in map(json.loads, lines) if record["split"] == "test"]
+    write_records([{"split": "test", "text": record["text"]} for record in records], target)
+
+
+def write_records(records: list[dict[str, Any]], target: Path) -> None:
+    text = "".join(json.dumps(r, ensure_ascii=False, separators=(",", ":")) + "\n" for r in records)
     target.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 

@@ -433,7 +433,10 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "Promised: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard"
         " error over"
-        " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected.",
+        " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected. Where some"
+        " cuts"
+        " are refused, the others are those whose first half happened to lose little; their second half then"
+        " loses more than the risk. The promise counts a refusal as no loss, for then nothing is rejected.",
         "",
         "| data | probabilities | risk | achieved | one cut | kept | refused cuts |",
         "|---|---|---|---|---|---|---|",
@@ -483,7 +486,8 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## Rare and frequent labels",
         "",
-        "Rejected true labels by how often they occur in training, each group with a threshold of its own.",
+        "Rejected true labels by how often they occur in training, each group with a threshold of its own."
+        " The mean is over cuts that are not refused.",
         "",
         "| data | occurs | inputs | lowest risk | "
         + " | ".join(f"at {percent(risk)}" for risk in RISKS)
@@ -493,7 +497,9 @@ def markdown(found: dict[str, Any]) -> str:
     for name, result in sets.items():
         for group in result["groups"]:
             cells = [
-                "refused" if of["mean"] is None else f"{100 * of['mean']:.2f}"
+                "refused"
+                if of["mean"] is None
+                else f"{100 * of['mean']:.2f}" + (f" ({of['refused']} cuts refused)" if of["refused"] else "")
                 for of in group["missed"].values()
             ]
             lines.append(

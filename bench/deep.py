@@ -4,7 +4,8 @@ For each seed: words alone (linear), words with the embeddings of the encoder as
 those of the fine-tuned encoder (XR-Transformer), each as a single model and as boosted bagging. P@k, R@k,
 AUROC of doubt against wrong labels, tokens a second, how long steps wait for their batch, how busy the GPU
 is, and milliseconds for one text. The encoder is fine-tuned once a seed; single model and ensemble share it.
-Writes JSON after every part, so that what was measured before a time limit is there.
+`--parts profile` looks at the steps of fine-tuning alone. Writes JSON after every part, so that what was
+measured before a time limit is there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ DATASETS = {
     "tibkat-en": ("tibkat-en/records.jsonl", "labels"),
     "debian-tags": ("debian/packages.jsonl", "tags"),
 }
-PARTS = ("linear", "frozen", "tuned")
+PARTS = ("linear", "frozen", "tuned", "profile")
 METHODS = ("single", "boosted-bagging")
 MEASURES = {"variance": "PV", "total": "TU", "knowledge": "KU", "energy": "Energy"}
 SINGLE_TEXTS = 100
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=SOURCE)
     parser.add_argument("--out", type=Path, default=Path("deep.json"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS[:-1]))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--train", type=int, help="so many training texts, drawn at random")
     parser.add_argument("--test", type=int, help="so many test texts, drawn at random")
@@ -62,6 +63,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--levels", type=int)
     parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--profile-batches", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--max-length", type=int, default=128)
     parser.add_argument("--level-loss", choices=("squared_hinge", "logistic"), default="squared_hinge")
@@ -90,6 +92,9 @@ def runs(
     search = {"beam": arguments.beam, "missing": "delta"}  # ranks doubt as the exact search does
     common = {"random_state": seed, "n_jobs": arguments.threads, "members": arguments.members, **search}
     encoder = {"encoder": arguments.encoder, "max_length": arguments.max_length, "device": arguments.device}
+    if "profile" in arguments.parts:
+        for size in arguments.profile_batches:
+            yield profiled(arguments, train, seed, size)
     if "linear" in arguments.parts:
         for method in arguments.methods:
             model = HedgerowTextClassifier(method=method, **common)
@@ -164,6 +169,59 @@ def measured(part: str, model: Any, train: list[Any], test: list[Any], seed: int
     return result
 
 
+def profiled(arguments: argparse.Namespace, train: list[Any], seed: int, size: int) -> dict[str, Any]:
+    """Fine-tune for 200 steps on the coarsest level with batches of one size, and see what the GPU does."""
+    model = HedgerowTransformerClassifier(
+        encoder=arguments.encoder,
+        max_length=arguments.max_length,
+        device=arguments.device,
+        learning_rate=arguments.learning_rate,
+        batch_size=size,
+        steps=200,
+        levels=1,
+        random_state=seed,
+        n_jobs=arguments.threads,
+    )
+    watch = StepWatch()
+    with tempfile.TemporaryDirectory() as folder:
+        report = model.fine_tune(
+            [text for text, _ in train], [own for _, own in train], Path(folder) / "tuned", progress=watch
+        )
+    return {"model": "profile", "batch_size": size, "seed": seed, **watch.found, **report.to_dict()}
+
+
+class StepWatch:
+    """Profiles the steps from the 21st on: the share of the time in which kernels run, and how many do."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, float] = {}
+        self._steps, self._start = 0, 0.0
+        self._profiler: Any = None
+
+    def __call__(self, share: float, what: str) -> None:
+        import torch
+
+        if not what.startswith("fine-tuning") or not torch.cuda.is_available():
+            return
+        self._steps += 1
+        if self._steps == 20:
+            torch.cuda.synchronize()
+            self._profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+            self._profiler.start()
+            self._start = time.perf_counter()
+        if share == 1.0 and self._profiler is not None:
+            torch.cuda.synchronize()
+            seconds = time.perf_counter() - self._start
+            self._profiler.stop()
+            kernels = [event for event in self._profiler.events() if event.device_type.name == "CUDA"]
+            busy = sum(event.time_range.elapsed_us() for event in kernels) / 1e6
+            self.found = {
+                "gpu_busy_share": busy / seconds,
+                "kernels_a_step": len(kernels) / (self._steps - 20),
+                "ms_a_step": 1000 * seconds / (self._steps - 20),
+            }
+
+
 def stage_clock(stages: dict[str, float]) -> Any:
     """Adds up the time of each stage of a fit, by what its progress calls it."""
     last = ["start", time.perf_counter()]
@@ -177,15 +235,27 @@ def stage_clock(stages: dict[str, float]) -> Any:
 
 
 def one_text(model: Any, texts: list[str]) -> dict[str, float]:
-    """Milliseconds for one text at a time, median and 99th percentile."""
-    for text in texts[:10]:
+    """Milliseconds for one text at a time: median and 99th percentile, and medians of parts and variants."""
+    for text in texts:  # a GPU records a pass for each length that it meets
         model.top([text], k=5)
+    times = clocked(lambda text: model.top([text], k=5), texts)
+    found = {"median": float(np.median(times)), "p99": float(np.percentile(times, 99))}
+    threads = model.n_jobs
+    model.set_params(n_jobs=1)
+    found["one_thread"] = float(np.median(clocked(lambda text: model.top([text], k=5), texts)))
+    model.set_params(n_jobs=threads)
+    if hasattr(model, "encoders_"):
+        found["encoder"] = float(np.median(clocked(lambda text: model.encoders_[0].embed([text]), texts)))
+    return found
+
+
+def clocked(ask: Callable[[str], Any], texts: list[str]) -> list[float]:
     times = []
     for text in texts:
         start = time.perf_counter()
-        model.top([text], k=5)
+        ask(text)
         times.append(1000 * (time.perf_counter() - start))
-    return {"median": float(np.median(times)), "p99": float(np.percentile(times, 99))}
+    return times
 
 
 @contextmanager
@@ -260,6 +330,10 @@ def machine() -> dict[str, Any]:
 
 
 def line(result: dict[str, Any]) -> str:
+    if result["model"] == "profile":
+        names = ("tokens_per_second", "gpu_busy_share", "kernels_a_step", "ms_a_step")
+        told = ", ".join(f"{name} {result[name]:,.2f}" for name in names if name in result)
+        return f"batches of {result['batch_size']}: {told}"
     tuning = result.get("fine_tuning")
     speed = (
         f" {tuning['tokens_per_second']:,.0f} tokens/s, waiting {100 * tuning['waiting_share']:.1f} %"
@@ -268,7 +342,7 @@ def line(result: dict[str, Any]) -> str:
     )
     return (
         f"{result['model']} {result['method']} seed {result['seed']}: P {result['precision']}"
-        f" R {result['recall']} AUROC {result['auroc']} one text {result['one_text_ms']['median']:.1f} ms"
+        f" R {result['recall']} AUROC {result['auroc']} one text {result['one_text_ms']} ms"
         f" fit {result['fit_seconds']:.0f} s{speed}"
     )
 

@@ -1,6 +1,12 @@
 #!/usr/bin/env bash
-# Run bench/deep.py on a machine with a GPU and without a network, from what `bench.carry pack` and
-# `pip download` put into carry/: bench/deep_device.sh [options of bench.deep]
+# Run bench/deep.py or bench/deep_reproduce.py on a machine with a GPU and without a network, from what `bench.carry
+# pack` and `pip download` put into carry/:
+#
+#   bench/deep_device.sh [options of bench.deep]
+#   bench/deep_device.sh reproduce carry/data/NAME... [options of bench.deep_reproduce]
+#
+# The second ends by itself after LIMIT seconds, with all finished experiments in $OUT/results/experiments. It goes on
+# from those in carry/results and, on the same machine, from what is in $PLACE: fine-tuned encoders and members.
 #
 # Needs python3 with torch, transformers, numpy, scipy and scikit-learn, and cmake, ninja and a C++20 compiler.
 # Nothing is installed: wheels are unpacked into a folder, and only those whose package is not there.
@@ -41,5 +47,22 @@ fi
 cp -R src/hedgerow/. "$PLACE/site/hedgerow/"  # the wheel may be older than the sources
 if [ ! -f "$PLACE/encoder/model.safetensors" ]; then
   "$PYTHON" -m bench.carry unpack carry "$PLACE/encoder"
+fi
+if [ "${1:-}" = reproduce ]; then
+  shift
+  mkdir -p "$OUT/results" "$PLACE/results"
+  for before in carry/results "$PLACE/results"; do
+    if [ -d "$before/experiments" ]; then cp -R "$before/experiments" "$OUT/results/"; fi
+  done
+  code=0
+  timeout --signal=INT --kill-after=20 $((${LIMIT:-560} - SECONDS)) \
+    "$PYTHON" -m bench.deep_reproduce "$@" --encoder "$PLACE/encoder" --out "$OUT/results" --kept "$PLACE/kept" || code=$?
+  if [ -d "$OUT/results/experiments" ]; then cp -R "$OUT/results/experiments" "$PLACE/results/"; fi
+  find "$OUT/results" -name '*.json' | sort
+  if [ $code = 124 ]; then
+    echo "stopped after ${LIMIT:-560} s; the same command goes on from here"
+    code=75
+  fi
+  exit $code
 fi
 exec "$PYTHON" -m bench.deep --encoder "$PLACE/encoder" --data carry/data --out "$OUT/deep.json" "$@"

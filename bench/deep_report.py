@@ -21,17 +21,25 @@ ROWS = {
 
 def main() -> None:
     found: dict[str, dict[tuple[str, str], dict[int, Any]]] = {}
+    latency: dict[str, list[Any]] = {}
     about: dict[str, Any] = {}
     for path in sorted(RAW.glob("deep-*.json")):
         whole = json.loads(path.read_text())
         about = whole
+        if whole["settings"]["steps"] != "None":  # fine-tuned for a moment, to time one text
+            latency[whole["settings"]["dataset"]] = whole["runs"]
+            continue
         runs = found.setdefault(whole["settings"]["dataset"], {})
-        for run in whole["runs"]:
+        for run in (run for run in whole["runs"] if run["model"] != "profile"):
             runs.setdefault((run["model"], run["method"]), {})[run["seed"]] = run
-    (RESULTS / "deep.md").write_text(markdown(found, about))
+    (RESULTS / "deep.md").write_text(markdown(found, latency, about))
 
 
-def markdown(found: dict[str, dict[tuple[str, str], dict[int, Any]]], about: dict[str, Any]) -> str:
+def markdown(
+    found: dict[str, dict[tuple[str, str], dict[int, Any]]],
+    latency: dict[str, list[Any]],
+    about: dict[str, Any],
+) -> str:
     machine = ", ".join(f"{name} {value}" for name, value in about["machine"].items())
     lines = [
         "# A transformer beside words alone",
@@ -59,12 +67,27 @@ def markdown(found: dict[str, dict[tuple[str, str], dict[int, Any]]], about: dic
             cells += [mean([run["auroc"][m] for run in seeds]) for m in ("PV", "TU", "KU", "Energy")]
             lines.append(f"| {title} ({len(seeds)}) | " + " | ".join(cells) + " |")
         lines += ["", "| | fit, s | one text, ms, median / p99 |", "|---|---|---|"]
+        later = {(run["model"], run["method"]) for run in latency.get(data, [])}
         for key, title in ROWS.items():
             if key in runs:
                 seeds = list(runs[key].values())
                 fit = np.median([run["fit_seconds"] for run in seeds])
                 one = [np.median([run["one_text_ms"][q] for run in seeds]) for q in ("median", "p99")]
-                lines.append(f"| {title} | {fit:.0f} | {one[0]:.1f} / {one[1]:.1f} |")
+                told = "see below" if key in later else f"{one[0]:.1f} / {one[1]:.1f}"
+                lines.append(f"| {title} | {fit:.0f} | {told} |")
+        if data in latency:
+            lines += [
+                "",
+                "One text at a time, ms (`bench/deep_device.sh --dataset NAME --parts tuned --steps 100"
+                " --test 2000`: as large a model, fine-tuned for a moment only):",
+                "",
+                "| | median | p99 | on one thread | of which the encoder |",
+                "|---|---|---|---|---|",
+            ]
+            for run in latency[data]:
+                one = [run["one_text_ms"][part] for part in ("median", "p99", "one_thread", "encoder")]
+                title = ROWS[run["model"], run["method"]]
+                lines.append(f"| {title} | " + " | ".join(f"{value:.1f}" for value in one) + " |")
         tuned = [run for run in runs.get(("tuned", "single"), {}).values() if "fine_tuning" in run]
         if tuned:
             tokens = [run["fine_tuning"]["tokens_per_second"] for run in tuned]

@@ -78,7 +78,7 @@ class Searcher {
   template <class Emit>
   void search(const SparseRows& X, std::int64_t begin, std::int64_t end, int layer, const SearchOptions& options,
               Watch& watch, Emit emit) {
-    inputs_.prepare(model_->hash(), X, begin, end, options.normalise);
+    inputs_.prepare(*model_, X, begin, end, options.normalise);
     if (options.best_first && layer == model_->tree().depth()) {
       for (std::int64_t row = begin; row < end; ++row) emit(row, best_first(row - begin, options.k, watch));
       return;

@@ -22,19 +22,30 @@ void refuse_overflow(const SparseRow& x, std::int64_t row) {
         " of X has values up to 1e30 and beyond, too large to score; scale X, or use normalize=True");
 }
 
+// Whether a row ends with all features from `first` on.
+bool has_all_from(const SparseRow& x, std::int64_t first, std::int64_t features) {
+  const std::int64_t count = features - first;
+  if (count <= 0 || x.size < count) return false;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (x.indices[x.size - count + i] != first + i) return false;
+  return true;
+}
+
 std::size_t room_for(const ChunkView& chunk) { return 32 * ((std::size_t{chunk.groups} + 1) / 2); }
 
 }  // namespace
 
-void BlockInputs::prepare(const FeatureHash& hash, const SparseRows& X, std::int64_t begin, std::int64_t end,
+void BlockInputs::prepare(const TreeModel& model, const SparseRows& X, std::int64_t begin, std::int64_t end,
                           bool normalise) {
+  const FeatureHash& hash = model.hash();
+  first_expected_ = model.first_expected();
   inputs_.clear();
   hashes_.clear();
   values_.clear();
   std::int64_t longest = 0;
   for (std::int64_t row = begin; row < end; ++row) {
     const SparseRow x = X[row];
-    inputs_.push_back({hashes_.size(), x.size});
+    inputs_.push_back({hashes_.size(), x.size, has_all_from(x, model.first_expected(), model.features())});
     longest = std::max(longest, x.size);
     const float scale = normalise ? unit_scale(x) : 1.0f;
     if (!normalise) refuse_overflow(x, row);
@@ -109,7 +120,9 @@ float* BlockInputs::score(const TreeModel& model, int layer, std::int32_t node, 
   if (tabulated_ == &chunk)
     simd.look_up_hits(chunk, table_.data(), numbers_.data() + here.begin, values, here.size, hits_);
   else
-    simd.find_hits(chunk, hashes_.data() + here.begin, values, here.size, hits_);
+    simd.find_hits(
+        chunk, hashes_.data() + here.begin, values, here.size,
+        here.as_expected && model.first_expected() == first_expected_ ? model.features() - first_expected_ : 0, hits_);
   if (dropout) {
     const auto number = static_cast<std::uint64_t>(model.tree().chunk(layer, node));
     simd.score_thinned(chunk, hits_, dropout->thinning(number), room, logits_.data() + passes * room, logits_.data());

@@ -13,7 +13,7 @@ namespace hedgerow {
 
 class BlockInputs {
  public:
-  void prepare(const FeatureHash& hash, const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise);
+  void prepare(const TreeModel& model, const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise);
   std::int64_t size() const { return static_cast<std::int64_t>(inputs_.size()); }
   // Features of an input.
   std::int64_t features(std::int64_t input) const { return inputs_[static_cast<std::size_t>(input)].size; }
@@ -31,11 +31,13 @@ class BlockInputs {
   struct Input {
     std::size_t begin;
     std::int64_t size;
+    bool as_expected;  // ends with all features that the model expects
   };
   void number_features(int hash_bits);
   void make_room(std::size_t features);
 
   std::vector<Input> inputs_;
+  std::int64_t first_expected_ = 0;
   std::vector<std::uint32_t> hashes_;
   std::vector<float> values_;
   std::size_t room_ = 0;

@@ -83,6 +83,9 @@ struct ChunkEntry {
 };
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk);
 
+// The codes of the features from `first` on, kNoCode where the chunk does not use one.
+void expected_codes(const ChunkView& chunk, std::int64_t first, std::span<std::uint32_t> codes);
+
 // Packs weights in any order, at most one for each feature and lane.
 std::vector<unsigned char> pack_entries(const FeatureHash& hash, std::vector<ChunkEntry> entries,
                                         std::span<const float> bias, ChunkShape& shape);

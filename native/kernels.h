@@ -69,6 +69,7 @@ struct ChunkView {
   std::uint32_t bucket_count;  // and a few more for the overflow of the last
   int hash_bits;
   int unit_shift;
+  const std::uint32_t* expected = nullptr;  // codes of the features that nearly every input has, if there are any
 };
 
 // Rows of a chunk that an input hits, by kind, and the input's values there. Scratch; each list has room for the
@@ -113,9 +114,10 @@ struct Kernels {
   // dots[l] = sum over entries of values[i] * table[indices[i]][l], width lanes (8 or 16)
   void (*dot_panel)(const std::int32_t* indices, const float* values, std::int64_t size, const float* table, int width,
                     float* dots);
-  // The rows of a chunk that an input hits; `hashes` are the input's feature hashes.
+  // The rows of a chunk that an input hits; `hashes` are the input's feature hashes. The last `expected` of its
+  // features are those that the chunk expects.
   void (*find_hits)(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-                    Hits& hits);
+                    std::int64_t expected, Hits& hits);
   // Sets table[numbers[hash]] to the code of the row for every row of a chunk.
   void (*fill_table)(const ChunkView& chunk, const std::uint32_t* numbers, std::uint32_t* table);
   // The rows that an input hits from a table with the code of each row; `numbers` are the places of the input's

@@ -65,6 +65,18 @@ void TreeModel::lay_out() {
   }
 }
 
+void TreeModel::expect(std::int64_t first, int threads, Watch& watch) {
+  if (first < 0 || first > features_) throw std::invalid_argument("no such feature: " + std::to_string(first));
+  const auto count = static_cast<std::size_t>(features_ - first);
+  expected_.resize(count * views_.size());
+  parallel_for(views_.size(), threads, watch, [&](std::size_t chunk, int) {
+    std::uint32_t* codes = expected_.data() + count * chunk;
+    expected_codes(views_[chunk], first, {codes, count});
+    views_[chunk].expected = codes;
+  });
+  first_expected_ = first;
+}
+
 TreeModel merge_models(const std::vector<const TreeModel*>& models, int threads, Watch& watch) {
   const TreeModel& first = *models.at(0);
   int members = 0;

@@ -31,7 +31,7 @@ std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t 
 template <class Work>
 void for_blocks(const Forest& forest, const SparseRows& X, int threads, Watch& watch, std::int64_t block, Work work) {
   if (X.rows == 1) {
-    // No thread, no lock, and scratch memory that is already there.
+    // No lock, scratch memory that is already there, and no thread but those that share the trees.
     thread_local std::unique_ptr<VoteSearcher> searcher;
     if (!searcher) searcher = std::make_unique<VoteSearcher>(forest);
     searcher->use(forest);
@@ -61,7 +61,7 @@ float sum(const float* values, std::int64_t count) {
 void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
                          int threads, Watch& watch, const UncertainLabels& labels, const UncertainInputs& inputs) {
   const auto write = [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t) {
-    votes.search(X, begin, end, k, false, options, watch);
+    votes.search(X, begin, end, k, false, options, X.rows == 1 ? threads : 1, watch);
     std::vector<float> room;
     Best best;
     for (std::int64_t row = begin; row < end; ++row) {
@@ -130,7 +130,7 @@ VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t
   out.missed.resize(static_cast<std::size_t>(X.rows));
   for_blocks(forest, X, threads, watch, block,
              [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t task) {
-               votes.search(X, begin, end, k, true, options, watch);
+               votes.search(X, begin, end, k, true, options, X.rows == 1 ? threads : 1, watch);
                Part& part = parts[task];
                for (std::int64_t row = begin; row < end; ++row) {
                  votes.gather(row - begin);

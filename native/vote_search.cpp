@@ -13,6 +13,8 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr float kUnknown = 1.0f;  // no logarithm of a probability is positive
 constexpr int kVisitsBetweenChecks = 64;
+// Features looked up that are worth a thread: some milliseconds where the chunks are not in cache.
+constexpr double kLookupsPerThread = 20000;
 // Certificates are sums of rounded numbers; this is more than the rounding.
 constexpr double kSlack = 1.0 + 1e-5;
 
@@ -57,32 +59,77 @@ void VoteSearcher::use(const Forest& forest) {
   number_.assign(static_cast<std::size_t>(forest.labels()), -1);
 }
 
-void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t end, std::int32_t k, bool ordered,
-                          const VoteOptions& options, Watch& watch) {
+void VoteSearcher::prepare(const SparseRows& X, std::int64_t begin, std::int64_t end, const VoteOptions& options,
+                           Watch& watch) {
   forget_numbers();
   options_ = options;
-  in_order_ = forest_->trees() == 1 && options.top == 0 && !ordered;
-  if (options_.top > 0) options_.top = std::max(options_.top, k);
   watch_ = &watch;
-  inputs_.prepare(forest_->model(0).hash(), X, begin, end, options.normalise);
-  for (int tree = 0; tree < forest_->trees(); ++tree)
-    descend(tree, std::max(options.beam, forest_->model(tree).tree().nodes_for(std::max(k, options_.top))),
-            std::numeric_limits<int>::max());
+  inputs_.prepare(forest_->model(0), X, begin, end, options.normalise);
+}
+
+std::int32_t VoteSearcher::beam_of(int tree, std::int32_t k) const {
+  return std::max(options_.beam, forest_->model(tree).tree().nodes_for(std::max(k, options_.top)));
+}
+
+// How many threads are worth their start.
+int VoteSearcher::workers(std::int32_t k, int threads) const {
+  const int most = std::min(threads, forest_->trees());
+  if (most <= 1) return 1;
+  double visits = 0, features = 0;
+  for (int tree = 0; tree < forest_->trees(); ++tree) {
+    const LabelTree& labels = forest_->model(tree).tree();
+    for (int layer = 0; layer < labels.depth(); ++layer) visits += std::min(beam_of(tree, k), labels.nodes(layer));
+  }
+  for (std::int64_t input = 0; input < inputs_.size(); ++input)
+    features += static_cast<double>(inputs_.features(input));
+  return static_cast<int>(std::clamp(visits * features / kLookupsPerThread, 1.0, static_cast<double>(most)));
+}
+
+// Calls walk(searcher, tree) for every tree. What a helper finds in a tree is put where this searcher has it: trees
+// know nothing of each other, so it does not matter who walked through them.
+template <class Walk>
+void VoteSearcher::for_trees(int workers, Walk walk) {
+  if (workers <= 1) {
+    for (int tree = 0; tree < forest_->trees(); ++tree) walk(*this, tree);
+    return;
+  }
+  parallel_for(static_cast<std::size_t>(forest_->trees()), workers, *watch_, [&](std::size_t tree, int worker) {
+    if (worker == 0) return walk(*this, static_cast<int>(tree));
+    VoteSearcher& helper = *helpers_[static_cast<std::size_t>(worker) - 1];
+    std::swap(helper.found_[tree], found_[tree]);
+    walk(helper, static_cast<int>(tree));
+    std::swap(helper.found_[tree], found_[tree]);
+  });
+}
+
+void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t end, std::int32_t k, bool ordered,
+                          const VoteOptions& options, int threads, Watch& watch) {
+  VoteOptions own = options;
+  if (own.top > 0) own.top = std::max(own.top, k);
+  prepare(X, begin, end, own, watch);
+  in_order_ = forest_->trees() == 1 && own.top == 0 && !ordered;
+  const int used = workers(k, threads);
+  while (helpers_.size() + 1 < static_cast<std::size_t>(used))
+    helpers_.push_back(std::make_unique<VoteSearcher>(*forest_));
+  for (int helper = 0; helper + 1 < used; ++helper) {
+    helpers_[static_cast<std::size_t>(helper)]->use(*forest_);
+    helpers_[static_cast<std::size_t>(helper)]->prepare(X, begin, end, own, watch);
+  }
+  for_trees(used, [&](VoteSearcher& searcher, int tree) {
+    searcher.descend(tree, beam_of(tree, k), std::numeric_limits<int>::max());
+  });
   candidate_begins_.assign(1, 0);
   all_candidates_.clear();
   top_begins_.assign(1, 0);
   top_votes_.clear();
   for (std::int64_t input = 0; input < inputs_.size(); ++input) find_candidates(input, ordered);
   if (options_.missing == Missing::exact && forest_->trees() > 1)
-    for (int tree = 0; tree < forest_->trees(); ++tree) complete(tree);
+    for_trees(used, [&](VoteSearcher& searcher, int tree) { searcher.complete(tree, *this); });
 }
 
 void VoteSearcher::look(const SparseRows& X, std::int64_t begin, std::int64_t end, int layers,
                         const VoteOptions& options, Watch& watch) {
-  forget_numbers();
-  options_ = options;
-  watch_ = &watch;
-  inputs_.prepare(forest_->model(0).hash(), X, begin, end, options.normalise);
+  prepare(X, begin, end, options, watch);
   for (int tree = 0; tree < forest_->trees(); ++tree) descend(tree, options.beam, layers);
 }
 
@@ -287,8 +334,8 @@ void VoteSearcher::find_candidates(std::int64_t input, bool ordered) {
   candidate_begins_.push_back(static_cast<std::int64_t>(all_candidates_.size()));
 }
 
-// Takes the members of a tree to the candidates that only others met.
-void VoteSearcher::complete(int tree) {
+// Takes the members of a tree to the candidates of the leader that only others met.
+void VoteSearcher::complete(int tree, const VoteSearcher& leader) {
   const LabelTree& labels = forest_->model(tree).tree();
   const TreePaths& paths = forest_->paths(tree);
   Found& found = found_[static_cast<std::size_t>(tree)];
@@ -308,9 +355,9 @@ void VoteSearcher::complete(int tree) {
       for (const std::int32_t leaf : wanted.back()) met_[static_cast<std::size_t>(leaf)] = value;
     };
     mark(1);
-    for (std::int64_t i = candidate_begins_[static_cast<std::size_t>(input)];
-         i < candidate_begins_[static_cast<std::size_t>(input) + 1]; ++i) {
-      const std::int32_t leaf = paths.leaf(all_candidates_[static_cast<std::size_t>(i)]);
+    for (std::int64_t i = leader.candidate_begins_[static_cast<std::size_t>(input)];
+         i < leader.candidate_begins_[static_cast<std::size_t>(input) + 1]; ++i) {
+      const std::int32_t leaf = paths.leaf(leader.all_candidates_[static_cast<std::size_t>(i)]);
       if (leaf < 0 || met_[static_cast<std::size_t>(leaf)]) continue;
       met_[static_cast<std::size_t>(leaf)] = 1;
       wanted.back().push_back(leaf);

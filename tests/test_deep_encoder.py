@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from hedgerow.deep.device import choose_device
 from hedgerow.deep.embedding_cache import EmbeddingCache
-from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens
+from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens, _wide
+from hedgerow.deep.recording import RecordedPasses
 
 TEXTS = ["a thorny shrub", "an evergreen tree with soft needles seen in spring", "", "wren"]
 
@@ -43,11 +45,65 @@ def test_embedding_in_fixed_shapes_is_near_that_of_single_texts(tiny_encoder: Pa
     encoder = Encoder.open(tiny_encoder)
     tokens = encoder.tokenize(TEXTS)
     shaped = np.empty((len(TEXTS), encoder.width), dtype=np.float32)
-    encoder._embed_in_shapes(tokens, shaped, 1, None)  # what a GPU does
+    encoder._embed_in_shapes(tokens, shaped, None, recorded=True)  # what a GPU does
     np.testing.assert_allclose(shaped, encoder.embed(TEXTS), atol=1e-5)
     alone = np.empty((1, encoder.width), dtype=np.float32)
-    encoder._embed_in_shapes(encoder.tokenize(TEXTS[1:2]), alone, 1, None)
+    encoder._embed_in_shapes(encoder.tokenize(TEXTS[1:2]), alone, None, recorded=True)
     np.testing.assert_array_equal(alone[0], shaped[1])
+
+
+def test_recorded_passes_are_replayed_in_batches_of_one_shape_for_each_length(
+    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes: set[tuple[int, ...]] = set()
+
+    class Replayed(RecordedPasses):
+        """What a GPU would do, without one."""
+
+        def record(self, ids: torch.Tensor, mask: torch.Tensor) -> bool:
+            shapes.add(tuple(ids.shape))
+            return True
+
+        def replay(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            assert tuple(ids.shape) in shapes
+            return self._compute(ids, mask)
+
+    monkeypatch.setattr("hedgerow.deep.encoder.RecordedPasses", Replayed)
+    encoder = Encoder.open(tiny_encoder)
+    texts, _ = texts_and_labels(200)
+    found = np.empty((200, encoder.width), dtype=np.float32)
+    encoder._embed_in_shapes(encoder.tokenize(texts), found, None, recorded=True)
+    np.testing.assert_allclose(found, encoder.embed(texts), atol=1e-5)
+    assert shapes == {(64, 16), (32, 32)}
+    alone = np.empty((1, encoder.width), dtype=np.float32)
+    encoder._embed_in_shapes(encoder.tokenize(texts[5:6]), alone, None, recorded=True)
+    np.testing.assert_array_equal(alone[0], found[5])
+    again = pickle.loads(pickle.dumps(encoder))
+    np.testing.assert_array_equal(again.embed(texts[:3]), encoder.embed(texts[:3]))
+
+
+@pytest.mark.parametrize(("attention", "known"), [("sdpa", True), ("eager", False)])
+def test_masks_of_pairs_are_used_only_where_they_mean_the_same(
+    tiny_encoder: Path, attention: str, known: bool
+) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    encoder.model.set_attn_implementation(attention)
+    encoder.model.train()
+    assert encoder._takes_wide_masks() == known
+    assert encoder.model.training
+    encoder.model.eval()
+    ids, mask = (torch.from_numpy(of) for of in encoder.tokenize(TEXTS).padded(np.arange(3), encoder.pad))
+    plain = encoder.pool(ids, mask)
+    wide = encoder.model(input_ids=ids, attention_mask=_wide(mask)).last_hidden_state
+    pooled = (wide * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    near = torch.allclose(torch.nn.functional.normalize(pooled, dim=1), plain, atol=1e-5)
+    assert near == known
+
+
+def test_nothing_is_recorded_without_a_gpu(tiny_encoder: Path) -> None:
+    passes = RecordedPasses(Encoder.open(tiny_encoder).pool)
+    assert not passes.record(torch.ones(2, 3, dtype=torch.int64), torch.ones(2, 3, dtype=torch.int64))
+    assert not passes.works
 
 
 def test_long_texts_are_cut_at_max_length(tiny_encoder: Path) -> None:

@@ -100,10 +100,10 @@ def test_node_steps_are_those_of_adam_where_all_nodes_take_part() -> None:
     for step in range(1, 6):
         parameter.grad = torch.from_numpy(draw.normal(size=(4, 3)).astype(np.float32))
         adam.step()
-        nodes.step(np.arange(4), parameter.grad, 0.1, step)
+        nodes.step(torch.arange(4), parameter.grad, 0.1, step)
     np.testing.assert_allclose(nodes.weights.numpy(), parameter.detach().numpy(), rtol=1e-5)
     before = nodes.weights.clone()
-    nodes.step(np.array([2]), torch.ones(1, 3), 0.1, 6)
+    nodes.step(torch.tensor([2]), torch.ones(1, 3), 0.1, 6)
     assert (nodes.weights != before).any(dim=1).tolist() == [False, False, True, False]
 
 

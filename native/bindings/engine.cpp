@@ -127,6 +127,13 @@ class Model {
   explicit Model(TreeModel&& model) : model_(std::move(model)) {}
   Model(TreeModel&& model, nb::object keeper) : model_(std::move(model)), keeper_(std::move(keeper)) {}
   const TreeModel& get() const { return model_; }
+  void expect(std::int64_t first, int threads) {
+    without_gil([&] {
+      Watch watch;
+      model_.expect(first, resolve_threads(threads), watch);
+      return 0;
+    });
+  }
 
  private:
   TreeModel model_;
@@ -350,7 +357,7 @@ nb::dict uncertain(const Trees& forest, const Rows& X, int k, int beam, int top,
     PythonWatch watch(std::move(progress));
     nb::gil_scoped_release release;
     measure_uncertainty(
-        forest.get(), X.view(), k, options, rows == 1 ? 1 : resolve_threads(threads), watch,
+        forest.get(), X.view(), k, options, resolve_threads(threads), watch,
         {labels.get(),
          {of_labels[0].get(), of_labels[1].get(), of_labels[2].get(), of_labels[3].get(), of_labels[4].get()}},
         {of_inputs[0].get(), of_inputs[1].get(), of_inputs[2].get(), of_inputs[3].get(), of_inputs[4].get(),
@@ -398,8 +405,7 @@ nb::tuple votes(const Trees& forest, const Rows& X, int k, int beam, int top, co
   {
     PythonWatch watch(std::move(progress));
     nb::gil_scoped_release release;
-    arrays =
-        collect_votes(forest.get(), X.view(), k, options, X.view().rows == 1 ? 1 : resolve_threads(threads), watch);
+    arrays = collect_votes(forest.get(), X.view(), k, options, resolve_threads(threads), watch);
   }
   return nb::make_tuple(to_numpy(std::move(arrays.indptr)), to_numpy(std::move(arrays.labels)),
                         to_numpy(std::move(arrays.probabilities)), to_numpy(std::move(arrays.bound)),
@@ -465,7 +471,9 @@ void bind_engine(nb::module_& m) {
                                                                            self);
           },
           "chunk"_a, "The bytes of a chunk, not copied.")
-      .def("chunk_entries", &chunk_entries, "chunk"_a, "Weights of a chunk: (features, lanes, weights, bias).");
+      .def("chunk_entries", &chunk_entries, "chunk"_a, "Weights of a chunk: (features, lanes, weights, bias).")
+      .def("expect", &Model::expect, "first"_a, "threads"_a,
+           "Tell that nearly every row has all features from `first` on; changes no result.");
 
   m.def("merge", &merge, "models"_a, "threads"_a, "progress"_a.none(), nb::rv_policy::take_ownership,
         "One model with the members of several that share a tree.");

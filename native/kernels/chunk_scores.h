@@ -278,8 +278,15 @@ void add_pair_rows(const unsigned char* payload, const Hits& hits, float* sums) 
 }
 
 void find_hits(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
-               Hits& hits) {
-  find_rows(chunk, hashes, size, hits.codes);
+               std::int64_t expected, Hits& hits) {
+  const std::int64_t others = size - expected;
+  for (std::int64_t i = 0; i < expected; ++i) {
+    const unsigned char* row = chunk.payload + (chunk.expected[i] & ((1u << kCodeKindShift) - 1));
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + 64);
+    hits.codes[others + i] = chunk.expected[i];
+  }
+  find_rows(chunk, hashes, others, hits.codes);
   sort_by_kind(values, size, hits);
 }
 

@@ -66,6 +66,11 @@ class TreeModel:
     def chunk_entries(self, chunk: int) -> tuple:
         """Weights of a chunk: (features, lanes, weights, bias)."""
 
+    def expect(self, first: int, threads: int) -> None:
+        """
+        Tell that nearly every row has all features from `first` on; changes no result.
+        """
+
 def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:
     """One model with the members of several that share a tree."""
 

@@ -34,15 +34,17 @@ _POSITIVES = 25  # true labels among their candidates
 _GROUPS = 5
 _LEVELS = 64  # of the values that labels are grouped by, before groups are made of them
 _LEAST_POSITIVES = 50  # of a group; smaller ones join their neighbours
-# Of labels with the same probability, those among the best of their input come true more often than the others
-# (by some 1.5 points on eurlex-4k), and it is the best that people act on. So others count less. They are so many
-# that they still decide where the best have nothing to say.
+# Of labels with the same probability, those among the best of their input come true more often than the
+# others, by some 1.5 points on eurlex-4k, and people act on the best. So the others count less. They are so
+# many that they still decide where the best have nothing to say.
 _BEST = 5
 _OTHERS = 0.05
 # A group with so many true labels counts as much as the map of all labels.
 _SHRINKAGE = 100.0
-# A map rises at least this steeply, so that no two labels become equal.
-_LEAST_SLOPE = 1e-3
+# A map rises at least this steeply, so that labels do not become equal by rounding: where many probabilities
+# are nearly 1, as steeply as they do themselves, which moves none by more than 0.001.
+_LEAST_SLOPE = 0.01
+_NEARLY_1 = 1 - 2.0**-10
 _WIDTHS = 256  # for which it is known how far a map can carry two probabilities apart
 
 
@@ -397,7 +399,7 @@ def _enough(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     The mean of few members is less sharp than that of all, and what is learned from it is too timid.
     """
     usual = np.ceil(np.exp(-1) * allowed.shape[1])
-    return allowed & (allowed.sum(axis=1) >= usual)[:, None]
+    return np.asarray(allowed & (allowed.sum(axis=1) >= usual)[:, None])
 
 
 def _batches(votes: Votes | Iterable[Votes]) -> Iterator[Votes]:
@@ -525,9 +527,16 @@ def _fit_isotonic(counts: Floats, method: str) -> Floats:
     rate[hits == 0] = min(_OTHERS / 2 / size[0], rate[hits > 0].min(initial=1.0) / 2)
     rate[hits == size] = max((size[-1] - 0.5) / size[-1], rate[hits < size].max(initial=0.0))
     rate = np.maximum.accumulate(rate)
-    knots = _distinct(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[0.0], rate, rate[-1:]]))
-    knots[:, 1] = (1 - _LEAST_SLOPE) * knots[:, 1] + _LEAST_SLOPE * knots[:, 0]
-    return knots
+    return _steep(_distinct(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[0.0], rate, rate[-1:]])))
+
+
+def _steep(knots: Floats) -> Floats:
+    """Knots lifted where a map would rise too little."""
+    x = np.union1d(knots[:, 0], _NEARLY_1)
+    slope = np.where(x[1:] > _NEARLY_1, 1.0, _LEAST_SLOPE)
+    least = np.concatenate([[0.0], np.cumsum(slope * np.diff(x))])
+    y = least + np.maximum.accumulate(np.interp(x, *knots.T) - least)
+    return np.column_stack([x, y / max(1.0, y[-1])])
 
 
 def _distinct(x: Floats, y: Floats) -> Floats:

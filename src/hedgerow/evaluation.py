@@ -215,7 +215,7 @@ class Evaluation:
             "ece_rare": rare and _by_cut({k: of.ece for k, of in rare.items()}),
             "brier": _by_cut(self.brier),
             "reliability": {str(k): _columns(of) for k, of in self.reliability.items()},
-            "reliability_rare": rare and {str(k): _columns(of) for k, of in rare.items()},
+            "reliability_rare": None if rare is None else {str(k): _columns(of) for k, of in rare.items()},
             "long_tail": {
                 "mean": self.long_tail[:, 0].tolist(),
                 "deviation": self.long_tail[:, 1].tolist(),

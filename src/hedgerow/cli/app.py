@@ -700,6 +700,7 @@ def report(
 
 @app.command()
 def reproduce(
+    context: typer.Context,
     data: Annotated[
         list[str],
         typer.Argument(
@@ -735,25 +736,96 @@ def reproduce(
             "--quick", help="A try: one seed, three members, 2,000 inputs to learn from, 500 to judge."
         ),
     ] = False,
+    base: Annotated[
+        Base,
+        typer.Option(
+            help="What reads the inputs: words alone (the paper's tables 2 to 5), or a transformer as well"
+            " (tables 6 to 8), with words alone beside for comparison."
+        ),
+    ] = Base.linear,
+    encoder: EncoderName = "bert-base-uncased",
+    encoders: Annotated[
+        bool,
+        typer.Option(
+            "--encoders",
+            rich_help_panel=DEEP,
+            help="Also fine-tune an encoder for each member of boosted bagging, as the paper did: it takes"
+            " --members times as long.",
+        ),
+    ] = False,
+    device: Device = "auto",
+    epochs: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            callback=finite,
+            rich_help_panel=DEEP,
+            help="Passes over the texts at each level of the label tree; 0 takes the encoder as it is.",
+        ),
+    ] = 1.0,
+    steps: Steps = None,
+    levels: Levels = None,
+    batch_size: Annotated[
+        int, typer.Option(min=1, rich_help_panel=DEEP, help="Texts that make a step.")
+    ] = 32,
+    learning_rate: Annotated[
+        float,
+        typer.Option(min=1e-12, callback=finite, rich_help_panel=DEEP, help="The highest rate of AdamW."),
+    ] = 5e-5,
+    max_length: MaxLength = 128,
+    pooling: PoolingOption = Pooling.mean,
+    cache: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=DEEP,
+            help="Keep fine-tuned encoders and embeddings here. Default: DIR/encoders.",
+            show_default=False,
+        ),
+    ] = None,
     threads: Threads = 0,
 ) -> None:
     """Do the experiments of the paper on DATA: every method with several seeds, all tasks.
 
-    Writes tables.md, tables.tex and tables.json in the layout of the paper's tables 2 to 5 (with its figures
-    beside, where DATA is one of its data sets), and figures. Data sets with texts are outsiders to each
-    other.
+    Writes tables.md, tables.tex and tables.json in the layout of the paper's tables 2 to 5, or 6 to 8 with
+    --base transformer (with its figures beside, where DATA is one of its data sets), and figures. Data sets
+    with texts are outsiders to each other.
 
-    What is done is kept in DIR: after Ctrl-C or a crash, the same command goes on from there.
+    What is done is kept in DIR: after Ctrl-C or a crash, the same command goes on from there. Files of
+    DIR/experiments can come from several machines.
+
+    With --base transformer (pip install 'hedgerow[deep]'), an encoder is fine-tuned once for each DATA and
+    seed; all methods share it.
 
     \b
     Examples:
       hedgerow reproduce eurlex-4k/ --out results/
       hedgerow reproduce tibkat-en/ debian:tags debian:depends --ood reuters/ --out results/
       hedgerow reproduce tibkat-en/ --quick --out try/
+      hedgerow reproduce tibkat-en/ --base transformer --encoder MiniLM/ --device auto --out deep/
     """  # noqa: D301
-    from ..reproduction import Settings
+    from ..reproduction import DeepSettings, Settings
     from .reproduce import run_reproduce
 
+    options: dict[str, Any] = {
+        "encoder": encoder,
+        "encoders": encoders,
+        "device": device,
+        "epochs": epochs,
+        "steps": steps,
+        "levels": levels,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "max_length": max_length,
+        "pooling": pooling.value,
+    }
+    deep = None
+    if base is Base.transformer:
+        deep = DeepSettings(**options, kept=cache)
+    elif odd := sorted(_given(context, {**options, "cache": cache})):
+        raise typer.BadParameter(
+            "it needs --base transformer", ctx=context, param_hint=f"--{odd[0].replace('_', '-')}"
+        )
     methods = [m.value for m in (method or Method)]
     settings = Settings(
         methods=methods,
@@ -764,6 +836,7 @@ def reproduce(
         weight_threshold=weight_threshold,
         outsiders=min(500, outsiders) if quick else outsiders,
         quick=quick,
+        deep=deep,
     )
     run_reproduce(data, ood or [], out, settings, threads)
 

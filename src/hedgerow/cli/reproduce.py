@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import platform
 import sys
 from pathlib import Path
 
@@ -13,10 +10,9 @@ from rich.markdown import Markdown
 
 from ..data import DataError
 from ..model_file import ModelFileError
-from ..reproduction import Settings, Source, run, write_tables
+from ..reproduction import Settings, Source, machine, run, write_tables
 from ..reproduction.figures import write_figures
 from ..reproduction.paper import known_data
-from ..threads import threads_for
 from .failures import ExitCode, Failure, failing_as
 from .terminal import cell, plain, progress_bar
 
@@ -29,6 +25,9 @@ def run_reproduce(data: list[str], ood: list[str], out: Path, settings: Settings
     strangers = [source for text in ood if (source := _present(text))]
     if not sources:
         raise Failure(ExitCode.DATA, "none of the data sets is there; nothing was done")
+    if settings.deep is not None:
+        with failing_as(ExitCode.USAGE, ValueError, ImportError):
+            settings.deep.check()
     with failing_as(ExitCode.WRITE):
         out.mkdir(parents=True, exist_ok=True)
     n_jobs = threads or -1
@@ -43,7 +42,7 @@ def run_reproduce(data: list[str], ood: list[str], out: Path, settings: Settings
             ExitCode.INTERRUPTED, f"what is done is kept in {out}; the same command goes on from there"
         ) from None
     with failing_as(ExitCode.WRITE):
-        tables = write_tables(experiments, out, settings, _machine(n_jobs))
+        tables = write_tables(experiments, out, settings, machine(n_jobs))
         missing = write_figures(experiments, out / "figures")
     console = Console(highlight=False)
     for table in tables:
@@ -65,18 +64,3 @@ def _present(text: str) -> Source | None:
         raise Failure(ExitCode.DATA, f"{source.path}: there is no such file or folder")
     print(f"hedgerow: {plain(source.path)} is not there, and left out. {known.origin}.", file=sys.stderr)
     return None
-
-
-def _machine(n_jobs: int) -> dict[str, str]:
-    """Where the figures come from."""
-    name = platform.machine()
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    return {
-        "CPU": f"{name} ({os.cpu_count()} processors)",
-        "threads": str(threads_for(n_jobs) or os.cpu_count()),
-        "Python": platform.python_version(),
-    }

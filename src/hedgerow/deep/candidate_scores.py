@@ -126,18 +126,17 @@ class NodeWeights:
         self.first = torch.zeros_like(self.weights)
         self.second = torch.zeros_like(self.weights)
 
-    def rows(self, nodes: npt.NDArray[np.int64]) -> torch.Tensor:
+    def rows(self, nodes: torch.Tensor) -> torch.Tensor:
         """The weights of some nodes, ready to collect gradients."""
-        return self.weights[torch.from_numpy(nodes).to(self.weights.device)].requires_grad_()
+        return self.weights[nodes].requires_grad_()
 
-    def step(self, nodes: npt.NDArray[np.int64], gradient: torch.Tensor, rate: float, step: int) -> None:
+    def step(self, nodes: torch.Tensor, gradient: torch.Tensor, rate: float, step: int) -> None:
         """One step of Adam for some nodes; `step` counts from 1. The moments of all others stay."""
-        own = torch.from_numpy(nodes).to(self.weights.device)
-        first = _BETAS[0] * self.first[own] + (1 - _BETAS[0]) * gradient
-        second = _BETAS[1] * self.second[own] + (1 - _BETAS[1]) * gradient**2
-        self.first[own], self.second[own] = first, second
+        first = _BETAS[0] * self.first[nodes] + (1 - _BETAS[0]) * gradient
+        second = _BETAS[1] * self.second[nodes] + (1 - _BETAS[1]) * gradient**2
+        self.first[nodes], self.second[nodes] = first, second
         size = (second / (1 - _BETAS[1] ** step)).sqrt() + _EPSILON
-        self.weights[own] -= rate * first / (1 - _BETAS[0] ** step) / size
+        self.weights[nodes] -= rate * first / (1 - _BETAS[0] ** step) / size
 
     def state(self) -> dict[str, npt.NDArray[np.float32]]:
         """Weights and moments, for a file."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,7 @@ from torch import nn
 
 from hedgerow.deep.device import choose_device, torch_threads
 from hedgerow.deep.extra import GpuMemoryError
+from hedgerow.deep.recording import RecordedPasses
 
 __all__ = ["DropoutPass", "Encoder", "EncoderNotFound", "Tokens"]
 
@@ -31,6 +33,9 @@ Floats = npt.NDArray[np.float32]
 POOLINGS = ("mean", "cls")
 # On a GPU all batches of texts of like length have one shape, so that a text gets the same bits in each.
 _TOKENS_AT_ONCE = 4096
+# Where passes are recorded, a launch costs little: smaller batches, since a single text pays for a whole one.
+_TOKENS_RECORDED = 1024
+_BATCHES_ON_THE_WAY = 64
 _LENGTH_STEP = 16
 _TEXTS_A_TASK = 16
 
@@ -116,6 +121,8 @@ class Encoder:
         self.tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(self.max_length)
+        self._recorded: tuple[Any, RecordedPasses] | None = None
+        self._wide_masks: bool | None = None
 
     @classmethod
     def open(cls, name: str | os.PathLike[str], pooling: str = "mean", max_length: int = 128) -> Encoder:
@@ -229,11 +236,11 @@ class Encoder:
         with ExitStack() as stack:
             if dropout is not None:
                 stack.enter_context(_units_left_out(self.model, dropout))
-            one_by_one = self.device.type == "cpu"
             try:
-                (self._embed_one_by_one if one_by_one else self._embed_in_shapes)(
-                    tokens, found, threads, progress
-                )
+                if self.device.type == "cpu":
+                    self._embed_one_by_one(tokens, found, threads, progress)
+                else:
+                    self._embed_in_shapes(tokens, found, progress, recorded=dropout is None)
             except torch.cuda.OutOfMemoryError as error:
                 raise GpuMemoryError(
                     "the GPU has too little memory to embed texts; free some of it, or use device='cpu'"
@@ -243,13 +250,37 @@ class Encoder:
 
     def pool(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch, of length 1; gradients flow."""
-        hidden = self.model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+        # Of a plain mask the library asks the GPU whether it masks anything at all, and waits for the answer.
+        wide = ids.is_cuda and self._takes_wide_masks()
+        given = _wide(mask) if wide else mask
+        hidden = self.model(input_ids=ids, attention_mask=given).last_hidden_state.float()
         if self.pooling == "cls":
             pooled = hidden[:, 0]
         else:
             weight = mask.unsqueeze(-1).to(hidden.dtype)
             pooled = (hidden * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1.0)
         return nn.functional.normalize(pooled, dim=1)
+
+    def _takes_wide_masks(self) -> bool:
+        """Whether a mask for every pair of tokens means the same to the model as one for every token."""
+        if self._wide_masks is None:
+            training = self.model.training
+            # Different tokens, or it would not matter which ones are seen.
+            ids = torch.arange(8, device=self.device).reshape(2, 4)
+            mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]], device=self.device)
+            self.model.eval()
+            try:
+                with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+                    plain, wide = (
+                        self.model(input_ids=ids, attention_mask=of).last_hidden_state[mask.bool()]
+                        for of in (mask, _wide(mask))
+                    )
+                self._wide_masks = bool(torch.allclose(plain, wide, atol=1e-3))
+            except (RuntimeError, ValueError, TypeError, IndexError):  # it knows no such masks
+                self._wide_masks = False
+            finally:
+                self.model.train(training)
+        return self._wide_masks
 
     def fingerprint(self) -> str:
         """A hash of whatever decides the embedding of a text."""
@@ -269,6 +300,22 @@ class Encoder:
     def load_weights(self, weights: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take weights by name; all of them, and no other."""
         self.model.load_state_dict({name: torch.from_numpy(np.array(of)) for name, of in weights.items()})
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder that `open` reads to the same bits; it is there whole or not at all."""
+        target = Path(folder)
+        if target.exists():
+            raise FileExistsError(f"{target} exists already; choose another name, or delete it")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as made:
+            whole = Path(made) / "encoder"
+            with _no_progress_bar():
+                self.model.save_pretrained(whole)
+            self.tokenizer.save(str(whole / "tokenizer.json"))
+            # The class that takes tokenizer.json as it is.
+            settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": self.max_length}
+            (whole / "tokenizer_config.json").write_text(json.dumps(settings))
+            whole.rename(target)
 
     def to_bytes(self) -> dict[str, npt.NDArray[np.uint8]]:
         """Tokenizer and configuration, which encoders of one kind share."""
@@ -341,26 +388,62 @@ class Encoder:
                     progress(done / len(tokens))
 
     def _embed_in_shapes(
-        self, tokens: Tokens, found: Floats, threads: int, progress: Progress | None
+        self, tokens: Tokens, found: Floats, progress: Progress | None, recorded: bool
     ) -> None:
         """On a GPU: texts of like length together, in batches of one shape."""
         lengths = np.minimum(-(-tokens.lengths // _LENGTH_STEP) * _LENGTH_STEP, self.max_length)
+        recorder = self._recorder() if recorded else None
         done = 0
+        on_the_way: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
+
+        def arrive() -> None:
+            nonlocal done
+            if not on_the_way:
+                return
+            # One wait for the GPU for many batches.
+            whole = torch.cat([pooled for _, pooled in on_the_way]).cpu().numpy()
+            rows = np.concatenate([own for own, _ in on_the_way])
+            found[rows] = whole
+            done += len(rows)
+            on_the_way.clear()
+            if progress is not None:
+                progress(done / len(tokens))
+
         with torch.inference_mode():
             for length in np.unique(lengths).tolist():
                 rows = np.flatnonzero(lengths == length)
-                size = max(1, _TOKENS_AT_ONCE // length)
+                small = max(1, _TOKENS_RECORDED // length)
+                replays = recorder is not None and recorder.record(
+                    *self._batch(tokens, rows[:small], small, length)
+                )
+                size = small if replays else max(1, _TOKENS_AT_ONCE // length)
                 for begin in range(0, len(rows), size):
                     own = rows[begin : begin + size]
-                    filled = np.concatenate([own, np.full(size - len(own), own[0])])
-                    ids, mask = tokens.padded(filled, self.pad, length)
-                    pooled = self.pool(
-                        torch.from_numpy(ids).to(self.device), torch.from_numpy(mask).to(self.device)
-                    )
-                    found[own] = pooled[: len(own)].cpu().numpy()
-                    done += len(own)
-                    if progress is not None:
-                        progress(done / len(tokens))
+                    batch = self._batch(tokens, own, size, length)
+                    pooled = recorder.replay(*batch) if recorder and replays else self.pool(*batch)
+                    on_the_way.append((own, pooled[: len(own)]))
+                    if len(on_the_way) == _BATCHES_ON_THE_WAY:
+                        arrive()
+            arrive()
+
+    def _batch(
+        self, tokens: Tokens, rows: npt.NDArray[np.int64], size: int, length: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Some texts on the device, filled up to a batch of `size` with the first one."""
+        filled = np.concatenate([rows, np.full(size - len(rows), rows[0])])
+        ids, mask = tokens.padded(filled, self.pad, length)
+        return torch.from_numpy(ids).to(self.device), torch.from_numpy(mask).to(self.device)
+
+    def _recorder(self) -> RecordedPasses:
+        """Recordings for the weights where they are now."""
+        weights = list(self.model.parameters())
+        place = (self.device, weights[0].data_ptr(), weights[-1].data_ptr())
+        if self._recorded is None or self._recorded[0] != place:
+            self._recorded = (place, RecordedPasses(self.pool))
+        return self._recorded[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_recorded": None}  # recordings are of this process
 
 
 def check_name(name: str | os.PathLike[str]) -> bool:
@@ -432,6 +515,11 @@ def _no_progress_bar() -> Iterator[None]:
 def dropout_layers(model: nn.Module) -> list[nn.Dropout]:
     """The layers at which dropout happens, in order."""
     return [layer for layer in model.modules() if isinstance(layer, nn.Dropout)]
+
+
+def _wide(mask: torch.Tensor) -> torch.Tensor:
+    """Which tokens each token sees, shape (texts, 1, length, length)."""
+    return mask.bool()[:, None, None, :].expand(-1, 1, mask.shape[1], -1)
 
 
 def _longest(config: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -23,7 +24,7 @@ from hedgerow.estimator import Progress, _as_costs
 from hedgerow.label_tree import LabelTree
 from hedgerow.labels import encode_labels
 from hedgerow.matrices import as_rows
-from hedgerow.text import as_texts
+from hedgerow.text import TfidfVectorizer, as_texts
 from hedgerow.text_estimator import HedgerowTextClassifier
 from hedgerow.training_record import hash_texts
 from hedgerow.tree_classifier import TreeClassifier
@@ -37,6 +38,18 @@ __all__ = ["HedgerowTransformerClassifier"]
 
 Texts = tuple[str, ...]
 Told = Callable[[float], None] | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Tuned:
+    """Texts, what words make of them, and the encoders that learned from them."""
+
+    texts: Texts
+    vectorizer: TfidfVectorizer
+    tfidf: sp.csr_array
+    team: Team
+    encoders: list[Encoder]
+    reports: list[FineTuningReport]
 
 
 class HedgerowTransformerClassifier(HedgerowTextClassifier):
@@ -258,13 +271,67 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         -------
         self
         """
+        tuned = self._tune(_checked_texts(X), Y, options)
+        progress: Progress | None = options.get("progress")
+        embeddings = [
+            self._embed(
+                encoder, tuned.texts, _named_stage(progress, "embedding", number, len(tuned.encoders))
+            )
+            for number, encoder in enumerate(tuned.encoders)
+        ]
+        every = list(range(len(tuned.encoders)))
+        self._views = lambda number: self._joined(tuned.tfidf, [embeddings[number]], [number])
+        try:
+            features = self._joined(tuned.tfidf, embeddings, every)
+            if tuned.team.rank:  # of several processes, one writes
+                options["checkpoint"] = None
+            self._fit(features, Y, hash_texts(tuned.texts), **options)
+        finally:
+            del self._views
+        self.vectorizer_ = tuned.vectorizer
+        self.encoders_ = tuned.encoders
+        self.fine_tuning_ = tuned.reports
+        self._expect_embeddings()
+        return self
+
+    def fine_tune(
+        self, X: Iterable[str], Y: Any, folder: str | os.PathLike[str], **options: Any
+    ) -> FineTuningReport:
+        """Fine-tune the encoder alone and write it as a folder, for several models to share.
+
+        A model with ``encoder=folder``, ``epochs=0`` and ``steps=None`` is then fitted as one that fine-tunes
+        by itself with the same `random_state` would be, whatever its `method`. The model stays unfitted.
+
+        Parameters
+        ----------
+        X, Y
+            As of `fit`.
+        folder : path-like
+            The folder to write; it must not exist.
+        **options
+            As of `fit`; ``checkpoint`` keeps the state of fine-tuning.
+
+        Returns
+        -------
+        FineTuningReport
+        """
+        if self.encoders > 1:
+            raise ValueError(f"encoders is {self.encoders}, but one folder holds one encoder; use encoders=1")
+        if Path(folder).exists():
+            raise FileExistsError(f"{folder} exists already; choose another name, or delete it")
+        tuned = self._tune(_checked_texts(X), Y, options)
+        if tuned.team.rank == 0:
+            tuned.encoders[0].save(folder)
+        tuned.team.wait()
+        return tuned.reports[0]
+
+    def _tune(self, texts: Texts, Y: Any, options: Mapping[str, Any]) -> _Tuned:
         load_torch()
         from hedgerow.deep.encoder import Encoder
         from hedgerow.deep.team import join_team
 
         self._check_parameters()
         self._check_encoders()
-        texts = _checked_texts(X)
         threads = self._threads()
         matrix, labels, _ = encode_labels(Y, len(texts), options.get("classes"), threads)
         self._check_tree(options.get("tree"), options.get("label_features"), matrix.shape[1])
@@ -279,23 +346,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         costs = _as_costs(options.get("sample_weight"), len(texts))
         data = TrainingData(as_rows(tfidf, threads=threads), labels, matrix, tfidf.shape[1], costs)
         trained, reports = self._fine_tune(start, texts, data, self._seed(), team, options)
-        embeddings = [
-            self._embed(encoder, texts, _named_stage(progress, "embedding", number, len(trained)))
-            for number, encoder in enumerate(trained)
-        ]
-        every = list(range(len(trained)))
-        self._views = lambda number: self._joined(tfidf, [embeddings[number]], [number])
-        try:
-            features = self._joined(tfidf, embeddings, every)
-            if team.rank:  # of several processes, one writes
-                options["checkpoint"] = None
-            self._fit(features, Y, hash_texts(texts), **options)
-        finally:
-            del self._views
-        self.vectorizer_ = vectorizer
-        self.encoders_ = trained
-        self.fine_tuning_ = reports
-        return self
+        return _Tuned(texts, vectorizer, tfidf, team, trained, reports)
 
     def add_members(
         self, X: Iterable[str], Y: Any, count: int, **options: Any
@@ -305,6 +356,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         if self.encoders > 1:
             raise ValueError(f"each of the {self.encoders} members has an encoder of its own; fit them anew")
         super().add_members(X, Y, count, **options)
+        self._expect_embeddings()
         return self
 
     def describe(self) -> dict[str, Any]:
@@ -536,6 +588,12 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self._pass_seed = seed
         return PassEnsemble(trained, labels, self.members)
 
+    def _expect_embeddings(self) -> None:
+        """Let the engine find the columns of the embedding without a lookup: every row has them all."""
+        if self.encoders == 1:  # of several, a member uses one only
+            for tree in self._ensemble.trees:
+                tree.native.expect(len(self.vectorizer_.idf_), self._threads())
+
     def _plain_parameters(self) -> dict[str, Any]:
         plain = super()._plain_parameters()
         # Of this machine, not of the model.
@@ -584,6 +642,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
                 raise ValueError("the passes of the encoder are not numbers")
             self.members = passes["count"]
             self._ensemble = self._assemble(list(self._ensemble.trees), passes["seed"], len(self.classes_))
+        self._expect_embeddings()
 
 
 def _checked_texts(X: Iterable[str]) -> Texts:

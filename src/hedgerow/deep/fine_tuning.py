@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import scipy.sparse as sp
 import torch
 
 from hedgerow.deep.batches import steps_of
-from hedgerow.deep.candidate_scores import CandidateBatch, NodeWeights, candidate_loss, gather_candidates
+from hedgerow.deep.candidate_scores import NodeWeights, candidate_loss, gather_candidates
 from hedgerow.deep.device import torch_threads
 from hedgerow.deep.encoder import Encoder, Tokens
 from hedgerow.deep.extra import GpuMemoryError
@@ -32,6 +34,7 @@ Progress = Callable[[float, str], None]
 
 # Classifiers of nodes are young and see few texts each; the encoder has seen much and must not forget it.
 _NODE_RATE = 10.0
+_AHEAD = 4  # batches that are made in advance
 
 
 @dataclass(frozen=True)
@@ -267,6 +270,26 @@ def _told(progress: Progress | None, number: int, levels: int, what: str) -> Cal
     return lambda share: progress(share, name)
 
 
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Texts of a step as tokens, and their candidates as of `CandidateBatch`: the share of this process."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    places: torch.Tensor
+    valid: torch.Tensor
+    right: torch.Tensor
+    nodes: torch.Tensor
+    candidates: int  # of all processes
+    own_candidates: int
+    tokens: int
+
+    def to(self, device: torch.device) -> _Batch:
+        """The same on a device; nothing waits for it."""
+        names = ("ids", "mask", "places", "valid", "right", "nodes")
+        return replace(self, **{n: getattr(self, n).to(device, non_blocking=True) for n in names})
+
+
 class _LevelTraining:
     """The steps of one level."""
 
@@ -294,7 +317,10 @@ class _LevelTraining:
             {"params": decays, "weight_decay": settings.weight_decay},
             {"params": others, "weight_decay": 0.0},
         ]
-        self.optimizer = torch.optim.AdamW([group for group in groups if group["params"]], lr=0.0)
+        # On a GPU one launch for all weights; there a step of a small encoder is bound by launches.
+        self.optimizer = torch.optim.AdamW(
+            [group for group in groups if group["params"]], lr=0.0, fused=team.device.type == "cuda"
+        )
         self.micro_batch = min(settings.micro_batch or settings.batch_size, settings.batch_size)
 
     def run(
@@ -307,14 +333,12 @@ class _LevelTraining:
         losses, count = torch.zeros((), device=self.team.device), 0
         start = time.perf_counter()
         storing = 0.0
-        lengths = self.texts.lengths
         self.encoder.model.train()
         try:
             for step, batch in self._prepared(begin, report):
-                rows, candidates, own = batch
-                losses += self._step(step, rows, candidates, own)
-                count += int(candidates.valid[own].sum())
-                report.tokens += int(lengths[rows].sum())
+                losses += self._step(step, batch)
+                count += batch.own_candidates
+                report.tokens += batch.tokens
                 if (step + 1) % self.settings.checkpoint_steps == 0 and step + 1 < self.steps:
                     before = time.perf_counter()
                     keep(step + 1)
@@ -363,39 +387,53 @@ class _LevelTraining:
                 moment: torch.from_numpy(np.array(sections[f"{moment}/{name}"])).to(parameter.device)
                 for moment in ("exp_avg", "exp_avg_sq")
             }
-            self.optimizer.state[parameter] = {"step": torch.tensor(float(step)), **moments}
+            # A fused optimiser counts where the weights are.
+            where = parameter.device if parameter.device.type == "cuda" else "cpu"
+            self.optimizer.state[parameter] = {"step": torch.tensor(float(step), device=where), **moments}
 
-    def _prepared(
-        self, begin: int, report: FineTuningReport
-    ) -> Iterator[tuple[int, tuple[npt.NDArray[np.int64], CandidateBatch, slice]]]:
-        """Batches, each made while the one before it is learned from."""
-
-        def prepare(
-            chosen: npt.NDArray[np.int64],
-        ) -> tuple[npt.NDArray[np.int64], CandidateBatch, slice]:
-            rows = self.rows[chosen]
-            own = slice(self.team.rank, None, self.team.size)
-            return rows, gather_candidates(self.level.candidates, rows), own
-
+    def _prepared(self, begin: int, report: FineTuningReport) -> Iterator[tuple[int, _Batch]]:
+        """Batches, each made while those before it are learned from."""
         lengths = self.texts.lengths[self.rows]
         batches = steps_of(lengths, self.settings.batch_size, self.seed, self.steps, begin)
         with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(prepare, next(batches)) if begin < self.steps else None
+            coming = deque(pool.submit(self._batch, chosen) for chosen in islice(batches, _AHEAD))
             for step in range(begin, self.steps):
                 start = time.perf_counter()
-                batch = coming.result()  # type: ignore[union-attr]
+                batch = coming.popleft().result()
                 report.waiting += time.perf_counter() - start
                 following = next(batches, None)
-                coming = None if following is None else pool.submit(prepare, following)
+                if following is not None:
+                    coming.append(pool.submit(self._batch, following))
                 yield step, batch
 
-    def _step(
-        self, step: int, rows: npt.NDArray[np.int64], candidates: CandidateBatch, own: slice
-    ) -> torch.Tensor:
+    def _batch(self, chosen: npt.NDArray[np.int64]) -> _Batch:
+        """Everything that a step needs, in memory that a GPU can read by itself."""
+        rows = self.rows[chosen]
+        own = slice(self.team.rank, None, self.team.size)
+        candidates = gather_candidates(self.level.candidates, rows)
+        ids, mask = self.texts.padded(rows[own], self.encoder.pad)
+        return _Batch(
+            ids=self._shared(ids),
+            mask=self._shared(mask),
+            places=self._shared(candidates.places[own]),
+            valid=self._shared(candidates.valid[own]),
+            right=self._shared(candidates.right[own]),
+            nodes=self._shared(candidates.nodes),
+            candidates=candidates.count,
+            own_candidates=int(candidates.valid[own].sum()),
+            tokens=int(self.texts.lengths[rows].sum()),
+        )
+
+    def _shared(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        return tensor.pin_memory() if self.team.device.type == "cuda" else tensor
+
+    def _step(self, step: int, batch: _Batch) -> torch.Tensor:
         """Learn from one batch; returns the sum of the losses of its candidates, of this process."""
+        batch = batch.to(self.team.device)
         while True:
             try:
-                weights, loss = self._gradients(step, rows, candidates, own)
+                weights, loss = self._gradients(step, batch)
                 break
             except torch.cuda.OutOfMemoryError:
                 if self.micro_batch == 1:
@@ -421,31 +459,29 @@ class _LevelTraining:
             group["lr"] = rate
         self.optimizer.step()
         with torch.no_grad():
-            self.nodes.step(candidates.nodes, weights.grad, _NODE_RATE * rate, step + 1)
+            self.nodes.step(batch.nodes, weights.grad, _NODE_RATE * rate, step + 1)
         return loss
 
-    def _gradients(
-        self, step: int, rows: npt.NDArray[np.int64], candidates: CandidateBatch, own: slice
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _gradients(self, step: int, batch: _Batch) -> tuple[torch.Tensor, torch.Tensor]:
         device = self.team.device
         torch.manual_seed(_step_seed(*self.seed, step, self.team.rank))
         self.optimizer.zero_grad(set_to_none=True)
-        weights = self.nodes.rows(candidates.nodes)
-        rows, places = rows[own], candidates.places[own]
-        valid, right = candidates.valid[own], candidates.right[own]
+        weights = self.nodes.rows(batch.nodes)
+        bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
         loss = torch.zeros((), device=device)
-        for begin in range(0, len(rows), self.micro_batch):
+        for begin in range(0, len(batch.ids), self.micro_batch):
             part = slice(begin, begin + self.micro_batch)
-            ids, mask = self.texts.padded(rows[part], self.encoder.pad)
-            tensors = [torch.from_numpy(a).to(device, non_blocking=True) for a in (ids, mask)]
-            bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
             with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
-                embeddings = self.encoder.pool(*tensors)
-            placed, there, labels = (
-                torch.from_numpy(a[part]).to(device, non_blocking=True) for a in (places, valid, right)
+                embeddings = self.encoder.pool(batch.ids[part], batch.mask[part])
+            summed = candidate_loss(
+                embeddings.float(),
+                weights,
+                batch.places[part],
+                batch.valid[part],
+                batch.right[part],
+                self.settings.loss,
             )
-            summed = candidate_loss(embeddings.float(), weights, placed, there, labels, self.settings.loss)
-            (summed / max(1, candidates.count)).backward()
+            (summed / max(1, batch.candidates)).backward()
             loss = loss + summed.detach()
         return weights, loss
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import orjson
+import xxhash
 from scipy.sparse import csr_array
 
 from hedgerow.atomic_file import atomic_file
@@ -25,6 +27,9 @@ from hedgerow.labels import align_labels
 from hedgerow.text_estimator import HedgerowTextClassifier
 from hedgerow.threads import threads_for
 
+from .deep_models import OWN_ENCODERS, WORDS, DeepSettings, SharedEncoder, computed_on
+from .machine import machine
+
 __all__ = ["Experiment", "Settings", "Source", "run"]
 
 Progress = Callable[[float, str], None]
@@ -32,6 +37,7 @@ Progress = Callable[[float, str], None]
 _QUICK_TRAIN, _QUICK_TEST = 2000, 500
 _COST_LABELS = 16_000_000  # inputs times labels of the search through all labels
 _THEOREM_LABELS = 2_000_000
+_TUNING_WORK = 8  # of fine-tuning, in models that are trained
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,8 @@ class Settings:
         At most so many inputs of other data.
     quick : bool
         Train on at most 2,000 inputs and evaluate at most 500.
+    deep : DeepSettings or None
+        The transformer whose embeddings stand beside the words; None for words alone.
     """
 
     methods: Sequence[str] = METHODS
@@ -102,6 +110,7 @@ class Settings:
     weight_threshold: float = 0.05
     outsiders: int = 2000
     quick: bool = False
+    deep: DeepSettings | None = None
 
     def __post_init__(self) -> None:
         unknown = [method for method in self.methods if method not in METHODS]
@@ -111,9 +120,25 @@ class Settings:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
+    @property
+    def rows(self) -> list[str]:
+        """The rows of the tables: with a transformer, words alone stand beside."""
+        if self.deep is None:
+            return list(self.methods)
+        return [WORDS, *self.methods, *([OWN_ENCODERS] if self.deep.encoders else [])]
+
+    @property
+    def order(self) -> list[tuple[str, int]]:
+        """Rows and seeds as they are done: all that share an encoder one after the other."""
+        if self.deep is None:
+            return [(row, seed) for row in self.rows for seed in range(self.seeds)]
+        return [(row, seed) for seed in range(self.seeds) for row in self.rows]
+
     def work(self, method: str) -> int:
         """How much there is to do for a method, in models that are trained."""
-        return 1 if method in ("single", "mc-dropout") else self.members
+        if method == OWN_ENCODERS:
+            return self.members * (1 + _TUNING_WORK)
+        return 1 if method in ("single", "mc-dropout", WORDS) else self.members
 
 
 @dataclass(frozen=True)
@@ -128,6 +153,7 @@ class Experiment:
         Seed of the model.
     found : dict
         As of `Evaluation.to_dict`; with "fit_seconds", and of boosted bagging "efficiency" and "theorems".
+        With a transformer also "fine_tuning", the report on the encoder that the methods of a seed share.
     """
 
     data: str
@@ -146,6 +172,21 @@ class _Loaded:
     @property
     def estimator(self) -> type[HedgerowClassifier]:
         return HedgerowTextClassifier if self.train.X is None else HedgerowClassifier
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of what is learned and judged, the same wherever the data lie."""
+        digest = xxhash.xxh3_128()
+        for part in (self.train, self.test):
+            for strings in (part.texts, part.label_names):
+                for text in strings or ():
+                    encoded = str(text).encode("utf-8", "surrogatepass")
+                    digest.update(len(encoded).to_bytes(8, "little") + encoded)
+            for matrix in (part.X, part.Y):
+                if matrix is not None:
+                    digest.update(np.asarray(matrix.indptr, dtype=np.int64).tobytes())
+                    digest.update(np.asarray(matrix.indices, dtype=np.int64).tobytes())
+        return str(digest.hexdigest())
 
 
 def run(
@@ -181,28 +222,30 @@ def run(
     if len(set(names)) < len(names):
         raise ValueError(f"two data sets have the same name: {', '.join(sorted(names))}; rename a folder")
     told = progress or (lambda share, what: None)
-    wanted = [(s, m, seed) for s in sources for m in settings.methods for seed in range(settings.seeds)]
-    clock = _Clock(told, sum(settings.work(method) for _, method, _ in wanted))
+    if settings.deep is not None:
+        settings.deep.check()
+    work = sum(settings.work(method) for method, _ in settings.order)
+    if settings.deep is not None:
+        work += settings.seeds * _TUNING_WORK
+    clock = _Clock(told, len(sources) * work)
     texts: dict[Source, list[str]] = {}
     experiments = []
     for source in sources:
-        loaded: _Loaded | None = None
-        for method in settings.methods:
-            for seed in range(settings.seeds):
-                title = f"{source.name}, {method}, seed {seed}"
-                path = folder / "experiments" / source.name / f"{method}-{seed}.json"
-                found = _read(path, settings)
-                if found is None:
-                    told(clock.share, f"{title}: reading")
-                    loaded = loaded or _load(source, settings, n_jobs)
-                    outsiders = _outsiders(source, loaded, [*sources, *strangers], settings, texts)
-                    report = clock.begin(title, settings.work(method))
-                    found = _experiment(loaded, outsiders, method, seed, settings, path, n_jobs, report)
-                    _write(path, found)
-                    clock.end(settings.work(method))
-                else:
-                    clock.skip(settings.work(method))
-                experiments.append(Experiment(source.name, method, seed, found))
+        bench = _Bench(source, settings, folder, n_jobs, clock, told)
+        for method, seed in settings.order:
+            path = folder / "experiments" / source.name / f"{method}-{seed}.json"
+            found = _read(path, settings)
+            if found is None:
+                told(clock.share, f"{source.name}, {method}, seed {seed}: reading")
+                outsiders = _outsiders(source, bench.loaded, [*sources, *strangers], settings, texts)
+                found = bench.experiment(outsiders, method, seed, path)
+                _write(path, found)
+            else:
+                bench.check_data(path, found)
+                clock.skip(settings.work(method))
+            experiments.append(Experiment(source.name, method, seed, found))
+            if method == settings.rows[-1]:
+                bench.end_seed(seed)
     return experiments
 
 
@@ -235,6 +278,8 @@ def _load(source: Source, settings: Settings, n_jobs: int | None) -> _Loaded:
     for name, part in (("train", train), ("test", test)):
         if part.Y is None or part.n == 0:
             raise DataError(source.path, f"its {name} part has no labels; name their field as PATH:FIELD")
+    if settings.deep is not None and train.X is not None:
+        raise DataError(source.path, "it has features and no texts, which a transformer reads; give it texts")
     if (train.X is None) != (test.X is None):
         raise DataError(source.path, "one of its parts has features and the other has texts")
     if settings.quick:
@@ -280,35 +325,135 @@ def _read_texts(source: Source, settings: Settings) -> list[str]:
     return (_thinned(part, settings.outsiders).texts if part.texts else None) or []
 
 
-def _experiment(
+class _Bench:
+    """Where the experiments of one data set are done; its data are read when they are needed."""
+
+    def __init__(
+        self,
+        source: Source,
+        settings: Settings,
+        folder: Path,
+        n_jobs: int | None,
+        clock: _Clock,
+        told: Progress,
+    ) -> None:
+        self._source, self._settings, self._n_jobs = source, settings, n_jobs
+        self._clock, self._told = clock, told
+        self._encoders: dict[int, SharedEncoder] = {}
+        self._kept = folder / "encoders"
+        if settings.deep is not None and settings.deep.kept is not None:
+            self._kept = settings.deep.kept
+        self._seen: tuple[Path, str] | None = None
+
+    @cached_property
+    def loaded(self) -> _Loaded:
+        loaded = _load(self._source, self._settings, self._n_jobs)
+        if self._seen is not None and self._seen[1] != loaded.fingerprint:
+            raise _other_data(self._seen[0], self._source)
+        return loaded
+
+    def check_data(self, path: Path, found: Mapping[str, Any]) -> None:
+        """Refuse an experiment on other data of the same name; its file may come from another machine."""
+        known = found.get("data")
+        if known is None:
+            return
+        own = self.loaded.fingerprint if "loaded" in self.__dict__ else self._seen and self._seen[1]
+        if own is not None and own != known:
+            raise _other_data(path, self._source)
+        self._seen = (path, known)
+
+    def experiment(
+        self, outsiders: Mapping[str, list[str]], method: str, seed: int, path: Path
+    ) -> dict[str, Any]:
+        title = f"{self._source.name}, {method}, seed {seed}"
+        shared, tuning = None, None
+        if self._settings.deep is not None and method not in (WORDS, OWN_ENCODERS):
+            shared, tuning = self._shared(seed)
+        work = self._settings.work(method)
+        report = self._clock.begin(title, work)
+        model = _model(self.loaded, method, seed, self._settings, self._n_jobs, shared)
+        kept = path.with_suffix(".members")
+        if self._settings.deep is not None:
+            kept = self._kept / self._source.name / kept.name
+        found = _experiment(self.loaded, model, outsiders, method, seed, kept, report)
+        found["reproduction"] = _mark(self._settings)
+        if self._settings.deep is not None:
+            found["data"] = self.loaded.fingerprint
+            found["machine"] = {**machine(self._n_jobs), **computed_on(self._settings.deep.device)}
+        if tuning is not None:
+            found["fine_tuning"] = tuning
+        self._clock.end(work)
+        return found
+
+    def end_seed(self, seed: int) -> None:
+        """All methods of a seed are done."""
+        if seed in self._encoders:
+            self._encoders[seed].forget_embeddings()
+        elif self._settings.deep is not None:
+            self._clock.skip(_TUNING_WORK)
+
+    def _shared(self, seed: int) -> tuple[SharedEncoder, dict[str, Any]]:
+        deep = cast("DeepSettings", self._settings.deep)
+        new = seed not in self._encoders
+        if new:
+            data = f"{self._source.name} {self.loaded.fingerprint}"
+            self._encoders[seed] = SharedEncoder(deep, self._kept, data, seed)
+        title = f"{self._source.name}, encoder of seed {seed}"
+        report = self._encoders[seed].tune(
+            self.loaded.train, self._n_jobs, self._clock.begin(title, _TUNING_WORK)
+        )
+        if new:
+            self._clock.end(_TUNING_WORK)
+        return self._encoders[seed], report
+
+
+def _other_data(path: Path, source: Source) -> ValueError:
+    return ValueError(
+        f"{path} was made with other data of the name {source.name}; choose another folder, or delete it"
+    )
+
+
+def _model(
     data: _Loaded,
-    outsiders: Mapping[str, list[str]],
     method: str,
     seed: int,
     settings: Settings,
-    path: Path,
     n_jobs: int | None,
+    shared: SharedEncoder | None,
+) -> HedgerowClassifier:
+    options: dict[str, Any] = {
+        "members": settings.members,
+        "beam": settings.beam,
+        "missing": settings.missing,
+        "weight_threshold": settings.weight_threshold,
+        "random_state": seed,
+        "n_jobs": n_jobs,
+    }
+    if settings.deep is None or method == WORDS:
+        return data.estimator(method="single" if method == WORDS else method, **options)
+    if shared is None:
+        return settings.deep.estimator(method, **options)
+    return settings.deep.estimator(method, shared.path, cache=shared.embeddings, **options)
+
+
+def _experiment(
+    data: _Loaded,
+    model: HedgerowClassifier,
+    outsiders: Mapping[str, list[str]],
+    method: str,
+    seed: int,
+    kept: Path,
     progress: Progress,
 ) -> dict[str, Any]:
-    model = data.estimator(
-        method=method,
-        members=settings.members,
-        beam=settings.beam,
-        missing=settings.missing,
-        weight_threshold=settings.weight_threshold,
-        random_state=seed,
-        n_jobs=n_jobs,
-    )
     train, test = data.train, data.test
     inputs = train.texts if train.X is None else train.X
     queries = test.texts if test.X is None else test.X
-    kept = path.with_suffix(".members")
     start = time.perf_counter()
     model.fit(
         inputs,
         train.Y,
         classes=train.label_names,
-        checkpoint=None if method in ("single", "mc-dropout") else kept,
+        checkpoint=None if model.method in ("single", "mc-dropout") else kept,
         progress=lambda share, what: progress(0.6 * share, what),
     )
     seconds = time.perf_counter() - start
@@ -330,7 +475,6 @@ def _experiment(
         rows = _spread(test.n, _THEOREM_LABELS // Y.shape[1])
         found["theorems"] = asdict(check_theorems(model, take(queries, rows)))
     shutil.rmtree(kept, ignore_errors=True)
-    found["reproduction"] = _mark(settings)
     return found
 
 
@@ -340,10 +484,13 @@ def _spread(count: int, most: int) -> np.ndarray:
 
 def _mark(settings: Settings) -> dict[str, Any]:
     """What must be the same for two experiments to stand in one table."""
-    own = asdict(settings)
+    own = {of.name: getattr(settings, of.name) for of in fields(settings)}
     # More methods and seeds can be added later.
-    return {name: own[name] for name in own if name not in ("methods", "seeds")} | {
-        "version": metadata.version("hedgerow")
+    mark = {name: own[name] for name in own if name not in ("methods", "seeds", "deep")}
+    return {
+        **mark,
+        **({} if settings.deep is None else settings.deep.mark()),
+        "version": metadata.version("hedgerow"),
     }
 
 
@@ -357,9 +504,9 @@ def _read(path: Path, settings: Settings) -> dict[str, Any] | None:
         raise ValueError(f"{path} is no finished experiment; delete it to do it again") from error
     if mark != _mark(settings):
         wanted = _mark(settings)
-        other = next(name for name in wanted if mark.get(name) != wanted[name])
+        other = next(name for name in {**wanted, **mark} if mark.get(name) != wanted.get(name))
         raise ValueError(
-            f"{path} was made with {other} = {mark.get(other)!r}, not {wanted[other]!r}; choose another"
+            f"{path} was made with {other} = {mark.get(other)!r}, not {wanted.get(other)!r}; choose another"
             " folder, or delete this one"
         )
     return found

@@ -1,4 +1,4 @@
-"""The paper's tables 2 to 5, from finished experiments: as Markdown, LaTeX and JSON."""
+"""The paper's tables 2 to 8, from finished experiments: as Markdown, LaTeX and JSON."""
 
 from __future__ import annotations
 
@@ -12,18 +12,34 @@ import orjson
 
 from hedgerow.atomic_file import atomic_file
 
+from .deep_models import OWN_ENCODERS, WORDS
 from .experiment import Experiment, Settings
-from .paper import COLUMNS, DATA_SETS, EFFICIENCY, MISCLASSIFICATION, OUTSIDERS, PERFORMANCE
+from .paper import (
+    COLUMNS,
+    DATA_SETS,
+    DEEP_COLUMNS,
+    DEEP_MISCLASSIFICATION,
+    DEEP_PERFORMANCE,
+    DEEP_RIVALS,
+    EFFICIENCY,
+    MISCLASSIFICATION,
+    OUTSIDERS,
+    PERFORMANCE,
+)
 
 __all__ = ["Cell", "Table", "make_tables", "write_tables"]
 
 TITLES = {
+    WORDS: "Words alone, single model",
     "single": "Single model",
     "mc-dropout": "MC dropout",
     "boosting": "Boosting",
     "bagging": "Bagging",
     "boosted-bagging": "Boosted bagging",
+    OWN_ENCODERS: "Boosted bagging, an encoder each",
 }
+# Above a column there is less room.
+_ABOVE = {WORDS: "Words alone", OWN_ENCODERS: "Encoder each"}
 SHORT = {
     "variance": "PV",
     "total": "TU",
@@ -144,8 +160,8 @@ def write_tables(
     -------
     list of Table
     """
-    tables = make_tables(experiments)
-    about = _about(settings, machine)
+    tables = make_tables(experiments, deep=settings.deep is not None)
+    about = _about(settings, _machines(experiments) or machine)
     plain = {"settings": about} | {table.id: table.to_dict() for table in tables}
     pages = {
         "tables.md": "\n".join(["# Results\n", *_settings_lines(about), *(t.to_markdown() for t in tables)]),
@@ -158,11 +174,12 @@ def write_tables(
     return tables
 
 
-def make_tables(experiments: Sequence[Experiment]) -> list[Table]:
-    """All tables that the experiments have something for."""
-    found = _Found(experiments)
+def make_tables(experiments: Sequence[Experiment], deep: bool = False) -> list[Table]:
+    """All tables that the experiments have something for; `deep` ones have a transformer."""
+    found = _Found(experiments, _DEEP if deep else _LINEAR)
     tables = [
         _performance(found),
+        *([_rivals(found)] if deep else []),
         _tail_performance(found),
         _misclassification(found),
         _errors_kept(found),
@@ -176,10 +193,44 @@ def make_tables(experiments: Sequence[Experiment]) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
+@dataclass(frozen=True)
+class _Paper:
+    """What the paper has of a base model: titles of tables, and figures by data set."""
+
+    performance: str
+    misclassification: str
+    accuracies: Mapping[str, Mapping[str, Sequence[float]]]
+    columns: Sequence[tuple[str, str]]  # methods and measures that find wrong labels
+    paper_columns: Sequence[tuple[str, str]]  # those among them that the paper has
+    areas: Mapping[str, Sequence[float]]
+    has_outsiders: bool
+
+
+_LINEAR = _Paper(
+    "Table 2: predictive performance",
+    "Table 3: misclassification detection",
+    PERFORMANCE,
+    COLUMNS,
+    COLUMNS,
+    MISCLASSIFICATION,
+    True,
+)
+_DEEP = _Paper(
+    "Table 6: predictive performance of XR-Transformer",
+    "Table 7: misclassification detection with XR-Transformer",
+    DEEP_PERFORMANCE,
+    [(WORDS, "energy"), *COLUMNS, *((OWN_ENCODERS, m) for m in ("variance", "total", "knowledge"))],
+    DEEP_COLUMNS,
+    DEEP_MISCLASSIFICATION,
+    False,
+)
+
+
 class _Found:
     """Experiments by data set and method."""
 
-    def __init__(self, experiments: Sequence[Experiment]) -> None:
+    def __init__(self, experiments: Sequence[Experiment], paper: _Paper) -> None:
+        self.paper = paper
         self.data = list(dict.fromkeys(e.data for e in experiments))
         self.methods = [m for m in TITLES if any(e.method == m for e in experiments)]
         self._runs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
@@ -216,7 +267,7 @@ def _performance(found: _Found) -> Table:
     keys = [("precision", k) for k in "135"] + [("recall", k) for k in "135"]
     table = Table(
         "performance",
-        "Table 2: predictive performance",
+        found.paper.performance,
         "P@k and R@k in percent, over test inputs that have labels; mean ± deviation over seeds.",
         ["", *(f"{name[0].upper()}@{k}" for name, k in keys)],
     )
@@ -225,8 +276,46 @@ def _performance(found: _Found) -> Table:
         rows = [[found.cell(data, method, *key) for key in keys] for method in found.methods]
         for method, cells in zip(found.methods, _mark_best(rows), strict=True):
             table.rows.append([TITLES[method], *cells])
-            if paper := PERFORMANCE.get(data.lower(), {}).get(method):
+            if paper := found.paper.accuracies.get(data.lower(), {}).get(method):
                 table.rows.append([f"{TITLES[method]}, paper", *(f"{value:.2f}" for value in paper)])
+    return table
+
+
+def _rivals(found: _Found) -> Table:
+    """Models of others beside ours; a data set takes three columns, as in the paper."""
+    table = Table(
+        "rivals",
+        "Table 8: beside other models",
+        "P@1, P@3 and P@5 in percent. What the paper cites of others is there for its own data sets.",
+        ["", *(f"{_title(data)} P@{k}" for data in found.data for k in "135")],
+    )
+    places = {data: 3 * number for number, data in enumerate(DEEP_PERFORMANCE)}
+    known = [places.get(data.lower()) for data in found.data]
+    nothing: list[str | Cell | None] = [None] * 3
+    if any(place is not None for place in known):
+        for name, figures in DEEP_RIVALS.items():
+            cells = [
+                cell
+                for place in known
+                for cell in (nothing if place is None else [f"{v:.2f}" for v in figures[place : place + 3]])
+            ]
+            table.rows.append([f"{name}, paper", *cells])
+    ours = {
+        WORDS: "XR-Linear (words alone)",
+        "single": "XR-Transformer",
+        "boosted-bagging": "XR-Transformer with boosted bagging",
+        OWN_ENCODERS: "XR-Transformer with boosted bagging, an encoder each",
+    }
+    methods = [method for method in ours if method in found.methods]
+    rows = [
+        [found.cell(data, method, "precision", k) for data in found.data for k in "135"] for method in methods
+    ]
+    for method, marked in zip(methods, _mark_best(rows) if rows else [], strict=True):
+        table.rows.append([ours[method], *marked])
+        paper = [DEEP_PERFORMANCE.get(data.lower(), {}).get(method) for data in found.data]
+        if any(paper):
+            cells = [c for of in paper for c in ([f"{v:.2f}" for v in of[:3]] if of else nothing)]
+            table.rows.append([f"{ours[method]}, paper", *cells])
     return table
 
 
@@ -257,13 +346,13 @@ def _tail_performance(found: _Found) -> Table:
 
 
 def _columns(found: _Found, first: str) -> list[tuple[str, str]]:
-    columns = [(method, first if method == "single" else measure) for method, measure in COLUMNS]
+    columns = [(method, first if measure == "energy" else measure) for method, measure in found.paper.columns]
     return [column for column in columns if column[0] in found.methods]
 
 
 def _column_titles(columns: Iterable[tuple[str, str]]) -> list[str]:
     return [
-        SHORT[measure] if method == "single" else f"{TITLES[method]} {SHORT[measure]}"
+        SHORT[measure] if method == "single" else f"{_ABOVE.get(method, TITLES[method])} {SHORT[measure]}"
         for method, measure in columns
     ]
 
@@ -272,7 +361,7 @@ def _misclassification(found: _Found) -> Table:
     columns = _columns(found, "energy")
     table = Table(
         "misclassification",
-        "Table 3: misclassification detection",
+        found.paper.misclassification,
         "Mean AUROC over inputs, each over all labels, in percent. Energy is that of the single model; PV,"
         " TU and KU are variance, total and knowledge uncertainty.",
         ["", *_column_titles(columns)],
@@ -280,9 +369,10 @@ def _misclassification(found: _Found) -> Table:
     for data in found.data:
         cells = [found.cell(data, method, "misclassification", measure) for method, measure in columns]
         table.rows.append([_title(data), *_mark_best([cells], along=True)[0]])
-        if paper := MISCLASSIFICATION.get(data.lower()):
-            figures = dict(zip(COLUMNS, paper, strict=True))
-            table.rows.append([f"{_title(data)}, paper", *(f"{figures[column]:.2f}" for column in columns)])
+        if paper := found.paper.areas.get(data.lower()):
+            figures = dict(zip(found.paper.paper_columns, paper, strict=True))
+            row = [f"{figures[column]:.2f}" if column in figures else None for column in columns]
+            table.rows.append([f"{_title(data)}, paper", *row])
     return table
 
 
@@ -307,7 +397,7 @@ def _outsiders(found: _Found) -> Table:
     ours = [(method, "unfamiliarity") for method in found.methods]
     table = Table(
         "ood",
-        "Table 4: out-of-distribution detection",
+        f"{'Table 4: o' if found.paper.has_outsiders else 'O'}ut-of-distribution detection",
         "AUROC in percent. The paper's scores are sums over labels, and an outsider gets low probabilities"
         " everywhere: here, low means outsider for all of them. Unfamiliarity is high for outsiders.",
         ["", *_column_titles(columns), *(f"unfamiliarity, {TITLES[method]}" for method, _ in ours)],
@@ -315,7 +405,8 @@ def _outsiders(found: _Found) -> Table:
     for data, other in found.pairs():
         cells = [found.cell(data, method, "ood", other, score) for method, score in [*columns, *ours]]
         table.rows.append([f"{_title(data)} → {_title(other)}", *_mark_best([cells], along=True)[0]])
-        if paper := OUTSIDERS.get((data.lower(), other.lower())):
+        paper = OUTSIDERS.get((data.lower(), other.lower()))
+        if paper and found.paper.has_outsiders:
             figures = dict(zip(COLUMNS, paper, strict=True))
             row = [f"{figures[(m, 'energy' if m == 'single' else s)]:.2f}" for m, s in columns]
             table.rows.append([f"{_title(data)} → {_title(other)}, paper", *row, *[""] * len(ours)])
@@ -359,7 +450,8 @@ def _outsiders_by_frequency(found: _Found) -> Table:
         cells: list[str | Cell | None] = [f"{_title(data)} → {_title(other)}"]
         runs = found.runs(data, method)
         lists = {
-            score: [run["ood_details"][other][score]["by_frequency"] for run in runs]
+            # Too few inputs tell nothing of what is familiar.
+            score: [run["ood_details"][other].get(score, {}).get("by_frequency", []) for run in runs]
             for score in ("unfamiliarity", "total")
         }
         if not runs or not all(all(values) for values in lists.values()):
@@ -376,7 +468,7 @@ def _outsiders_by_frequency(found: _Found) -> Table:
 def _efficiency(found: _Found) -> Table:
     table = Table(
         "efficiency",
-        "Table 5: all labels against beam search",
+        f"{'Table 5: a' if found.paper.has_outsiders else 'A'}ll labels against beam search",
         "Boosted bagging, seed 0: time for the inputs named (the best of three), how many times faster than"
         " the search through all labels, and AUROC of misclassification in percent. Candidates are all labels"
         " that the beam scored; a member that did not meet one gives it 0.",
@@ -394,7 +486,8 @@ def _efficiency(found: _Found) -> Table:
                 areas = [_percent(cost["auroc"][m]) for m in ("variance", "total", "knowledge")]
                 table.rows.append([name, search, f"{cost['seconds']:.2f} s", f"{faster:.1f} x", *areas])
                 name = ""
-        if paper := EFFICIENCY.get(data.lower()):
+        paper = EFFICIENCY.get(data.lower())
+        if paper and found.paper.has_outsiders:
             for way, search in (("exact", "all labels"), ("beam", "beam 50, top 100")):
                 minutes, *figures = paper[way]
                 faster = paper["exact"][0] / minutes
@@ -424,11 +517,14 @@ def _times(found: _Found) -> Table:
         "times",
         "Time",
         "Seconds to fit, to predict the test inputs with uncertainty, and to judge the predictions, as a"
-        " share of the time to predict.",
+        " share of the time to predict."
+        + ("" if found.paper.has_outsiders else " Fine-tuning comes first, once for all methods of a seed."),
         ["", "fit", "predict", "judge, % of predict"],
     )
     for data in found.data:
         table.rows.append([_title(data), "", "", ""])
+        if tuning := found.cell(data, "single", "fine_tuning", "seconds", scale=1, digits=1):
+            table.rows.append(["Fine-tuning", tuning, None, None])
         for method in found.methods:
             predict = found.cell(data, method, "seconds_by_step", "predict", scale=1, digits=1)
             judged = found.cell(data, method, "seconds_by_step", "judge", scale=1, digits=1)
@@ -466,7 +562,23 @@ def _title(data: str) -> str:
     return known.title if known else data
 
 
+def _machines(experiments: Sequence[Experiment]) -> dict[str, str]:
+    """Where experiments ran that tell it: files may come from several machines."""
+    told: dict[str, dict[str, None]] = {}
+    for experiment in experiments:
+        for name, value in experiment.found.get("machine", {}).items():
+            told.setdefault(name, {})[value] = None
+    return {name: " and ".join(values) for name, values in told.items()}
+
+
 def _about(settings: Settings, machine: Mapping[str, Any]) -> dict[str, Any]:
+    about = _plain(settings, machine)
+    if settings.deep is not None:
+        about["transformer"] = {**settings.deep.mark(), "name": Path(settings.deep.encoder).name}
+    return about
+
+
+def _plain(settings: Settings, machine: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "methods": list(settings.methods),
         "seeds": settings.seeds,
@@ -488,6 +600,14 @@ def _settings_lines(about: Mapping[str, Any]) -> list[str]:
         f" outsiders of a kind. {machine}.",
         "",
     ]
+    if deep := about.get("transformer"):
+        length = f"{deep['epochs']:g} epochs" if deep["steps"] is None else f"{deep['steps']} steps"
+        lines += [
+            f"Encoder {_markdown(deep['name'])}, {length} a level, batches of {deep['batch_size']}, rate"
+            f" {deep['learning_rate']:g}, at most {deep['max_length']} tokens; all methods of a seed share"
+            " one fine-tuned encoder unless told otherwise. MC dropout is that of the encoder.",
+            "",
+        ]
     if about["quick"]:
         lines += ["A quick run on some of the inputs: its figures are no results.", ""]
     return lines

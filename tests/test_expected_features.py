@@ -1,0 +1,101 @@
+"""One input in many trees: threads share them, and features that every input has are not looked up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hedgerow import HedgerowClassifier, Votes
+
+WORDS, DENSE, LABELS = 60, 300, 300
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[sp.csr_array, sp.csr_array]:
+    draw = np.random.default_rng(0)
+    words = draw.random((600, WORDS)) * (draw.random((600, WORDS)) < 0.2)
+    dense = draw.normal(size=(600, DENSE))
+    X = sp.csr_array(np.hstack([words, dense / np.linalg.norm(dense, axis=1, keepdims=True)]))
+    Y = sp.csr_array((draw.random((600, LABELS)) < 0.01).astype(np.int8))
+    return X, Y
+
+
+def fitted(data: tuple[sp.csr_array, sp.csr_array], method: str) -> HedgerowClassifier:
+    model = HedgerowClassifier(method=method, members=6, leaf_size=8, weight_threshold=0.02, random_state=0)
+    return model.fit(*data)
+
+
+@pytest.fixture(scope="module")
+def models(data: tuple[sp.csr_array, sp.csr_array]) -> dict[str, HedgerowClassifier]:
+    return {method: fitted(data, method) for method in ("single", "bagging", "mc-dropout")}
+
+
+def same(one: Votes, other: Votes) -> None:
+    for name in ("indptr", "labels", "probs", "bound", "missed"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("missing", ["exact", "delta", "bound"])
+@pytest.mark.parametrize("candidates", ["scored", 5])
+def test_votes_on_one_row_when_threads_share_the_trees_are_those_of_one_thread(
+    data: tuple[sp.csr_array, sp.csr_array],
+    models: dict[str, HedgerowClassifier],
+    missing: str,
+    candidates: Any,
+) -> None:
+    model, X = models["bagging"], data[0][:12]
+    model.set_params(missing=missing, candidates=candidates, beam=20)
+    whole = model.set_params(n_jobs=1).predict_votes(X)
+    for threads in (1, 2, 5):
+        model.set_params(n_jobs=threads)
+        alone = [model.predict_votes(X[row : row + 1]) for row in range(12)]
+        same(Votes.concatenate(alone), whole)
+    best = model.set_params(n_jobs=1).predict_uncertain(X, k=3)
+    model.set_params(n_jobs=3)
+    for row in range(12):
+        one = model.predict_uncertain(X[row : row + 1], k=3)
+        np.testing.assert_array_equal(one.labels[0], best.labels[row])
+        np.testing.assert_array_equal(one.knowledge[0], best.knowledge[row])
+
+
+@pytest.mark.parametrize("method", ["single", "bagging", "mc-dropout"])
+def test_expected_features_change_no_bit_whether_a_row_has_them_or_not(
+    data: tuple[sp.csr_array, sp.csr_array], models: dict[str, HedgerowClassifier], method: str
+) -> None:
+    rows = data[0][:40].toarray()
+    rows[1, WORDS + 7] = 0  # nearly all
+    rows[2, WORDS:] = 0
+    rows[3, :WORDS] = 0
+    rows[4, -1] = 0
+    X = sp.csr_array(rows)
+    model = models[method].set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
+    told = fitted(data, method).set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
+    for tree in told._ensemble.trees:
+        tree.native.expect(WORDS, 2)
+    same(told.predict_votes(X), model.predict_votes(X))
+    for row in range(8):
+        same(told.predict_votes(X[row : row + 1]), model.predict_votes(X[row : row + 1]))
+        for exact in (False, True):
+            one, other = (of.top(X[row : row + 1], k=4, exact=exact) for of in (told, model))
+            np.testing.assert_array_equal(one.labels, other.labels)
+            np.testing.assert_array_equal(one.probability, other.probability)
+
+
+def test_trees_that_expect_different_features_still_vote_the_same(
+    data: tuple[sp.csr_array, sp.csr_array], models: dict[str, HedgerowClassifier]
+) -> None:
+    model = models["bagging"].set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
+    told = fitted(data, "bagging").set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
+    for number, tree in enumerate(told._ensemble.trees[:4]):
+        tree.native.expect(WORDS + 10 * number, 1)
+    for row in range(6):
+        same(told.predict_votes(data[0][row : row + 1]), model.predict_votes(data[0][row : row + 1]))
+
+
+def test_feature_that_is_not_there_cannot_be_expected(models: dict[str, HedgerowClassifier]) -> None:
+    for first in (-1, WORDS + DENSE + 1):
+        with pytest.raises(ValueError, match="no such feature"):
+            models["single"]._ensemble.trees[0].native.expect(first, 1)
