@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from hedgerow import _native
 from hedgerow.atomic_file import atomic_file
-from hedgerow.judgement import judge
+from hedgerow.threads import threads_for
 from hedgerow.votes import Votes
 
 __all__ = ["InputUncertainty", "UncertainLabels"]
 
 Floats = npt.NDArray[np.float32]
+
+_MEASURES = ("probability", "total", "data", "knowledge", "variance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,38 +116,38 @@ class UncertainLabels:
         """
         if len(votes) and k > np.diff(votes.indptr).min():
             raise ValueError(f"k is {k}, but an input has only {np.diff(votes.indptr).min()} candidates")
-        nothing = sp.csr_array((len(votes), votes.n_labels), dtype=np.int8)
-        ranking = votes
-        if ranked_by is not None:
-            ranking = Votes(votes.indptr, votes.labels, ranked_by[:, None], votes.n_labels)
-        best = judge(ranking, nothing, k=k, n_jobs=n_jobs).labels
+        threads = threads_for(n_jobs)
+
+        # Not by `judge`: for one input, its checks would take longer than the rest.
+        def judged(
+            probs: Floats, begins: npt.NDArray[np.int64], asked: npt.NDArray[np.int32], top: int
+        ) -> tuple[Any, ...]:
+            return _native.judge(
+                votes.indptr, votes.labels, probs, votes.n_labels, begins, asked, top, threads
+            )
+
+        ranking = votes.probs if ranked_by is None else np.ascontiguousarray(ranked_by[:, None])
+        nothing = np.zeros(len(votes) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+        best = judged(ranking, *nothing, k)[3]
         # Where they stand among the candidates. Then the truth that votes are judged by is no truth: it asks
         # for the measures of these labels.
         order = np.argsort(best, axis=1)
-        asked = sp.csr_array(
-            (
-                np.ones(best.size, dtype=np.int8),
-                np.take_along_axis(best, order, axis=1).ravel(),
-                np.arange(0, best.size + 1, k),
-            ),
-            shape=(len(votes), votes.n_labels),
-        )
-        judged = judge(votes, asked, k=1, n_jobs=n_jobs)
+        asked = np.ascontiguousarray(np.take_along_axis(best, order, axis=1).ravel(), dtype=np.int32)
+        begins = np.arange(0, best.size + 1, k, dtype=np.int64)
+        _, _, sums, _, _, _, true = judged(votes.probs, begins, asked, 1)
         back = np.argsort(order, axis=1)
         of_labels = {
-            name: np.take_along_axis(getattr(judged.true, name).reshape(best.shape), back, axis=1)
-            for name in ("probability", "total", "data", "knowledge", "variance")
+            name: np.take_along_axis(part[0].reshape(best.shape), back, axis=1)
+            for name, part in zip(_MEASURES, true, strict=True)
         }
         of_inputs = {
-            name: getattr(judged.inputs, name).astype(np.float32)
-            for name in ("total", "data", "knowledge", "variance")
+            name: sums[:, place].astype(np.float32) for place, name in enumerate(("expected", *_MEASURES[1:]))
         }
         unknown = np.full(len(votes), np.nan, dtype=np.float32)
         return cls(
             labels=best if votes.classes is None else votes.classes[best],
             **of_labels,
             instance=InputUncertainty(
-                expected=judged.inputs.probability.astype(np.float32),
                 **of_inputs,
                 bound=unknown if votes.bound is None else votes.bound,
                 missed=unknown if votes.missed is None else votes.missed,
