@@ -14,8 +14,8 @@ mean nothing by themselves; the ratios do. `make bench` repeats the tables of th
 uncertainty, `make bench-unfamiliarity` those of outsiders, `make bench-calibration` and
 `make bench-decisions` those of probabilities and promises, `make bench-serve` those of the server,
 `make bench-scaling` draws time against the number of labels, `python -m bench.evaluation` measures the
-memory of an evaluation, and `python -m bench.seeds` repeats the accuracy over seeds. The paper's experiments name their commands.
-This page is made by `python docs/make_results.py`.
+memory of an evaluation, and `python -m bench.seeds` repeats the accuracy over seeds. The
+paper's experiments name their commands. This page is made by `python docs/make_results.py`.
 
 The machine is a shared one, and its speed changes by a third from minute to minute. Where a ratio
 matters, trust the table "In turns with PECOS", in which both run side by side, over the ratios of
