@@ -143,6 +143,12 @@ def test_share_outside_0_and_1_then_is_refused_by_name(risk):
         as_share("risk", risk)
 
 
+@pytest.mark.parametrize("risk", [5e-324, 9e-7, 1 - 1e-9])
+def test_share_given_what_no_inputs_can_show_then_is_refused(risk):
+    with pytest.raises(ValueError, match="nothing closer to 0 or 1 than 1e-06"):
+        as_share("risk", risk)
+
+
 def test_abstention_for_coverage_over_simulated_data_then_answers_at_least_that_share():
     random = np.random.default_rng(3)
     answered = []

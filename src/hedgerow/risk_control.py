@@ -31,8 +31,8 @@ GRID: npt.NDArray[np.float32] = np.concatenate(
     [[0.0], expit(np.arange(-14, 12, 0.03)), [1.0, np.inf]]
 ).astype(np.float32)
 
-
 _ONE_IN_TEN = 1.2816  # standard deviations
+_LEAST = 1e-6  # of shares
 
 
 class TooFewRows(ValueError):  # noqa: N818
@@ -55,6 +55,8 @@ def as_share(name: str, value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise ValueError(f"{name} is {value!r}; it must be above 0 and below 1")
+    if not _LEAST <= float(value) <= 1 - _LEAST:
+        raise ValueError(f"{name} is {value!r}; nothing closer to 0 or 1 than {_LEAST:g} can be told from it")
     return float(value)
 
 
