@@ -100,8 +100,8 @@ class Calibration:
     >>> votes = Votes(np.arange(0, 4001, 2), np.tile([0, 1], 2000), p.reshape(-1, 1), 2)
     >>> truth = sp.csr_array(draw.random((2000, 2)) < p**2)
     >>> calibration = Calibration.learn(votes, truth, method="beta")
-    >>> calibration.apply(Votes([0, 2], [0, 1], [[0.5], [0.9]], 2)).probs.round(1)
-    array([[0.2],
+    >>> calibration.apply(Votes([0, 2], [0, 1], [[0.6], [0.9]], 2)).probs.round(1)
+    array([[0.4],
            [0.8]], dtype=float32)
     """
 
