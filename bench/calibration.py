@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from bench import datasets, machine, measure
 from hedgerow import Calibration, HedgerowClassifier, Votes
+from hedgerow.calibrating import label_values
 from hedgerow.calibration import METHODS
 from hedgerow.judgement import judge
 from hedgerow.metrics import brier_score, reliability
@@ -115,7 +116,7 @@ def quality(name: str, method: str, seeds: int, most: int, ways: list[dict[str, 
             learned = Calibration.learn(
                 (votes[i] for i in ours),
                 truth,
-                label_values=model._label_values(how["by"]),
+                label_values=label_values(model, how["by"]),
                 n_jobs=measure.THREADS,
                 **how,
             )

@@ -120,7 +120,7 @@ def test_evaluation_when_batches_differ_is_the_same(
     found: Evaluation,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hedgerow.evaluation._VOTE_BYTES", 1000)
+    monkeypatch.setattr("hedgerow.vote_batches._VOTE_BYTES", 1000)
     again = evaluate(model, *data).to_dict()
     first = found.to_dict()
     for key in set(first) - {"seconds", "seconds_by_step", "long_tail"}:

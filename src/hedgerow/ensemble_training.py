@@ -18,7 +18,7 @@ from hedgerow.label_tree import LabelTree
 from hedgerow.model_file import Malformed, read_model, write_model
 from hedgerow.tree_classifier import TreeClassifier
 
-__all__ = ["METHODS", "Boosting", "TrainingData", "drawn_for", "train_members"]
+__all__ = ["METHODS", "Boosting", "TrainingData", "as_costs", "drawn_for", "train_members"]
 
 METHODS = ("single", "mc-dropout", "bagging", "boosting", "boosted-bagging")
 
@@ -28,6 +28,25 @@ Progress = Callable[[float, str], None]
 _PREDICTED = 30
 _PREDICTION_BEAM = 10
 _REMEMBERED = 100
+
+
+def as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float32] | None:
+    """Weights of the inputs as costs, after checking them."""
+    if sample_weight is None:
+        return None
+    try:
+        with np.errstate(over="ignore"):
+            costs = np.ascontiguousarray(sample_weight, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight is no vector of numbers: {error}") from error
+    if costs.shape != (rows,):
+        raise ValueError(f"sample_weight has shape {costs.shape}, but there are {rows} inputs")
+    bad = np.flatnonzero(~(np.isfinite(costs) & (costs >= 0)))
+    if bad.size:
+        raise ValueError(f"sample_weight[{bad[0]}] is {costs[bad[0]]}; weights are finite and not negative")
+    if not costs.any():
+        raise ValueError("sample_weight is 0 for every input; there is nothing to learn from")
+    return costs
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,18 +20,18 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow import _native, inputs
-from hedgerow.calibration import GROUPINGS, TARGETS, Calibration, check_choice
-from hedgerow.calibration import METHODS as CALIBRATION_METHODS
+from hedgerow.calibrating import calibrate, calibrate_out_of_bag
+from hedgerow.calibration import Calibration
 from hedgerow.decisions import Costs, Decisions, Wish, decide
 from hedgerow.ensemble import Dropout, Ensemble, Search
-from hedgerow.ensemble_training import METHODS, Boosting, Checkpoint, TrainingData, drawn_for, train_members
+from hedgerow.ensemble_training import METHODS, Boosting, Checkpoint, TrainingData, as_costs, train_members
 from hedgerow.label_tree import LabelTree, aggregate_features
 from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
 from hedgerow.model_file import Malformed, write_model
 from hedgerow.policy import Policy, learn_policy
 from hedgerow.threads import threads_for
-from hedgerow.training_record import Hashes, TrainingRecord, hash_data
+from hedgerow.training_record import Hashes, TrainingRecord
 from hedgerow.tree_classifier import TreeClassifier
 from hedgerow.uncertain_labels import UncertainLabels
 from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
@@ -44,8 +44,6 @@ REACHES = ((1, 2), (2, 4), (3, 8))
 
 # Votes of a batch take about so many bytes.
 _VOTE_BYTES = 1 << 27
-# More inputs than this share of the data were seen in training: then these are no held-out data.
-_MOST_SEEN = 0.05
 
 Progress = Callable[[float, str], None]
 Stage = Callable[[float], None] | None
@@ -319,7 +317,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         rows = as_rows(X, threads=threads)
         count, width = X.shape if hasattr(X, "shape") else np.shape(X)
         matrix, labels, names = encode_labels(Y, count, classes, threads)
-        data = TrainingData(rows, labels, matrix, width, _as_costs(sample_weight, count))
+        data = TrainingData(rows, labels, matrix, width, as_costs(sample_weight, count))
         self._check_tree(tree, label_features, matrix.shape[1])
         seed = self._seed()
         trained = self._train(X, data, seed, tree, label_features, checkpoint, [], progress)
@@ -379,7 +377,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"Y has {matrix.shape[1]} columns, but the model knows {len(self.classes_)} labels"
             )
-        data = TrainingData(rows, labels, matrix, self.n_features_in_, _as_costs(sample_weight, X.shape[0]))
+        data = TrainingData(rows, labels, matrix, self.n_features_in_, as_costs(sample_weight, X.shape[0]))
         self._check_tree(tree, label_features, matrix.shape[1])
         before = {"members": self.members, "trees": self.trees}
         self.members += int(count)
@@ -521,19 +519,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         --------
         calibrate_out_of_bag : With the training data, where members have not seen all of them.
         """
-        self._check_calibration(method, by, of)
-        X, truth = self._inputs_and_truth(X, Y)
-        hashes = self._hashes(X)
-        seen = self._is_seen(hashes)
-        if seen.sum() > _MOST_SEEN * len(seen):
-            raise ValueError(
-                f"the model was trained on {seen.sum()} of the {len(seen)} inputs, so its probabilities are"
-                " too good on them; calibrate with other data, or with calibrate_out_of_bag"
-            )
-        kept = np.flatnonzero(~seen)
-        self._learn_calibration(
-            X, truth, kept, None, progress, hashes=hashes, method=method, by=by, of=of, seen=int(seen.sum())
-        )
+        check_is_fitted(self, "tree_")
+        found = calibrate(self, X, Y, method=method, by=by, of=of, progress=progress)
+        self._adopt_calibration(found)
         return self
 
     def calibrate_out_of_bag(
@@ -568,26 +556,11 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self._check_calibration(method, by, of)
-        if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
-            raise ValueError(f"most is {most!r}; it must be a positive integer")
-        self._check_out_of_bag()
-        X, truth = self._inputs_and_truth(X, Y)
-        hashes = self._hashes(X)
-        record = self.training_
-        if record is None or hash_data(hashes, truth) != record.fingerprint:
-            raise ValueError(
-                "these are not the data that the model was fitted to, in the same order; give those, or"
-                " calibrate with held-out data"
-            )
-        rows = np.unique(np.linspace(0, len(hashes) - 1, min(int(most), len(hashes))).astype(np.int64))
-        view = _native.Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), None, 1)
-        data = TrainingData(view, view, truth, self.n_features_in_, _as_costs(sample_weight, len(hashes)))
-        unseen = np.empty((len(rows), self._ensemble.members), dtype=bool)
-        for member in range(self._ensemble.members):
-            costs = drawn_for(member, record.seed, data, True)[1]
-            unseen[:, member] = cast("npt.NDArray[np.float32]", costs)[rows] == 0
-        self._learn_calibration(X, truth, rows, unseen, progress, hashes=hashes, method=method, by=by, of=of)
+        check_is_fitted(self, "tree_")
+        found = calibrate_out_of_bag(
+            self, X, Y, method=method, by=by, of=of, sample_weight=sample_weight, most=most, progress=progress
+        )
+        self._adopt_calibration(found)
         return self
 
     def uncalibrated(self) -> HedgerowClassifier:
@@ -1004,45 +977,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             if progress is not None:
                 progress(begin / count, "predicting")
 
-    def _learn_calibration(
-        self,
-        X: Any,
-        truth: sp.csr_array,
-        rows: npt.NDArray[np.int64],
-        allowed: npt.NDArray[np.bool_] | None,
-        progress: Progress | None,
-        *,
-        hashes: Hashes,
-        by: str,
-        **options: Any,
-    ) -> None:
-        values = self._label_values(by)
-        votes: Any = ()
-        if rows.size:
-            features = self._transform(X if len(rows) == len(hashes) else inputs.take(X, rows))
-            votes = self._vote_batches(features, self._search(None), progress)
-        self.__dict__.pop("policy_", None)
-        self.calibration_ = Calibration.learn(
-            votes,
-            truth[rows],
-            by=by,
-            label_values=values,
-            allowed=allowed,
-            fingerprint=hash_data(hashes[rows], truth[rows]),
-            n_jobs=self.n_jobs,
-            **options,
-        )
-
-    def _check_calibration(self, method: str, by: str, of: str) -> None:
-        check_is_fitted(self, "tree_")
-        check_choice("method", method, CALIBRATION_METHODS)
-        check_choice("by", by, GROUPINGS)
-        check_choice("of", of, TARGETS)
-        if by == "frequency" and self.label_counts_ is None:
-            raise ValueError(
-                "the model does not know how frequent its labels are, as it was imported or its file is old;"
-                " use by='all'"
-            )
+    def _adopt_calibration(self, found: Calibration) -> None:
+        self.__dict__.pop("policy_", None)  # its thresholds were for other probabilities
+        self.calibration_ = found
 
     # What must hold for inputs to be unknown to members that did not draw them.
     def _check_out_of_bag(self) -> None:
@@ -1063,17 +1000,6 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         if inputs.count(X) != truth.shape[0]:
             raise ValueError(f"there are {inputs.count(X)} inputs, but labels for {truth.shape[0]}")
         return X, as_truth(truth, truth.shape[0], len(self.classes_))
-
-    def _label_values(self, by: str) -> npt.NDArray[Any] | None:
-        """What labels are grouped by: frequency in training, or mean depth over the members' trees."""
-        if by == "frequency":
-            return self.label_counts_
-        if by == "all":
-            return None
-        depth = np.zeros(len(self.classes_))
-        for tree in self._ensemble.trees:
-            depth[tree.tree.labels] += len(tree.tree.begins) * tree.members
-        return depth / sum(tree.members for tree in self._ensemble.trees)
 
     def _is_seen(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         return np.zeros(len(hashes), dtype=bool) if self.training_ is None else self.training_.has(hashes)
@@ -1325,24 +1251,6 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
 def _within_int32(size: int) -> int:
     """The engine counts in 32 bits; whatever is larger means "no limit"."""
     return min(int(size), np.iinfo(np.int32).max)
-
-
-def _as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float32] | None:
-    if sample_weight is None:
-        return None
-    try:
-        with np.errstate(over="ignore"):
-            costs = np.ascontiguousarray(sample_weight, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"sample_weight is no vector of numbers: {error}") from error
-    if costs.shape != (rows,):
-        raise ValueError(f"sample_weight has shape {costs.shape}, but there are {rows} inputs")
-    bad = np.flatnonzero(~(np.isfinite(costs) & (costs >= 0)))
-    if bad.size:
-        raise ValueError(f"sample_weight[{bad[0]}] is {costs[bad[0]]}; weights are finite and not negative")
-    if not costs.any():
-        raise ValueError("sample_weight is 0 for every input; there is nothing to learn from")
-    return costs
 
 
 def _indicator(Y: list[list[Any]], known: dict[Any, int]) -> sp.csr_array:

@@ -23,6 +23,8 @@ from hedgerow.labels import truth_for
 from hedgerow.metrics import Detection, FrequencyCoverage, Reliability, RiskCoverage, RocCurve
 from hedgerow.uncertainty import Measures, energy_of
 from hedgerow.unfamiliarity import NEEDED, Familiar
+from hedgerow.vote_batches import vote_batches
+from hedgerow.votes import Votes
 
 __all__ = ["Evaluation", "Misclassification", "OutsiderScore", "Ranking", "evaluate"]
 
@@ -31,7 +33,6 @@ Progress = Callable[[float, str], None]
 
 CUTS = (1, 3, 5)
 _TAIL = 100  # ranks of the long tail
-_VOTE_BYTES = 1 << 27  # a batch of votes is about this large
 _DECILES = 10
 
 
@@ -298,7 +299,7 @@ def evaluate(
         p_values = _add_unfamiliarity(detected, model, X, outsiders, groups_inside, watch)
     flags = p_values
     if flags is None and hasattr(model, "policy_") and hasattr(model, "familiar_"):
-        with watch.predicting(0):
+        with watch.predicting():
             flags = model.unfamiliarity(X).p_value
     return Evaluation(
         ranking=ranking,
@@ -355,13 +356,22 @@ class _Watch:
         self.seconds = {"predict": 0.0, "judge": 0.0}
 
     @contextmanager
-    def predicting(self, inputs: int) -> Iterator[None]:
+    def predicting(self) -> Iterator[None]:
         start = time.perf_counter()
         yield
         self.seconds["predict"] += time.perf_counter() - start
-        self._done += inputs
-        if self._progress:
-            self._progress(self._done / self._inputs, "evaluating")
+
+    def predicted(self, batches: Iterator[tuple[slice, Votes]]) -> Iterator[tuple[slice, Votes]]:
+        """The same batches, with what making them took."""
+        while True:
+            with self.predicting():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            self._done += len(batch[1])
+            if self._progress:
+                self._progress(self._done / self._inputs, "evaluating")
+            yield batch
 
     @contextmanager
     def judging(self) -> Iterator[None]:
@@ -401,12 +411,8 @@ def _judge_all(
     It is that of the best labels only, as in the paper: over all candidates, their number would decide.
     """
     parts, energies = [], []
-    begin, size = 0, 16
     transform = model._ensemble.transform
-    while begin < truth.shape[0]:
-        rows = slice(begin, min(begin + size, truth.shape[0]))
-        with watch.predicting(rows.stop - begin):
-            votes = model.predict_votes(X[rows])
+    for rows, votes in watch.predicted(vote_batches(model, X, "evaluating")):
         with watch.judging():
             judged = judge(votes, truth[rows], k=_TAIL, n_jobs=model.n_jobs)
             if tail:
@@ -417,9 +423,6 @@ def _judge_all(
                 (energy_of(judged.best.probability, transform) * (judged.labels >= 0)).sum(axis=1)
             )
             parts.append(_trimmed(judged))
-        size = max(1, min(4096, int((rows.stop - begin) * _VOTE_BYTES / max(1, votes.probs.nbytes))))
-        begin = rows.stop
-        del votes
     return Judgement.concatenate(parts), np.concatenate(energies)
 
 
@@ -585,7 +588,7 @@ def _add_unfamiliarity(
     A model that has not learned what is familiar learns it from one half of the inputs to judge the other
     half, and the other way round; of outsiders, the mean of both counts.
     """
-    with watch.predicting(0):
+    with watch.predicting():
         signals = model._signals(X)
         strange = {name: model._signals(inputs) for name, inputs in outsiders.items()}
     with watch.judging():

@@ -18,7 +18,7 @@ from hedgerow.abstention import INPUT_MEASURES, LABEL_MEASURES, Abstention, cert
 from hedgerow.inputs import take
 from hedgerow.judgement import judge
 from hedgerow.risk_control import GRID, RiskCurve, TooFewRows, Unreachable, as_share, rows_needed
-from hedgerow.training_record import hash_data
+from hedgerow.training_record import MOST_SEEN, hash_data
 from hedgerow.uncertainty import label_uncertainty
 from hedgerow.vote_batches import vote_batches
 from hedgerow.votes import Votes
@@ -43,7 +43,6 @@ CAP = 100  # labels in a set whose size is promised
 PREDICTED = 0.5  # the probability from which on other measures of doubt decide
 _GROUPS = 5
 _FINEST = 0.01  # groups of labels are large enough for this risk
-_SEEN = 0.05  # more than this share of training data among the inputs is no oversight
 _WRONG, _WITHHELD = "wrong.", "withheld."
 
 
@@ -405,7 +404,7 @@ def learn_policy(
     X, truth = model._inputs_and_truth(X, Y)
     hashes = model._hashes(X)
     seen = model._is_seen(hashes)
-    if seen.sum() > _SEEN * len(seen):
+    if seen.sum() > MOST_SEEN * len(seen):
         raise ValueError(
             f"the model was trained on {int(seen.sum())} of the {len(seen)} inputs, where it is surer than it"
             " will be elsewhere; learn the policy from other data"

@@ -11,7 +11,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import xxhash
 
-__all__ = ["TrainingRecord", "hash_data", "hash_texts"]
+__all__ = ["MOST_SEEN", "TrainingRecord", "hash_data", "hash_texts"]
+
+# More inputs than this share of the data were seen in training: then these are no held-out data.
+MOST_SEEN = 0.05
 
 Hashes = npt.NDArray[np.uint64]
 

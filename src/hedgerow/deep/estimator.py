@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from hedgerow.deep.extra import load_torch
 from hedgerow.deep.features import join_features
 from hedgerow.ensemble import Ensemble
-from hedgerow.ensemble_training import TrainingData, drawn_for
-from hedgerow.estimator import Progress, _as_costs
+from hedgerow.ensemble_training import TrainingData, as_costs, drawn_for
+from hedgerow.estimator import Progress
 from hedgerow.label_tree import LabelTree
 from hedgerow.labels import encode_labels
 from hedgerow.matrices import as_rows
@@ -343,7 +343,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             progress(0.0, "reading words")
         vectorizer = self._new_vectorizer()
         tfidf = vectorizer.fit_transform(texts)
-        costs = _as_costs(options.get("sample_weight"), len(texts))
+        costs = as_costs(options.get("sample_weight"), len(texts))
         data = TrainingData(as_rows(tfidf, threads=threads), labels, matrix, tfidf.shape[1], costs)
         trained, reports = self._fine_tune(start, texts, data, self._seed(), team, options)
         return _Tuned(texts, vectorizer, tfidf, team, trained, reports)
