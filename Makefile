@@ -29,7 +29,7 @@ endif
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
+.PHONY: help demo test trust chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
 	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
 .DEFAULT_GOAL := help
 
@@ -69,6 +69,12 @@ demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 
 test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in the docstrings
 	$(BIN)/python -m pytest
+
+# The page is written only if all went well.
+trust: $(VENV)/test-tools ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
+	mkdir -p build && rm -f build/trust-counts
+	HEDGEROW_TRUST_COUNTS=build/trust-counts $(BIN)/python -m pytest --timeout=1200 -m 'trust or not trust' tests/trust tests/attacks
+	$(BIN)/python docs/make_reliability.py build/trust-counts
 
 chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the pages
 

@@ -34,6 +34,8 @@ def as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.f
     """Weights of the inputs as costs, after checking them."""
     if sample_weight is None:
         return None
+    if np.iscomplexobj(sample_weight):
+        raise ValueError("sample_weight has complex numbers; weights are real")
     try:
         with np.errstate(over="ignore"):
             costs = np.ascontiguousarray(sample_weight, dtype=np.float32)
