@@ -10,9 +10,8 @@ from pathlib import Path
 PAGE = Path(__file__).with_name("reliability.md")
 INTRODUCTION = """# Reliability
 
-What is tried on every release, and how often. A release is made only if every case ends as it should: refused
-with an error that says why, or the old file intact, or the same bits. `make trust` tries all of it and writes this
-page; `make test` tries a sample.
+What is tried on every release, and how often. Every case must end as the last column says, or there is no
+release. `make trust` tries all of it and writes this page; `make test` tries a sample.
 
 | what is done | cases | what must follow |
 |---|---:|---|
@@ -21,7 +20,15 @@ page; `make test` tries a sample.
 PROMISES = {
     "every bit flipped": "a model file with any one bit changed is refused",
     "cut off at every byte": "a model file that ends early is refused, also with `verify=False`",
-    "wrong, but with right checksums": "a crafted file is refused; memory stays within twice its size and what JSON takes",
+    "wrong, but with right checksums": "refused; memory at most twice the file, and 192 MiB for a header",
+    "bad arguments of the library": "`ValueError` or `TypeError` in words, also under `python -O`",
+    "ways to the same model": "one hash of the file and one of what it predicts, for each seed",
+    "files of earlier formats": "every one loads, and predicts what it did",
+    "killed while saving": "the reader sees the old model or the new one, whole",
+    "killed while training": "the next run ends with the same bits",
+    "system calls that fail while saving": "a clean error, and the old model is intact",
+    "allocations that fail while loading": "a clean error or a model; no crash",
+    "attacks": "they fail, and nothing is run, written elsewhere or used up",
 }
 
 
