@@ -27,7 +27,8 @@ PROMISES = {
     "killed while saving": "the reader sees the old model or the new one, whole",
     "killed while training": "the next run ends with the same bits",
     "system calls that fail while saving": "a clean error, and the old model is intact",
-    "allocations that fail while loading": "a clean error or a model; no crash",
+    "allocations that fail while loading": "an error that does not blame the file, or a model",
+    "the same, and nanobind aborts": "known: where the binding library lacks a few bytes, the process ends",
     "attacks": "they fail, and nothing is run, written elsewhere or used up",
 }
 

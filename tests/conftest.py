@@ -9,6 +9,9 @@ from tiny_encoder import tiny_encoder
 from trust_counts import count
 from whole_model import whole_file
 
+# Programs that the tests start, which are no modules to look for examples in.
+collect_ignore_glob = ["trust/*_worker.py", "trust/bad_calls.py"]
+
 __all__ = [
     "browser",
     "client",

@@ -522,16 +522,15 @@ def _read_place(name: str, key: str, entry: object, start: int) -> _Place:
 
 
 def _view(name: str, mapped: mmap.mmap, place: _Place) -> npt.NDArray[Any]:
-    try:
-        if place.begin == place.end:
-            array = np.empty(place.shape, place.dtype)
-            array.flags.writeable = False
-            return array
-        flat = np.frombuffer(mapped, place.dtype, math.prod(place.shape), place.begin)
-        return flat.reshape(place.shape)
-    except (ValueError, OverflowError, MemoryError):
+    if place.begin == place.end:
         # Only an empty section can be so odd: NumPy refuses (0, 2**62), which has no bytes.
-        raise _malformed(name, f"section {place.name!r} has an impossible shape") from None
+        if math.prod(length for length in place.shape if length) * place.dtype.itemsize >= 2**62:
+            raise _malformed(name, f"section {place.name!r} has an impossible shape")
+        array = np.empty(place.shape, place.dtype)
+        array.flags.writeable = False
+        return array
+    flat = np.frombuffer(mapped, place.dtype, math.prod(place.shape), place.begin)
+    return flat.reshape(place.shape)
 
 
 def _verify(name: str, mapped: mmap.mmap, start: int, places: list[_Place]) -> None:
