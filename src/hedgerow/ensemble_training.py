@@ -249,4 +249,8 @@ class Checkpoint:
             self.folder.rmdir()
 
     def _path(self, number: int) -> Path:
-        return self.folder / f"member-{number:04d}.hedgerow"
+        path = self.folder / f"member-{number:04d}.hedgerow"
+        # Writing goes where a link leads, and nothing here makes links.
+        if path.is_symlink():
+            raise ValueError(f"{path} is a symbolic link; delete it, or choose another folder")
+        return path

@@ -1375,7 +1375,7 @@ def _float_means(probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _is_probability(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1
+    return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) <= 1
 
 
 def _stage(progress: Progress | None, what: str) -> Stage:
