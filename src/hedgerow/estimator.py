@@ -810,6 +810,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
+        check_is_fitted(self, "tree_")
         X, truth = self._inputs_and_truth(X, Y)
         column = {name: number for number, name in enumerate(self.classes_.tolist())}
         best = [column[label] for label in self.top(X, k=1).labels[:, 0].tolist()]

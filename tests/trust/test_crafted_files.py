@@ -420,4 +420,4 @@ def test_huge_headers_are_refused_within_bounds(whole_file: Path, tmp_path: Path
     for path, outcome, grown in measured(whole_file, sorted(tmp_path.iterdir())):
         assert outcome == "refused", path
         assert grown <= 2 * Path(path).stat().st_size + SLACK_OF_HEADERS, (path, grown)
-        count("wrong, but with right checksums")
+        count("headers made to be costly")
