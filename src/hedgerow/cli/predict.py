@@ -12,7 +12,7 @@ from ..uncertain_labels import UncertainLabels
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_inputs
-from .predictions import Predictions, check_output, print_predictions, write_predictions
+from .label_files import LabelTable, check_output, print_labels, write_labels
 from .terminal import progress_bar
 
 
@@ -45,9 +45,9 @@ def run_predict(
                 best = classifier.predict_uncertain(inputs, k, tolerance=tolerance, progress=report)
             else:
                 best = classifier.top(inputs, k, progress=report)
-    predictions = Predictions(best, part.ids)
+    table = LabelTable.of_predictions(best, part.ids)
     with failing_as(ExitCode.WRITE):
         if out is None:
-            print_predictions(predictions)
+            print_labels(table)
         else:
-            write_predictions(out, predictions, overwrite)
+            write_labels(out, table, overwrite)
