@@ -13,11 +13,16 @@ PYTHON_FILES := src tests native $(wildcard bench docs)
 # `make sanitize SANITIZER=thread` looks for races instead of bad addresses.
 SANITIZER ?= address
 SANITIZER_VENV := .venv-$(SANITIZER)
+# All tests that call the engine, but those that need a browser, torch or a system without a sanitizer in every process.
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
 	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py \
 	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
 	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py \
-	tests/test_calibration.py tests/test_expected_features.py)
+	tests/test_calibration.py tests/test_expected_features.py tests/test_metrics.py tests/test_decisions.py \
+	tests/test_policy.py tests/test_risk_control.py tests/test_explain.py tests/test_query.py \
+	tests/test_serve_batching.py tests/test_serve_predict.py tests/test_serve_decisions.py tests/test_serve_queue.py \
+	tests/test_serve_metrics.py tests/fuzz/test_corpus.py tests/trust/test_golden_files.py \
+	tests/trust/test_crafted_files.py tests/trust/test_determinism.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so
@@ -140,8 +145,11 @@ sanitize: $(SANITIZER_VENV)/installed ## Run the tests of the native code under 
 	ASAN_OPTIONS=detect_leaks=0:log_path=build/$(SANITIZER)/report \
 	UBSAN_OPTIONS=print_stacktrace=1:log_path=build/$(SANITIZER)/report \
 	TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1:log_path=build/$(SANITIZER)/report \
-	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 $(SANITIZER_TESTS); \
-	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; exit $$status
+	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 --hypothesis-profile=sanitize \
+	--junitxml=build/$(SANITIZER)/tests.xml $(SANITIZER_TESTS); \
+	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; \
+	[ $$status = 0 ] && $(BIN)/python tests/record_sanitizer.py $(SANITIZER_FLAGS) build/$(SANITIZER)/tests.xml; \
+	exit $$status
 
 $(VENV)/bench-tools: $(VENV)/installed
 	$(BIN)/python $(PIP) install matplotlib
