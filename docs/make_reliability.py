@@ -84,13 +84,16 @@ def page(counts: Counter[str], fuzzing: dict[str, dict[str, float]], sanitizers:
         f"| {what} | {fuzzing[name]['executions']:,} | {fuzzing[name]['cpu_seconds'] / 60:.0f} min"
         f" | {fuzzing[name]['coverage']:,} |"
         for name, what in FUZZED.items()
+        if name in fuzzing
     ]
     # A run with a report is not put on record.
     sanitized = [
         f"| {what} | {sanitizers[name]:,} | 0 |" for name, what in SANITIZED.items() if name in sanitizers
     ]
-    tables = [INTRODUCTION, rows, INTRODUCTION_TO_FUZZING, fuzzed, INTRODUCTION_TO_SANITIZERS, sanitized]
-    return "".join(table if isinstance(table, str) else "\n".join([*table, ""]) for table in tables)
+    tables = {INTRODUCTION: rows, INTRODUCTION_TO_FUZZING: fuzzed, INTRODUCTION_TO_SANITIZERS: sanitized}
+    return "".join(
+        "\n".join([head.removesuffix("\n"), *table, ""]) for head, table in tables.items() if table
+    )
 
 
 def read_counts(path: Path) -> Counter[str]:
@@ -106,7 +109,7 @@ if __name__ == "__main__":
     PAGE.write_text(
         page(
             read_counts(Path(sys.argv[1])),
-            json.loads(FUZZING.read_text()),
-            json.loads(SANITIZERS.read_text()),
+            json.loads(FUZZING.read_text()) if FUZZING.exists() else {},
+            json.loads(SANITIZERS.read_text()) if SANITIZERS.exists() else {},
         )
     )

@@ -113,6 +113,8 @@ def keep(target: str) -> None:
         check=True,
         capture_output=True,
     )
+    if not any(merged.iterdir()):
+        raise RuntimeError(f"merging the corpus of {target} left nothing; see what -merge=1 says")
     pack(target, merged)
 
 

@@ -14,7 +14,7 @@ def main() -> None:
     """Fuzz a target until libFuzzer ends the process."""
     import atheris
 
-    target = sys.argv.pop(1)
+    target, *arguments = sys.argv[1:]
     sys.path.insert(0, str(Path(__file__).parent))
     harness = importlib.import_module(f"fuzz_{target}")
     # Not atheris.instrument_imports: an editable install has a loader of its own, which it passes by.
@@ -27,7 +27,9 @@ def main() -> None:
             data, largest, seed, atheris.Mutate
         )
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        atheris.Setup(sys.argv, lambda data: harness.run(data, Path(folder)), **options)
+        # For a merge libFuzzer calls itself, by its name and with other options.
+        myself = f"{sys.executable} {Path(__file__).resolve()} {target}"
+        atheris.Setup([myself, *arguments], lambda data: harness.run(data, Path(folder)), **options)
         atheris.Fuzz()
 
 
