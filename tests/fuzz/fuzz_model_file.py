@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from xxhash import xxh3_128
 
 from hedgerow import HedgerowTextClassifier, load
+from hedgerow.deep.extra import load_torch
 from hedgerow.model_file import ALIGNMENT, CHECKSUMS, DIGEST_BYTES, METADATA, PADDING, ModelFileError
 
 TEXTS = ["ash elm hazel", "", "oak oak ivy unheard"]
@@ -47,6 +48,12 @@ ODD_NAMES = ("bagging", "mc-dropout", "isotonic", "sigmoid", "text", "features",
 DTYPES = ("BOOL", "U8", "I8", "U16", "I16", "F16", "U32", "I32", "F32", "U64", "I64", "F64")
 
 Mutate = Callable[[bytes, int], bytes]
+
+
+def prepare() -> None:
+    """Import what takes seconds, or the first input that asks for it seems to hang."""
+    with contextlib.suppress(ImportError):
+        load_torch()
 
 
 def run(data: bytes, folder: Path) -> None:

@@ -21,6 +21,8 @@ def main() -> None:
     for found in gc.get_objects():
         if isinstance(found, FunctionType) and (found.__module__ or "").split(".")[0] == "hedgerow":
             atheris.instrument_func(found)
+    if hasattr(harness, "prepare"):
+        harness.prepare()
     options = {}
     if hasattr(harness, "mutated"):
         options["custom_mutator"] = lambda data, largest, seed: harness.mutated(
