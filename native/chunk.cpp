@@ -237,6 +237,9 @@ ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const F
     throw std::invalid_argument("chunk with an impossible shape");
   if (64 * (groups + shape.buckets) + kSpareBytes > shape.bytes)
     throw std::invalid_argument("chunk shorter than its parts");
+  // A code has so many bits for the place of a row: one further on would be looked for where nobody checked.
+  if (shape.bytes - kSpareBytes - 64 * (groups + shape.buckets) > std::uint64_t{1} << kCodeKindShift)
+    throw std::invalid_argument("chunk with over 1 GB of weights");
   ChunkView view;
   view.bias = reinterpret_cast<const float*>(data);
   view.buckets = reinterpret_cast<const Bucket*>(data + 64 * groups);
