@@ -13,7 +13,7 @@ PYTHON_FILES := src tests native $(wildcard bench docs)
 SANITIZER ?= address
 SANITIZER_VENV := .venv-$(SANITIZER)
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
-	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py \
+	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_blocks.py tests/test_estimator.py \
 	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
 	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py)
 ifeq ($(SANITIZER),thread)
