@@ -47,7 +47,7 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 	touch $@
 
 $(VENV)/test-tools: $(VENV)/tools $(SOURCES) tests/constraints.txt
-	$(BIN)/python $(PIP) install --no-build-isolation -c tests/constraints.txt -e '.[test,deep]' accelerate
+	$(BIN)/python $(PIP) install --no-build-isolation -c tests/constraints.txt -e '.[test,deep,ray]' accelerate
 	touch $(VENV)/installed $@
 
 $(VENV)/lint-tools: $(VENV)/tools pyproject.toml

@@ -1,8 +1,9 @@
 """Where the training of a tree is cut, and how its pieces come together again.
 
 A tree is trained node by node, and what a node learns depends on nothing but its inputs and the seed. So
-neighbouring nodes of a layer, a *block*, can be trained anywhere, at any time, and their weights are the bytes
-that they have in a tree trained in one piece. Only a matcher (``negatives="tfn+man"``) needs the layers above.
+neighbouring nodes of a layer, a *block*, can be trained anywhere, at any time, and their weights are the
+bytes that they have in a tree trained in one piece. Only a matcher (``negatives="tfn+man"``) needs the layers
+above.
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +24,19 @@ from sklearn.utils.validation import check_is_fitted
 from hedgerow import _native, inputs
 from hedgerow.calibrating import calibrate, calibrate_out_of_bag
 from hedgerow.calibration import Calibration
+from hedgerow.cluster.crew import check_address, open_crew
 from hedgerow.decisions import Costs, Decisions, Wish, decide
 from hedgerow.ensemble import Dropout, Ensemble, Search
-from hedgerow.ensemble_training import METHODS, Boosting, Checkpoint, TrainingData, as_costs, train_members
-from hedgerow.label_tree import LabelTree, aggregate_features
+from hedgerow.ensemble_training import (
+    METHODS,
+    Boosting,
+    Checkpoint,
+    TrainingData,
+    as_costs,
+    grow_tree,
+    train_members,
+)
+from hedgerow.label_tree import LabelTree
 from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
 from hedgerow.model_file import Malformed, write_model
@@ -36,6 +47,9 @@ from hedgerow.tree_classifier import TreeClassifier
 from hedgerow.uncertain_labels import UncertainLabels
 from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
 from hedgerow.votes import Votes
+
+if TYPE_CHECKING:
+    from hedgerow.cluster.training import ClusterTraining
 
 __all__ = ["HedgerowClassifier", "TopLabels"]
 
@@ -133,6 +147,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         0 ("delta", as in the paper), or the probability of the node where it turned away ("bound").
     n_jobs : int or None, default=None
         Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
+    cluster : {"auto", "local"}, str or None, default=None
+        Fit on a Ray cluster: the one of this machine ("auto"), one that is started for the fit ("local"), or
+        ``"ray://HOST:PORT"``. Needs ``pip install 'hedgerow[ray]'``. The model is the same, byte for byte.
     random_state : int, RandomState or None, default=None
         Seed of the tree and the solver. The same integer gives the same model, byte for byte.
 
@@ -191,6 +208,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         "normalize": ["boolean"],
         **_SEARCH_CONSTRAINTS,
         "n_jobs": [Integral, None],
+        "cluster": [str, None],
         "random_state": ["random_state"],
     }
 
@@ -220,6 +238,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         candidates: str | int = "scored",
         missing: str = "exact",
         n_jobs: int | None = None,
+        cluster: str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.method = method
@@ -245,6 +264,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         self.candidates = candidates
         self.missing = missing
         self.n_jobs = n_jobs
+        self.cluster = cluster
         self.random_state = random_state
 
     def fit(
@@ -277,8 +297,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         sample_weight : array, shape (n,), optional
             Factor on C for each input; 0 leaves it out.
         checkpoint : path-like, optional
-            A folder for the members of an ensemble that are done. A fit that was stopped goes on from there,
-            if data and parameters are the same, and ends with the same model.
+            A folder for the members of an ensemble that are done and, on a cluster, for blocks of nodes that
+            are done. A fit that was stopped goes on from there, if data and parameters are the same, and ends
+            with the same model.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -1032,6 +1053,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         validate_parameter_constraints(
             self._parameter_constraints, self.get_params(deep=False), caller_name=type(self).__name__
         )
+        if self.cluster is not None:
+            check_address(self.cluster)
 
     def _threads(self) -> int:
         return threads_for(self.n_jobs)
@@ -1082,10 +1105,38 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         progress: Progress | None,
     ) -> list[TreeClassifier]:
         """Train the members that are not done, and bring those that share a tree together."""
+        if self.cluster is None:
+            return self._train_members(X, data, seed, tree, label_features, checkpoint, done, None, progress)
+        from hedgerow.cluster.training import ClusterTraining
+
+        with contextlib.ExitStack() as opened:
+            crew = opened.enter_context(open_crew(self.cluster))
+            # Mapped files stay readable when their folder is gone.
+            folder = checkpoint or opened.enter_context(tempfile.TemporaryDirectory(prefix="hedgerow-"))
+            mark = "" if checkpoint is None else self._mark(X, data, seed, tree, label_features)
+            site = ClusterTraining(crew, data, label_features, folder, mark)
+            return self._train_members(X, data, seed, tree, label_features, checkpoint, done, site, progress)
+
+    def _train_members(
+        self,
+        X: Any,
+        data: TrainingData,
+        seed: int,
+        tree: LabelTree | None,
+        label_features: Any,
+        checkpoint: str | os.PathLike[str] | None,
+        done: list[TreeClassifier],
+        site: ClusterTraining | None,
+        progress: Progress | None,
+    ) -> list[TreeClassifier]:
         threads = self._threads()
 
         def grow(number: int, costs: npt.NDArray[np.float32] | None, own: int, told: Stage) -> LabelTree:
-            return tree or self._grow(self._seen_by(number, data), label_features, costs, own, threads, told)
+            if tree is not None:
+                return tree
+            if site is not None:
+                return site.grow(number, costs, self._tree_settings(own))
+            return self._grow(self._seen_by(number, data), label_features, costs, own, threads, told)
 
         def train(
             number: int,
@@ -1096,18 +1147,30 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             own: int,
             told: Stage,
         ) -> TreeClassifier:
+            settings = self._solver_settings(alpha, own)
+            if site is not None:
+                return site.train(number, own_tree, costs, negatives, settings, told)
             seen = self._seen_by(number, data)
-            return self._train_tree(seen, own_tree, costs, negatives, alpha, own, threads, told)
+            normalize = settings.pop("normalise")
+            return TreeClassifier.train(
+                seen.X,
+                seen.Y,
+                seen.width,
+                own_tree,
+                normalize=normalize,
+                costs=costs,
+                negatives=negatives,
+                threads=threads,
+                progress=told,
+                **settings,
+            )
 
         if self.method in ("single", "mc-dropout"):
             own_tree = grow(0, data.costs, seed, _stage(progress, "clustering"))
             return [train(0, own_tree, data.costs, None, 1.0, seed, _stage(progress, "training"))]
         store = None
         if checkpoint is not None:
-            if not isinstance(self.random_state, int | np.integer):
-                raise ValueError("a fit can only go on later with an integer random_state; choose one")
-            settings = repr((sorted(self._plain_parameters().items()), seed))
-            mark = data.fingerprint(X, tree, label_features, settings)
+            mark = self._mark(X, data, seed, tree, label_features)
             store = Checkpoint(checkpoint, mark, data.indicator.shape[1])
             done = store.read()
         members = train_members(
@@ -1121,8 +1184,10 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             train=train,
             threads=threads,
             done=done,
-            keep=store.write if store else lambda number, member: None,
+            keep=store.write if store and site is None else lambda number, member: None,
             progress=progress,
+            ask=None if site is None else site.top,
+            together=None if site is None else site.together,
         )
         trees = self._trees()
         groups = [
@@ -1130,6 +1195,15 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             for group in range(trees)
         ]
         return [TreeClassifier.merge(group, threads) for group in groups]
+
+    def _mark(
+        self, X: Any, data: TrainingData, seed: int, tree: LabelTree | None, label_features: Any
+    ) -> str:
+        """By what a later fit knows that it is the same."""
+        if not isinstance(self.random_state, int | np.integer):
+            raise ValueError("a fit can only go on later with an integer random_state; choose one")
+        settings = repr((sorted(self._plain_parameters().items()), seed))
+        return data.fingerprint(X, tree, label_features, settings)
 
     def _adopt(self, trained: list[TreeClassifier], seed: int, names: npt.NDArray[Any]) -> None:
         self._ensemble = self._assemble(trained, seed, len(names))
@@ -1153,73 +1227,34 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         threads: int,
         progress: Stage,
     ) -> LabelTree:
-        Y = data.indicator
-        taught = Y if costs is None else Y[costs > 0]
-        used = np.flatnonzero(np.bincount(taught.indices, minlength=Y.shape[1])).astype(np.int32)
-        if not used.size:
-            raise ValueError("no input with a weight above 0 has any label; there is nothing to learn")
-        if label_features is None:
-            vectors = aggregate_features(
-                data.X,
-                Y,
-                used,
-                data.width,
-                costs,
-                self._scales_rows(),
-                threads,
-                progress and (lambda _: progress(0.0)),
-            )
-        else:
-            as_rows(label_features, "label_features", threads=threads)
-            vectors = sp.csr_array(label_features)
-            if vectors.shape[0] != Y.shape[1]:
-                raise ValueError(
-                    f"label_features has {vectors.shape[0]} rows, but Y has {Y.shape[1]} columns"
-                )
-            vectors = vectors[used]
-        return LabelTree.grow(
-            vectors,
-            used,
-            branching=self.branching,
-            leaf_size=_within_int32(self.leaf_size),
-            seed=seed,
-            threads=threads,
-            progress=progress,
-        )
+        settings = self._tree_settings(seed)
+        return grow_tree(data, label_features, costs, **settings, threads=threads, progress=progress)
 
-    def _train_tree(
-        self,
-        data: TrainingData,
-        tree: LabelTree,
-        costs: npt.NDArray[np.float32] | None,
-        negatives: _native.Rows | None,
-        alpha: float,
-        seed: int,
-        threads: int,
-        progress: Stage,
-    ) -> TreeClassifier:
-        return TreeClassifier.train(
-            data.X,
-            data.Y,
-            data.width,
-            tree,
-            loss=self.loss,
-            costs=costs,
-            negatives=negatives,
-            negative_share=alpha,
-            threads=threads,
-            progress=progress,
-            C=self.C,
-            positive_cost=self.positive_cost,
-            negative_cost=self.negative_cost,
-            bias=self.bias,
-            tolerance=self.tolerance,
-            max_passes=_within_int32(self.max_passes),
-            weight_threshold=self.weight_threshold,
-            matcher_beam=_within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
-            normalize=self._scales_rows(),
-            seed=seed,
-        )
+    def _tree_settings(self, seed: int) -> dict[str, Any]:
+        """How labels are clustered."""
+        return {
+            "branching": self.branching,
+            "leaf_size": _within_int32(self.leaf_size),
+            "normalize": self._scales_rows(),
+            "seed": seed,
+        }
+
+    def _solver_settings(self, alpha: float, seed: int) -> dict[str, Any]:
+        """What the engine's `train` is told beside the data."""
+        return {
+            "loss": self.loss,
+            "negative_share": alpha,
+            "C": self.C,
+            "positive_cost": self.positive_cost,
+            "negative_cost": self.negative_cost,
+            "bias": self.bias,
+            "tolerance": self.tolerance,
+            "max_passes": _within_int32(self.max_passes),
+            "weight_threshold": self.weight_threshold,
+            "matcher_beam": _within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
+            "normalise": self._scales_rows(),
+            "seed": seed,
+        }
 
     def _search(self, tolerance: float | None) -> Search:
         # Not all parameters: that would take as long as the search for one input.
@@ -1241,6 +1276,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         for name, value in sorted(self.get_params(deep=False).items()):
             if isinstance(value, np.generic):
                 value = value.item()
+            if name == "cluster":
+                continue
             # A model file must not depend on how many threads made it, nor can it hold a random generator.
             if name == "n_jobs" or (name == "random_state" and not isinstance(value, int)):
                 value = None

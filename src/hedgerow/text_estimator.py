@@ -91,6 +91,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
         candidates: str | int = "scored",
         missing: str = "exact",
         n_jobs: int | None = None,
+        cluster: str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         super().__init__(
@@ -117,6 +118,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
             candidates=candidates,
             missing=missing,
             n_jobs=n_jobs,
+            cluster=cluster,
             random_state=random_state,
         )
         self.ngrams = ngrams

@@ -22,6 +22,7 @@ from .options import (
     CalibrationMethod,
     CalibrationTarget,
     Candidates,
+    Cluster,
     Coverage,
     Device,
     EncoderName,
@@ -183,6 +184,7 @@ def fit(
     cache: CacheFolder = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     threads: Threads = 0,
+    cluster: Cluster = None,
     negatives: Annotated[
         Negatives,
         typer.Option(help="Train against siblings (tfn), or also against what the matcher confuses."),
@@ -212,6 +214,9 @@ def fit(
     folder MODEL.members until MODEL is saved: after Ctrl-C or a crash, the same
     command goes on from there.
 
+    With --cluster (pip install 'hedgerow[ray]'), the trees are trained in blocks on a
+    Ray cluster. Finished blocks are kept as well, and the model is the same file.
+
     With --base transformer (pip install 'hedgerow[deep]'), the embeddings of an
     encoder stand beside the words. The default rate suits small encoders such as
     MiniLM and larger ones such as BERT.
@@ -223,6 +228,7 @@ def fit(
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --threads 4
       hedgerow fit records.jsonl.xz deep.hedgerow --base transformer --encoder MiniLM/ --device auto
+      hedgerow fit amazon-3m/ three.hedgerow --method bagging --cluster ray://head:10001
     """  # noqa: D301
     from .fit import Extension, run_fit
 
@@ -269,7 +275,11 @@ def fit(
         option = odd[0].replace("_", "-")
         raise typer.BadParameter("it needs --base transformer", ctx=context, param_hint=f"--{option}")
     extension = None if extend is None else Extension(extend, _given(context, settings))
-    run_fit(data, model, settings, base.value, place, threads, labels_field, extension, overwrite, json)
+    if cluster is not None and base is Base.transformer:
+        raise typer.BadParameter("a transformer is fitted here", ctx=context, param_hint="--cluster")
+    run_fit(
+        data, model, settings, base.value, place, threads, cluster, labels_field, extension, overwrite, json
+    )
 
 
 def _given(context: typer.Context, settings: dict[str, Any]) -> frozenset[str]:

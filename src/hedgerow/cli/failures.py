@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     DATA = 3
     MODEL = 4
     WRITE = 5
+    CLUSTER = 6
     INTERRUPTED = 130
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from ..atomic_file import check_target
+from ..cluster import ClusterError, check_address, open_crew
 from ..data import DataError, Part, read_part
 from ..deep.estimator import HedgerowTransformerClassifier
 from ..deep.extra import is_first, load_torch
@@ -51,6 +52,7 @@ def run_fit(
     base: str,
     place: dict[str, Any],
     threads: int,
+    cluster: str | None,
     labels_field: str,
     extension: Extension | None,
     overwrite: bool,
@@ -61,13 +63,62 @@ def run_fit(
     `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings.
     """
     check_new_file(model, overwrite)
+    with _connected(cluster):
+        _run_fit(
+            data,
+            model,
+            settings,
+            base,
+            place,
+            threads,
+            cluster,
+            labels_field,
+            extension,
+            overwrite,
+            as_json,
+        )
+
+
+@contextlib.contextmanager
+def _connected(cluster: str | None) -> Iterator[None]:
+    """Keep a connection to the cluster, which the fit then uses, and say in one line what goes wrong."""
+    if cluster is None:
+        yield
+        return
+    with failing_as(ExitCode.USAGE, ValueError):
+        check_address(cluster)
+    try:
+        with open_crew(cluster):
+            yield
+    except ImportError as error:
+        raise Failure(ExitCode.USAGE, reason(error)) from error
+    except ClusterError as error:
+        raise Failure(ExitCode.CLUSTER, reason(error)) from error
+
+
+def _run_fit(
+    data: Path,
+    model: Path,
+    settings: dict[str, Any],
+    base: str,
+    place: dict[str, Any],
+    threads: int,
+    cluster: str | None,
+    labels_field: str,
+    extension: Extension | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
     old = None if extension is None else _open_extendable(extension, settings)
     deep = base == "transformer" or isinstance(old, HedgerowTransformerClassifier)
+    if deep and cluster is not None:
+        raise Failure(ExitCode.USAGE, "--cluster: a transformer is fitted on one machine; leave it out")
     if deep:
         _check_deep(place["device"], settings)
     kept = None
-    if old is None and (deep or settings["method"] in _TRAINS_MEMBERS):
-        kept = _KeptMembers(Path(f"{model}.members"), settings["members"])
+    if old is None and (deep or cluster is not None or settings["method"] in _TRAINS_MEMBERS):
+        several = deep or settings["method"] in _TRAINS_MEMBERS
+        kept = _KeptMembers(Path(f"{model}.members"), settings["members"] if several else 1)
         kept.tell()
     start = time.perf_counter()
     before = _identity(model)
@@ -82,7 +133,7 @@ def run_fit(
                     progress=lambda share: report(share, "reading"),
                 )
             inputs, estimator = _choose(data, part, deep)
-            own = place if deep else {}
+            own = place if deep else {"cluster": cluster}
             if extension is None or old is None:
                 classifier = estimator(**settings, **own, n_jobs=threads or -1)
                 _fit(classifier, inputs, part, kept, report)
@@ -214,6 +265,8 @@ class _KeptMembers:
             )
         if found := self.count():
             print(f"hedgerow: {self._share(found)} found in {plain(self.folder)}", file=sys.stderr)
+        elif blocks := self.blocks():
+            print(f"hedgerow: {blocks:,} finished blocks found in {plain(self.folder)}", file=sys.stderr)
         elif self.encoders():
             print(f"hedgerow: the state of fine-tuning found in {plain(self.folder)}", file=sys.stderr)
 
@@ -221,12 +274,18 @@ class _KeptMembers:
         """How many members are done."""
         return len(list(self.folder.glob("member-*.hedgerow")))
 
+    def blocks(self) -> int:
+        """How many blocks of other members are done."""
+        return len(list(self.folder.glob("block-*.hedgerow")))
+
     def encoders(self) -> list[Path]:
         """Files with the state of fine-tuning."""
         return sorted(self.folder.glob("encoder-*.hedgerow"))
 
     def left_behind(self) -> str:
-        """What an interrupt leaves: members, or nothing at all."""
+        """What an interrupt leaves: members, blocks of them, or nothing at all."""
+        if (blocks := self.blocks()) and not self.count():
+            return f"{blocks:,} blocks are kept in {self.folder}; the same command goes on from there"
         if found := self.count():
             verb = "is" if found == 1 else "are"
             return f"{self._share(found)} {verb} kept in {self.folder}; the same command goes on from there"
@@ -241,6 +300,8 @@ class _KeptMembers:
         for path in [
             *self.folder.glob(".member-*.tmp"),
             *self.folder.glob(".encoder-*.tmp"),
+            *self.folder.glob(".block-*.tmp"),
+            *self.folder.glob(".tree-*.tmp"),
             *self.encoders(),
         ]:
             path.unlink()

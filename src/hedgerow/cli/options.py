@@ -148,6 +148,15 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existin
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 # typer reads these annotations at run time, and Python 3.10 with older typer cannot read "int | None" there.
 Beam = Annotated[Optional[int], typer.Option(min=1, help="Search this wide instead of as fitted.")]  # noqa: UP045
+Cluster = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="auto|local|ray://HOST:PORT",
+        help="Work on a Ray cluster: that of this machine (auto), one that is started for this (local), or"
+        " another. Results do not depend on it.",
+        show_default=False,
+    ),
+]
 Out = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
