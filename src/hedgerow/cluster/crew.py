@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -185,16 +185,14 @@ class Crew:
                     continue
                 ready, _ = ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)
                 for reference in ready:
-                    result = self._get(reference)
                     number = running.pop(reference)
                     self._room.release()
-                    del reference
-                    yield number, result
+                    yield number, self._get(reference)
         finally:
-            for reference in running:
+            # Tasks that still run are left to end: to cancel one that is just ending can abort this process
+            # (Ray 2.60, "Tried to complete task that was not pending").
+            for _ in running:
                 self._room.release()
-                with contextlib.suppress(Exception):
-                    ray.cancel(reference, force=True)
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function once."""
@@ -206,6 +204,9 @@ class Crew:
         with ThreadPoolExecutor(max(1, min(len(numbers), self.processors))) as pool:
             futures = [pool.submit(function, number) for number in numbers]
             try:
+                # The first to fail, before the others are told to stop and fail of that.
+                for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                    future.result()
                 return [future.result() for future in futures]
             except BaseException:
                 self._stopped.set()
