@@ -1134,9 +1134,16 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         def grow(number: int, costs: npt.NDArray[np.float32] | None, own: int, told: Stage) -> LabelTree:
             if tree is not None:
                 return tree
-            if site is not None:
-                return site.grow(number, costs, self._tree_settings(own))
-            return self._grow(self._seen_by(number, data), label_features, costs, own, threads, told)
+            seen = self._seen_by(number, data)
+
+            def here() -> LabelTree:
+                return self._grow(seen, label_features, costs, own, threads, told)
+
+            if site is None:
+                return here()
+            # Many trees are grown on the cluster; for one at a time, the threads of this machine are faster.
+            many = self.method == "bagging" and self._trees() == self.members
+            return site.grow(number, costs, self._tree_settings(own), None if many else here)
 
         def train(
             number: int,

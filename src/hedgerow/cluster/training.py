@@ -60,14 +60,23 @@ class ClusterTraining:
         self._blocks = BlockFiles(folder, fingerprint)
         self._members = Checkpoint(folder, fingerprint, self._labels)
 
-    def grow(self, number: int, costs: npt.NDArray[np.float32] | None, settings: dict[str, Any]) -> LabelTree:
-        """Grow the tree of a member, or take up one that was grown before."""
+    def grow(
+        self,
+        number: int,
+        costs: npt.NDArray[np.float32] | None,
+        settings: dict[str, Any],
+        here: Callable[[], LabelTree] | None,
+    ) -> LabelTree:
+        """Grow the tree of a member, by a task or by `here`, or take up one that was grown before."""
         if (done := self._members.open(number)) is not None:
             return done.tree
         tree = self._blocks.read_tree(number)
         if tree is None:
-            arguments = (self._engine, self._data, self._crew.put(costs), self._label_features, settings)
-            tree = self._crew.call(worker.grow, *arguments)
+            if here is None:
+                arguments = (self._engine, self._data, self._crew.put(costs), self._label_features, settings)
+                tree = self._crew.call(worker.grow, *arguments)
+            else:
+                tree = here()
             self._blocks.write_tree(number, tree)
         return tree
 
