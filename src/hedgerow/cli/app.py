@@ -300,6 +300,7 @@ def predict(
     out: Out = None,
     part: PartName = None,
     threads: Threads = 0,
+    cluster: Cluster = None,
     beam: Beam = None,
     uncertainty: Annotated[
         bool,
@@ -323,17 +324,28 @@ def predict(
     labels, the same measures summed over all labels, and how far a search through
     all labels could change a probability (bound) or the total (missed).
 
+    With --cluster (pip install 'hedgerow[ray]'), INPUT is a file or a folder of files,
+    and --out a folder that gets a file of predictions for each. MODEL and both folders
+    are where all nodes see them. After Ctrl-C or a crash, the same command goes on with
+    the files that are missing.
+
     \b
     Examples:
       hedgerow predict tags.hedgerow new.jsonl
       hedgerow predict tags.hedgerow new.jsonl --uncertainty --out doubts.csv
       hedgerow predict eurlex.hedgerow eurlex-4k/ --k 10 --out predictions.parquet
+      hedgerow predict tags.hedgerow tonight/ --out tagged/ --cluster ray://head:10001
     """  # noqa: D301
     from .predict import run_predict
 
     if tolerance is not None and not uncertainty:
         raise typer.BadParameter("it needs --uncertainty", ctx=context, param_hint="--tolerance")
     search = _search(beam, candidates, missing)
+    if cluster is not None:
+        from .predict_shards import run_predict_shards
+
+        run_predict_shards(model, input, k, out, part, cluster, search, uncertainty, tolerance, overwrite)
+        return
     run_predict(model, input, k, out, part, threads, search, uncertainty, tolerance, overwrite)
 
 

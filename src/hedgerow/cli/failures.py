@@ -28,6 +28,10 @@ class Failure(Exception):  # noqa: N818
         super().__init__(message)
         self.code = code
 
+    # Met on another machine, it travels back with its code.
+    def __reduce__(self) -> tuple[type[Failure], tuple[ExitCode, str]]:
+        return Failure, (self.code, str(self))
+
 
 @contextlib.contextmanager
 def failing_as(code: ExitCode, *kinds: type[Exception]) -> Iterator[None]:

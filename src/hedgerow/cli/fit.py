@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 from rich.console import Console
 
 from ..atomic_file import check_target
-from ..cluster import ClusterError, check_address, open_crew
 from ..data import DataError, Part, read_part
 from ..deep.estimator import HedgerowTransformerClassifier
 from ..deep.extra import is_first, load_torch
@@ -22,6 +21,7 @@ from ..estimator import HedgerowClassifier
 from ..model_file import ModelFileError
 from ..saved_model import load
 from ..text_estimator import HedgerowTextClassifier
+from .connection import connected
 from .failures import ExitCode, Failure, failing_as, reason
 from .terminal import Report, cell, human_bytes, plain, print_json, progress_bar
 
@@ -63,7 +63,7 @@ def run_fit(
     `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings.
     """
     check_new_file(model, overwrite)
-    with _connected(cluster):
+    with connected(cluster):
         _run_fit(
             data,
             model,
@@ -77,23 +77,6 @@ def run_fit(
             overwrite,
             as_json,
         )
-
-
-@contextlib.contextmanager
-def _connected(cluster: str | None) -> Iterator[None]:
-    """Keep a connection to the cluster, which the fit then uses, and say in one line what goes wrong."""
-    if cluster is None:
-        yield
-        return
-    with failing_as(ExitCode.USAGE, ValueError):
-        check_address(cluster)
-    try:
-        with open_crew(cluster):
-            yield
-    except ImportError as error:
-        raise Failure(ExitCode.USAGE, reason(error)) from error
-    except ClusterError as error:
-        raise Failure(ExitCode.CLUSTER, reason(error)) from error
 
 
 def _run_fit(
