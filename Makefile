@@ -29,7 +29,7 @@ BENCH_ARGS ?=
 PEERS := .venv-peers
 
 .PHONY: help demo test chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
-	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
+	bench-calibration bench-cluster bench-decisions bench-scaling bench-serve wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -130,6 +130,9 @@ bench-unfamiliarity: $(VENV)/bench-tools ## Find outsiders by unfamiliarity and 
 
 bench-decisions: $(VENV)/bench-tools ## Keep promises over many cuts, and compare doubts and costs
 	$(BIN)/python -m bench.decisions $(BENCH_ARGS)
+
+bench-cluster: $(VENV)/test-tools ## Fit on two nodes of a local Ray cluster beside two threads
+	$(BIN)/python -m bench.cluster $(BENCH_ARGS)
 
 bench-calibration: $(VENV)/bench-tools ## Measure how far probabilities can be trusted
 	$(BIN)/python -m bench.calibration $(BENCH_ARGS)
