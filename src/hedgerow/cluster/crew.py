@@ -24,6 +24,7 @@ RETRIES = 20
 _AHEAD = 2
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_ANSWER = 5.0
+_LONGEST = 400
 _HOW = "'auto' (the cluster of this machine), 'local' (one that is started for the fit) or 'ray://HOST:PORT'"
 
 
@@ -102,7 +103,7 @@ def _connect(ray: Any, cluster: str) -> None:
                 " 'ray://HOST:PORT', or use 'local'"
             ) from error
         raise ClusterError(
-            f"{cluster} does not answer: {_first_line(error)}; is Ray running there, with its client server?"
+            f"{cluster} does not answer: {_in_one_line(error)}; is Ray running there, with its client server?"
         ) from error
     except RuntimeError as error:
         text = str(error)
@@ -112,7 +113,7 @@ def _connect(ray: Any, cluster: str) -> None:
                 f"the cluster {cluster} runs other versions than this process, which has {own}; install"
                 f" the same on both ({' '.join(text.split())})"
             ) from error
-        raise ClusterError(f"the cluster {cluster} cannot be used: {_first_line(error)}") from error
+        raise ClusterError(f"the cluster {cluster} cannot be used: {_in_one_line(error)}") from error
 
 
 def _check_answers(cluster: str) -> None:
@@ -122,8 +123,10 @@ def _check_answers(cluster: str) -> None:
         pass
 
 
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+def _in_one_line(error: BaseException) -> str:
+    """What an error says; Ray's own can be pages long."""
+    text = " ".join(str(error).split())
+    return text[:_LONGEST] + ("..." if len(text) > _LONGEST else "") or type(error).__name__
 
 
 class Crew:
@@ -224,6 +227,6 @@ class Crew:
             raise ClusterError(f"a task failed on the cluster: {error}") from error
         except errors.RayError as error:
             raise ClusterError(
-                f"the cluster gave up on a task, after up to {RETRIES} attempts: {_first_line(error)}; what"
+                f"the cluster gave up on a task, after up to {RETRIES} attempts: {_in_one_line(error)}; what"
                 " is done is kept in the checkpoint, if there is one"
             ) from error
