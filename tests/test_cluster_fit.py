@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -32,6 +34,14 @@ def problem() -> tuple[Any, Any]:
     return random_problem(1, 300, 50, 60, density=0.3)
 
 
+@functools.cache
+def client_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Any]:
     """Two nodes of one processor each, and a head without any; lost nodes are noticed within a second."""
@@ -45,6 +55,7 @@ def nodes() -> Iterator[Any]:
             "num_cpus": 0,
             "object_store_memory": 80_000_000,
             "include_dashboard": False,
+            "ray_client_server_port": client_port(),
             "_system_config": {
                 "health_check_initial_delay_ms": 0,
                 "health_check_period_ms": 300,
@@ -108,6 +119,26 @@ def test_label_features_and_sample_weights_when_on_a_cluster_then_count_the_same
     here = HedgerowClassifier(**SMALL, method="bagging", members=2).fit(X, Y, **how)
     there = HedgerowClassifier(**SMALL, method="bagging", members=2, cluster="auto").fit(X, Y, **how)
     assert saved(there, tmp_path) == saved(here, tmp_path)
+
+
+CLIENT = """
+import pickle, sys
+from hedgerow import HedgerowClassifier
+
+address, problem, settings, path = pickle.load(open(sys.argv[1], "rb"))
+HedgerowClassifier(**settings, cluster=address).fit(*problem).save(path)
+"""
+
+
+def test_model_when_fitted_from_outside_the_cluster_then_is_the_file_of_one_machine(
+    nodes: Any, problem: tuple[Any, Any], tmp_path: Path
+) -> None:
+    how = {"method": "bagging", "members": 2, "negatives": "tfn+man", "matcher_beam": 3}
+    given, there = tmp_path / "given.pickle", tmp_path / "there"
+    address = f"ray://127.0.0.1:{client_port()}"
+    given.write_bytes(pickle.dumps((address, problem, SMALL | how, str(there))))
+    subprocess.run([sys.executable, "-c", CLIENT, str(given)], check=True)
+    assert there.read_bytes() == fit(problem, tmp_path, **how)
 
 
 # --- faults -----------------------------------------------------------------------------------------------
