@@ -15,7 +15,8 @@ SANITIZER_VENV := .venv-$(SANITIZER)
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
 	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_blocks.py tests/test_estimator.py \
 	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
-	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py)
+	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py \
+	tests/test_calibration.py tests/test_expected_features.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so
@@ -28,7 +29,7 @@ endif
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
+.PHONY: help demo test trust chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
 	bench-calibration bench-cluster bench-decisions bench-scaling bench-serve wheel clean
 .DEFAULT_GOAL := help
 
@@ -68,6 +69,12 @@ demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 
 test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in the docstrings
 	$(BIN)/python -m pytest
+
+# The page is written only if all went well.
+trust: $(VENV)/test-tools ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
+	mkdir -p build && rm -f build/trust-counts
+	HEDGEROW_TRUST_COUNTS=build/trust-counts $(BIN)/python -m pytest --timeout=1200 -m 'trust or not trust' tests/trust tests/attacks
+	$(BIN)/python docs/make_reliability.py build/trust-counts
 
 chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the pages
 

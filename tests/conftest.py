@@ -6,10 +6,16 @@ from report_browser import browser, open_page
 from serve_browser import demo_model, demo_server, open_served, serve_model
 from served_models import client, deciding_model, feature_model, open_client, other_text_model, text_model
 from tiny_encoder import tiny_encoder
+from trust_counts import count
+from whole_model import whole_file
+
+# Programs that the tests start, which are no modules to look for examples in.
+collect_ignore_glob = ["trust/*_worker.py", "trust/bad_calls.py"]
 
 __all__ = [
     "browser",
     "client",
+    "count",
     "deciding_model",
     "demo_model",
     "demo_server",
@@ -21,4 +27,5 @@ __all__ = [
     "serve_model",
     "text_model",
     "tiny_encoder",
+    "whole_file",
 ]

@@ -36,6 +36,8 @@ def as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.f
     """Weights of the inputs as costs, after checking them."""
     if sample_weight is None:
         return None
+    if np.iscomplexobj(sample_weight):
+        raise ValueError("sample_weight has complex numbers; weights are real")
     try:
         with np.errstate(over="ignore"):
             costs = np.ascontiguousarray(sample_weight, dtype=np.float32)
@@ -351,4 +353,8 @@ class Checkpoint:
             self.folder.rmdir()
 
     def _path(self, number: int) -> Path:
-        return self.folder / f"member-{number:04d}.hedgerow"
+        path = self.folder / f"member-{number:04d}.hedgerow"
+        # Writing goes where a link leads, and nothing here makes links.
+        if path.is_symlink():
+            raise ValueError(f"{path} is a symbolic link; delete it, or choose another folder")
+        return path

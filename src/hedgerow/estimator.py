@@ -56,6 +56,7 @@ __all__ = ["HedgerowClassifier", "TopLabels"]
 # Two nodes of the first layer of the tree, four of the second, eight of the third: an input belongs to few.
 REACHES = ((1, 2), (2, 4), (3, 8))
 
+MOST_MEMBERS = 4096
 # Votes of a batch take about so many bytes.
 _VOTE_BYTES = 1 << 27
 
@@ -188,8 +189,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "method": [StrOptions(set(METHODS))],
-        "members": [Interval(Integral, 1, 4096, closed="both")],
-        "trees": [Interval(Integral, 1, 4096, closed="both"), None],
+        "members": [Interval(Integral, 1, MOST_MEMBERS, closed="both")],
+        "trees": [Interval(Integral, 1, MOST_MEMBERS, closed="both"), None],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "hard_negatives": [Interval(Integral, 1, 100, closed="both")],
         "dropout": [Interval(Real, 0, 1, closed="neither")],
@@ -386,6 +387,11 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             raise ValueError("members can be added only to a model with an integer random_state")
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise ValueError(f"count is {count!r}; it must be a positive integer")
+        if self.members + count > MOST_MEMBERS:
+            raise ValueError(
+                f"count is {count}, but a model has at most {MOST_MEMBERS} members and this one has"
+                f" {self.members}"
+            )
         if self._trees() != self.members:
             raise ValueError(f"{self.members} members share {self._trees()} trees; fit them anew")
         threads = self._threads()
@@ -825,13 +831,11 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
-        best = self.top(X, k=1).labels[:, 0]
-        if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
-            column = {name: i for i, name in enumerate(self.classes_.tolist())}
-            truth = sp.csr_array(cast(Any, Y))
-            right = [bool(truth[i, column[label]]) for i, label in enumerate(best.tolist())]
-        else:
-            right = [label in set(labels) for label, labels in zip(best.tolist(), Y, strict=True)]
+        check_is_fitted(self, "tree_")
+        X, truth = self._inputs_and_truth(X, Y)
+        column = {name: number for number, name in enumerate(self.classes_.tolist())}
+        best = [column[label] for label in self.top(X, k=1).labels[:, 0].tolist()]
+        right = np.asarray(truth[np.arange(len(best)), best])
         return float(np.mean(right))
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -1321,7 +1325,7 @@ def _float_means(probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _is_probability(value: Any) -> bool:
-    return isinstance(value, Real) and 0 <= float(value) <= 1
+    return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) <= 1
 
 
 def _stage(progress: Progress | None, what: str) -> Stage:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from hedgerow import metrics
 from hedgerow.estimator import HedgerowClassifier
@@ -266,6 +267,9 @@ def evaluate(
     >>> evaluate(model, texts, labels).ranking.precision[1]
     1.0
     """
+    if not isinstance(model, HedgerowClassifier):
+        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
+    check_is_fitted(model, "tree_")
     truth = truth_for(Y, model.classes_)
     if count(X) != truth.shape[0]:
         raise ValueError(f"there are {count(X)} inputs, but labels for {truth.shape[0]}")

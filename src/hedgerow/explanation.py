@@ -340,6 +340,8 @@ def _one_row(model: HedgerowClassifier, x: Any) -> sp.csr_array:
 def _named(
     model: HedgerowClassifier, columns: npt.NDArray[np.int32], names: Sequence[str] | None
 ) -> npt.NDArray[Any]:
+    if isinstance(names, str | bytes):
+        raise TypeError(f"names is {names!r:.60}; give a list with the name of each feature")
     if names is not None:
         if len(names) != model.n_features_in_:
             raise ValueError(f"there are {len(names)} names for {model.n_features_in_} features")

@@ -12,7 +12,11 @@ __all__ = ["count", "take"]
 
 def count(inputs: Any) -> int:
     """How many inputs there are."""
-    return int(inputs.shape[0]) if hasattr(inputs, "shape") else len(inputs)
+    if not hasattr(inputs, "shape"):
+        return len(inputs)
+    if not inputs.shape:
+        raise TypeError(f"X is {inputs!r:.60}; give a matrix of shape (n, d)")
+    return int(inputs.shape[0])
 
 
 def take(inputs: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:

@@ -14,7 +14,7 @@ from hedgerow import _native
 from hedgerow.matrices import as_truth
 from hedgerow.threads import threads_for
 from hedgerow.uncertainty import Measures
-from hedgerow.votes import Votes
+from hedgerow.votes import Votes, check_votes
 
 __all__ = ["SCORES", "Judgement", "judge"]
 
@@ -152,6 +152,7 @@ def judge(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> Jud
     """
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
         raise ValueError(f"k is {k!r}; it must be a positive integer")
+    check_votes(votes)
     truth = as_truth(Y, len(votes), votes.n_labels)
     auroc, aupr, sums, labels, best, rank, true = _native.judge(
         votes.indptr,

@@ -215,6 +215,8 @@ def read_label_sections(file: ModelFile) -> np.ndarray:
         numbers = file.sections["classes.numbers"]
         if numbers.dtype != np.int64 or numbers.shape != (file.header["labels"],):
             raise ValueError("the labels have another type or number")
+        if len(np.unique(numbers)) != len(numbers):
+            raise ValueError("a label occurs twice")
         return np.asarray(numbers)
     begins, text = file.sections["classes.begins"], file.sections["classes.text"]
     if begins.dtype != np.uint64 or text.dtype != np.uint8 or begins.shape != (file.header["labels"] + 1,):
@@ -226,4 +228,6 @@ def read_label_sections(file: ModelFile) -> np.ndarray:
     names = np.empty(len(bounds) - 1, dtype=object)
     for i, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
         names[i] = whole[begin:end].decode()
+    if len(set(names)) != len(names):
+        raise ValueError("a label occurs twice")
     return names

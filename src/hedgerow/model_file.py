@@ -56,7 +56,10 @@ __all__ = [
 FORMAT_NAME = "hedgerow"
 FORMAT_VERSION = 1
 ALIGNMENT = 64
-MAX_HEADER_BYTES = 100_000_000  # the cap of the safetensors library
+# A model of 4,096 trees needs some 7 MB and 600,000 values. Python's objects take up to 40 times the bytes of
+# their JSON, so whatever is far beyond that is refused before it is parsed.
+MAX_HEADER_BYTES = 16 << 20
+MAX_HEADER_VALUES = 1_000_000
 MAX_DIMENSIONS = 32
 CHECKSUMS = "checksums"
 PADDING = "padding."
@@ -296,12 +299,17 @@ def _front(layout: dict[str, Chunked], header: Mapping[str, Any]) -> bytes:
         begin = end
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
-    if len(text) > MAX_HEADER_BYTES:
+    if len(text) > MAX_HEADER_BYTES or _values(text) > MAX_HEADER_VALUES:
         raise ValueError(
-            f"the header takes {len(text):,} bytes, more than the {MAX_HEADER_BYTES:,} that a"
-            " safetensors file may have; store long lists as sections"
+            f"the header takes {len(text):,} bytes for {_values(text):,} values, and a model file may have"
+            f" {MAX_HEADER_BYTES:,} for {MAX_HEADER_VALUES:,}; store long lists as sections"
         )
     return struct.pack("<Q", len(text)) + text
+
+
+def _values(text: bytes) -> int:
+    """How many values there are in JSON, at most."""
+    return sum(text.count(mark) for mark in (b"[", b"{", b","))
 
 
 def _own_version() -> str:
@@ -431,7 +439,12 @@ def _parse_json(name: str, text: bytes | str, what: str) -> dict[str, Any]:
         raise ValueError(f"{constant} is no JSON number")
 
     try:
-        decoded = text.decode("utf-8") if isinstance(text, bytes) else text
+        # The writer escapes what is not ASCII. Other text would take four bytes a letter.
+        encoded = text if isinstance(text, bytes) else text.encode("ascii")
+        if _values(encoded) > MAX_HEADER_VALUES:
+            raise ValueError(f"it has more than {MAX_HEADER_VALUES:,} values")
+        decoded = encoded.decode("ascii")
+        del encoded
         value = json.loads(decoded, object_pairs_hook=unique, parse_constant=refuse)
     except RecursionError:
         raise _malformed(name, f"{what} is nested too deeply") from None
@@ -509,16 +522,15 @@ def _read_place(name: str, key: str, entry: object, start: int) -> _Place:
 
 
 def _view(name: str, mapped: mmap.mmap, place: _Place) -> npt.NDArray[Any]:
-    try:
-        if place.begin == place.end:
-            array = np.empty(place.shape, place.dtype)
-            array.flags.writeable = False
-            return array
-        flat = np.frombuffer(mapped, place.dtype, math.prod(place.shape), place.begin)
-        return flat.reshape(place.shape)
-    except (ValueError, OverflowError, MemoryError):
+    if place.begin == place.end:
         # Only an empty section can be so odd: NumPy refuses (0, 2**62), which has no bytes.
-        raise _malformed(name, f"section {place.name!r} has an impossible shape") from None
+        if math.prod(length for length in place.shape if length) * place.dtype.itemsize >= 2**62:
+            raise _malformed(name, f"section {place.name!r} has an impossible shape")
+        array = np.empty(place.shape, place.dtype)
+        array.flags.writeable = False
+        return array
+    flat = np.frombuffer(mapped, place.dtype, math.prod(place.shape), place.begin)
+    return flat.reshape(place.shape)
 
 
 def _verify(name: str, mapped: mmap.mmap, start: int, places: list[_Place]) -> None:

@@ -148,6 +148,8 @@ class CostTally:
     """
 
     def __init__(self, costs: Costs) -> None:
+        if not isinstance(costs, Costs):
+            raise TypeError(f"costs is {costs!r:.60}; give Costs(wrong=..., missed=..., look=...)")
         choices = ((REJECT, REVIEW, ACCEPT), (REJECT, ACCEPT), (REJECT, REVIEW))
         self._tallies = [Tally(Rule(costs=costs, choices=own)) for own in choices]
 

@@ -86,7 +86,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
             model.policy_ = Policy.from_sections(header["policy"], file.sections)
     except Malformed:
         raise
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise Malformed(f"{file.path} does not hold a whole model: {error}") from error
     return model
 

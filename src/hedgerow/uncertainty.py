@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hedgerow.votes import Votes
+from hedgerow.votes import Votes, check_votes
 
 __all__ = ["Measures", "energy", "instance_uncertainty", "joint_energy", "label_uncertainty"]
 
@@ -69,6 +69,7 @@ def label_uncertainty(votes: Votes) -> Measures:
     >>> measures.total.round(3), measures.knowledge.round(3)
     (array([0.693, 0.693]), array([0.   , 0.368]))
     """
+    check_votes(votes)
     p = votes.probs.astype(np.float64)
     mean = p.mean(axis=1)
     total = _entropy(mean)
@@ -110,6 +111,7 @@ def energy(votes: Votes, transform: str) -> Array:
     array
         In the order of ``votes.labels``.
     """
+    check_votes(votes)
     return energy_of(votes.probs.mean(axis=1, dtype=np.float64), transform)
 
 

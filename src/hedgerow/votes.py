@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from hedgerow.labels import add_label_sections, read_label_sections
 from hedgerow.model_file import Malformed, read_model, write_model
 
-__all__ = ["Votes"]
+__all__ = ["Votes", "check_votes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,12 @@ class Votes:
         set_ = object.__setattr__  # the one time that a frozen object changes
         set_(self, "indptr", _vector("indptr", self.indptr, np.int64))
         set_(self, "labels", _vector("labels", self.labels, np.int32))
+        if isinstance(self.n_labels, bool) or not isinstance(self.n_labels, int | np.integer):
+            raise TypeError(f"n_labels is {self.n_labels!r}; it must be an integer")
+        if not 0 <= self.n_labels < 2**31:
+            raise ValueError(f"n_labels is {self.n_labels}; it must be from 0 to 2**31 - 1")
+        if np.iscomplexobj(self.probs):
+            raise ValueError("probs has complex numbers; probabilities are between 0 and 1")
         probs = np.ascontiguousarray(self.probs, dtype=np.float32)
         set_(self, "probs", probs)
         if probs.ndim != 2 or len(probs) != len(self.labels) or probs.shape[1] < 1:
@@ -158,10 +164,12 @@ class Votes:
     @staticmethod
     def concatenate(parts: Sequence[Votes]) -> Votes:
         """The votes of several batches, one after the other."""
+        parts = list(parts)
         if not parts:
             raise ValueError("there is nothing to concatenate")
         first = parts[0]
         for number, part in enumerate(parts):
+            check_votes(part, f"parts[{number}]")
             if (part.classes is None) != (first.classes is None) or not np.array_equal(
                 part.classes if part.classes is not None else [],
                 first.classes if first.classes is not None else [],
@@ -270,6 +278,12 @@ class Votes:
 
     def _matrix(self, values: npt.NDArray[np.float32]) -> sp.csr_array:
         return sp.csr_array((values, self.labels, self.indptr), shape=(len(self), self.n_labels))
+
+
+def check_votes(votes: object, name: str = "votes") -> None:
+    """Raise TypeError for what are no votes."""
+    if not isinstance(votes, Votes):
+        raise TypeError(f"{name} is a {type(votes).__name__}; give Votes, such as predict_votes makes")
 
 
 def _vector(name: str, values: Any, dtype: type[np.generic]) -> npt.NDArray[Any]:

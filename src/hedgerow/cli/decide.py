@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from ..decisions import Wish, rule_for
+from ..decisions import Decisions, Wish, rule_for
 from ..model_file import ModelFileError
 from ..saved_model import load
-from .decision_files import DecidedInputs, print_json_lines, write_decisions
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_inputs
-from .predictions import check_output
+from .label_files import LabelTable, check_output, print_labels, write_labels
 from .terminal import cell, progress_bar
 
 _SHOWN = 20
@@ -48,20 +48,19 @@ def run_decide(
         part, inputs = read_inputs(model, classifier, data, part_name, threads, report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
             found = classifier.decide(inputs, **vars(wish), false_alarm=false_alarm, k=k, progress=report)
-    decided = DecidedInputs(found, part.ids)
+    table = LabelTable.of_decisions(found, part.ids)
     with failing_as(ExitCode.WRITE):
         if out is not None:
-            write_decisions(out, decided, overwrite)
+            write_labels(out, table, overwrite)
         elif as_json:
-            print_json_lines(decided)
+            print_labels(table)
     if out is not None or not as_json:
-        _print(Console(highlight=False), decided, out)
+        _print(Console(highlight=False), found, part.ids, out)
 
 
-def _print(console: Console, decided: DecidedInputs, out: str | None) -> None:
-    found = decided.decisions
+def _print(console: Console, found: Decisions, ids: Sequence[str] | None, out: str | None) -> None:
     if out is None:
-        console.print(_table(decided))
+        console.print(_table(found, ids))
         if len(found) > _SHOWN:
             rest = len(found) - _SHOWN
             console.print(cell(f"… and {rest:,} more; --out FILE writes all, --json prints all", "dim"))
@@ -81,8 +80,7 @@ def _print(console: Console, decided: DecidedInputs, out: str | None) -> None:
     console.print(cell(found.promise, "dim"), soft_wrap=True)
 
 
-def _table(decided: DecidedInputs) -> Table:
-    found = decided.decisions
+def _table(found: Decisions, ids: Sequence[str] | None) -> Table:
     table = Table(box=None, padding=(0, 1))
     for name in ("input", "accept", "review", "outsider"):
         table.add_column(cell(name, "dim"), overflow="fold")
@@ -90,7 +88,7 @@ def _table(decided: DecidedInputs) -> Table:
         of_input = found[row]
         flag = "" if not of_input.outsider else f"yes, p = {of_input.p_value:.3f}"
         table.add_row(
-            cell(row if decided.ids is None else decided.ids[row]),
+            cell(row if ids is None else ids[row]),
             cell(_some(of_input.accept), "green"),
             cell(_some(of_input.review), "yellow"),
             cell(flag, "red"),

@@ -13,7 +13,7 @@ from ..uncertain_labels import UncertainLabels
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_inputs
-from .predictions import Predictions, check_output, print_predictions, write_predictions
+from .label_files import LabelTable, check_output, print_labels, write_labels
 from .terminal import Report, progress_bar
 
 
@@ -37,12 +37,12 @@ def run_predict(
         classifier = load(model)
     classifier.set_params(**search, n_jobs=threads or -1)
     with progress_bar() as report:
-        predictions = predict_part(model, classifier, data, part_name, k, uncertainty, tolerance, report)
+        table = predict_part(model, classifier, data, part_name, k, uncertainty, tolerance, report)
     with failing_as(ExitCode.WRITE):
         if out is None:
-            print_predictions(predictions)
+            print_labels(table)
         else:
-            write_predictions(out, predictions, overwrite)
+            write_labels(out, table, overwrite)
 
 
 def predict_part(
@@ -54,7 +54,7 @@ def predict_part(
     uncertainty: bool,
     tolerance: float | None,
     report: Report,
-) -> Predictions:
+) -> LabelTable:
     """Read inputs and predict their labels, with doubts or without."""
     part, inputs = read_inputs(model, classifier, data, part_name, threads_for(classifier.n_jobs), report)
     with failing_as(ExitCode.DATA, ValueError, TypeError):
@@ -65,4 +65,4 @@ def predict_part(
             best = classifier.predict_uncertain(inputs, k, tolerance=tolerance, progress=report)
         else:
             best = classifier.top(inputs, k, progress=report)
-    return Predictions(best, part.ids)
+    return LabelTable.of_predictions(best, part.ids)

@@ -23,8 +23,8 @@ from ..model_file import DIGEST_BYTES, ModelFileError
 from ..saved_model import load
 from .connection import connected
 from .failures import ExitCode, Failure, failing_as
+from .label_files import check_output, write_labels
 from .predict import predict_part
-from .predictions import check_output, write_predictions
 from .terminal import cell, progress_bar
 
 RECORD = "_run.json"
@@ -192,7 +192,7 @@ def score_shard(engine: Engine, scoring: Scoring, shard: Shard) -> int:
     engine.check()
     classifier = _opened(scoring.model, scoring.digest)
     classifier.set_params(**scoring.search, n_jobs=1)
-    predictions = predict_part(
+    table = predict_part(
         Path(scoring.model),
         classifier,
         Path(shard.source),
@@ -203,8 +203,8 @@ def score_shard(engine: Engine, scoring: Scoring, shard: Shard) -> int:
         lambda share, what: None,
     )
     with failing_as(ExitCode.WRITE):
-        write_predictions(shard.target, predictions, overwrite=True)
-    return len(predictions)
+        write_labels(shard.target, table, overwrite=True)
+    return len(table)
 
 
 # The file is mapped: all processes of a node share one copy.

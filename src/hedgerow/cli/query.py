@@ -19,7 +19,7 @@ from ..saved_model import load
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_inputs
-from .predictions import check_output
+from .label_files import check_output
 from .terminal import cell, print_json, progress_bar, shortened
 
 _WIDE = 120

@@ -167,6 +167,8 @@ def _check_probabilities(p: Floats) -> None:
 def _pairs(
     name: str, values: npt.ArrayLike, other: str, flags: npt.ArrayLike
 ) -> tuple[Floats, npt.NDArray[Any]]:
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} has complex numbers; they have no order")
     numbers, truths = np.asarray(values, dtype=np.float64), np.asarray(flags)
     if numbers.ndim != 1 or not numbers.size or truths.shape != numbers.shape:
         raise ValueError(

@@ -137,6 +137,8 @@ def _steps(
 
 
 def _scores(name: str, values: npt.ArrayLike) -> Floats:
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} has complex numbers; they have no order")
     scores = np.asarray(values, dtype=np.float64)
     if scores.ndim != 1 or not scores.size:
         raise ValueError(f"{name} has shape {scores.shape}; it must be a vector of at least one score")

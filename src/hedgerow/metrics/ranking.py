@@ -310,6 +310,7 @@ def _labelled(
 
 def _counts(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
     values = np.asarray(counts)
-    if values.ndim != 1 or values.dtype.kind not in "iuf" or (values < 0).any() or (values % 1 != 0).any():
+    sound = values.ndim == 1 and values.dtype.kind in "iuf" and np.isfinite(values).all()
+    if not sound or (values < 0).any() or (values % 1 != 0).any():
         raise ValueError("counts must be a vector of whole numbers, none negative")
     return values.astype(np.int64)

@@ -1,0 +1,216 @@
+"""Files of labels, predicted or decided: JSON lines, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from ..data.compressed import SUFFIXES, packed_file
+from ..decisions import DECISIONS, Decisions
+from ..estimator import TopLabels
+from ..uncertain_labels import UncertainLabels
+from .failures import ExitCode, Failure
+from .terminal import plain_json
+
+_JSON_LINES = (".jsonl", ".ndjson")
+_ROWS_A_WRITE = 4096
+_MEASURES = ("probability", "total", "data", "knowledge", "variance")
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels of inputs in rank order, as the columns that every format writes.
+
+    Attributes
+    ----------
+    indptr : int array, shape (n + 1,)
+        The labels of input `i` are the entries ``indptr[i]`` to ``indptr[i + 1] - 1``.
+    labels : array, shape (entries,)
+        Names or numbers.
+    of_labels : dict of str to array, shape (entries,)
+        What is known of each label, by name.
+    of_inputs : dict of str to array, shape (n,)
+        What is known of each input as a whole, by name.
+    ids : sequence of str, or None
+        The names of the inputs.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
+    of_labels: dict[str, npt.NDArray[Any]]
+    of_inputs: dict[str, npt.NDArray[Any]]
+    ids: Sequence[str] | None
+
+    @classmethod
+    def of_predictions(cls, best: TopLabels | UncertainLabels, ids: Sequence[str] | None) -> LabelTable:
+        """The best labels, with or without doubts."""
+        n, k = best.labels.shape
+        columns = {
+            name: values.ravel() for name, values in vars(best).items() if name not in ("labels", "instance")
+        }
+        of_inputs = dict(vars(best.instance)) if isinstance(best, UncertainLabels) else {}
+        return cls(np.arange(n + 1) * k, best.labels.ravel(), columns, of_inputs, ids)
+
+    @classmethod
+    def of_decisions(cls, found: Decisions, ids: Sequence[str] | None) -> LabelTable:
+        """What to do with each label."""
+        columns: dict[str, Any] = {"decision": np.array(DECISIONS, dtype=object)[found.decision]}
+        columns |= {name: getattr(found, name) for name in _MEASURES}
+        parts = ("answered", "outsider", "p_value", "bound", "expected_cost")
+        of_inputs = {name: getattr(found, name) for name in parts if getattr(found, name) is not None}
+        return cls(found.indptr, found.labels, columns, of_inputs, ids)
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def row(self) -> npt.NDArray[np.int64]:
+        """The input of each label."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    @property
+    def rank(self) -> npt.NDArray[np.int64]:
+        """The place of each label, from 1."""
+        return np.asarray(np.arange(1, len(self.labels) + 1) - self.indptr[self.row])
+
+
+def check_output(path: str) -> None:
+    """Refuse now a format that could not be written later.
+
+    Parameters
+    ----------
+    path : str
+        The file; its ending tells the format.
+    """
+    if output_kind(path) == "parquet":
+        load_pyarrow()
+
+
+def write_labels(path: str, table: LabelTable, overwrite: bool) -> None:
+    """Write labels so that the file is whole or not there.
+
+    JSON lines have one object an input. CSV and Parquet are tables with one row a label: ``row`` (the number
+    of the input, from 0), ``id`` (where inputs have one), ``rank`` (from 1), ``label``, what is known of the
+    label, and what is known of the input, as ``input_...``.
+
+    Parameters
+    ----------
+    path : str
+        Ends in .jsonl (also with .gz, .xz, .zst), .csv or .parquet.
+    table : LabelTable
+        What to write.
+    overwrite : bool
+        Whether an existing file is replaced.
+    """
+    kind = output_kind(path)
+    with packed_file(path, overwrite) as file:
+        if kind == "jsonl":
+            for block in json_lines(table):
+                file.write(block)
+        elif kind == "csv":
+            _write_csv(file, table)
+        else:
+            _write_parquet(file, table)
+
+
+def print_labels(table: LabelTable) -> None:
+    """Write JSON lines to stdout; on a terminal, control characters are escaped."""
+    terminal = sys.stdout.isatty()
+    for block in json_lines(table):
+        text = block.decode("utf-8")
+        sys.stdout.write(plain_json(text) if terminal else text)
+    sys.stdout.flush()
+
+
+def json_lines(table: LabelTable) -> Iterator[bytes]:
+    """Yield blocks of lines ``{"id": ..., "labels": [{"label": ..., ...}, ...], "input": {...}}``."""
+    option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
+    fields = ("label", *table.of_labels)
+    for start in range(0, len(table), _ROWS_A_WRITE):
+        lines = []
+        for row in range(start, min(start + _ROWS_A_WRITE, len(table))):
+            own = slice(table.indptr[row], table.indptr[row + 1])
+            # NumPy's floats as they are: orjson writes the fewest digits that give the same 32-bit float.
+            columns = [table.labels[own].tolist(), *(values[own] for values in table.of_labels.values())]
+            record: dict[str, Any] = {} if table.ids is None else {"id": table.ids[row]}
+            record["labels"] = [
+                dict(zip(fields, values, strict=True)) for values in zip(*columns, strict=True)
+            ]
+            if table.of_inputs:
+                record["input"] = {name: _plain(values[row]) for name, values in table.of_inputs.items()}
+            lines.append(orjson.dumps(record, option=option))
+        yield b"".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    return bool(value) if isinstance(value, np.bool_) else value
+
+
+def output_kind(path: str) -> str:
+    """The format that the ending of a file names."""
+    name = os.path.basename(path)
+    stem, packing = os.path.splitext(name)
+    if name.endswith(_JSON_LINES) or (packing in SUFFIXES and stem.endswith(_JSON_LINES)):
+        return "jsonl"
+    if name.endswith(".csv"):
+        return "csv"
+    if name.endswith(".parquet"):
+        return "parquet"
+    raise Failure(
+        ExitCode.USAGE,
+        f"--out {path}: the ending tells the format; use .jsonl (also .jsonl.gz, .jsonl.xz, .jsonl.zst),"
+        " .csv or .parquet",
+    )
+
+
+def _write_csv(file: IO[bytes], table: LabelTable) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text)
+    ids, of_labels, of_inputs = table.ids, table.of_labels, table.of_inputs
+    name = [] if ids is None else ["id"]
+    writer.writerow(["row", *name, "rank", "label", *of_labels, *(f"input_{part}" for part in of_inputs)])
+    places = zip(table.row.tolist(), table.rank.tolist(), table.labels.tolist(), strict=True)
+    for place, (row, rank, label) in enumerate(places):
+        name = [] if ids is None else [ids[row]]
+        of_label = [str(values[place]) for values in of_labels.values()]
+        of_input = [str(values[row]) for values in of_inputs.values()]
+        writer.writerow([row, *name, rank, label, *of_label, *of_input])
+    text.flush()
+    text.detach()  # the file is not ours to close
+
+
+def load_pyarrow() -> Any:
+    """What writes Parquet, where it is installed."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise Failure(
+            ExitCode.USAGE, "Parquet needs pyarrow; install it with: pip install 'hedgerow[parquet]'"
+        ) from None
+    return pyarrow
+
+
+def _write_parquet(file: IO[bytes], table: LabelTable) -> None:
+    arrow = load_pyarrow()
+    rows = table.row
+    columns = {"row": arrow.array(rows, arrow.int64())}
+    if table.ids is not None:
+        columns["id"] = arrow.array([table.ids[row] for row in rows.tolist()], arrow.string())
+    columns["rank"] = arrow.array(table.rank, arrow.int32())
+    numbers = np.issubdtype(table.labels.dtype, np.integer)
+    columns["label"] = arrow.array(table.labels, arrow.int64() if numbers else arrow.string())
+    for name, values in table.of_labels.items():
+        columns[name] = arrow.array(values, arrow.string() if values.dtype == object else arrow.float32())
+    for name, values in table.of_inputs.items():
+        columns[f"input_{name}"] = arrow.array(values[rows])
+    arrow.parquet.write_table(arrow.table(columns), file)
