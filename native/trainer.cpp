@@ -57,11 +57,9 @@ Lists unite(const Lists& a, const Lists& b) {
   return out;
 }
 
-constexpr Block kWholeTree{0, 0, 1};
-
-// For every layer below the root, from that of the block on, the nodes of the block or below it that each row belongs
-// to, ascending.
-std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree, const Block& block) {
+// For every layer below the root, from that of the block down to `lowest`, the nodes of the block or below it that each
+// row belongs to, ascending.
+std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree, const Block& block, int lowest) {
   std::int32_t first_label = block.first, last_label = block.last;
   for (int layer = block.layer; layer < tree.depth(); ++layer) {
     first_label = tree.child_begin(layer, first_label);
@@ -75,6 +73,9 @@ std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree, const
 
   std::vector<Lists> layers(static_cast<std::size_t>(tree.depth()) + 1);
   Lists& last = layers.back();
+  const auto here = [&](std::int32_t label) { return position[static_cast<std::size_t>(label)] >= 0; };
+  last.items.reserve(static_cast<std::size_t>(std::count_if(Y.indices, Y.indices + Y.size(), here)));
+  last.begins.reserve(static_cast<std::size_t>(Y.rows) + 1);
   for (std::int64_t row = 0; row < Y.rows; ++row) {
     const SparseRow labels = Y[row];
     const std::size_t begin = last.items.size();
@@ -90,8 +91,10 @@ std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree, const
     for (std::int32_t node = 0; node < tree.nodes(layer); ++node)
       std::fill(parent.begin() + begins[static_cast<std::size_t>(node)],
                 parent.begin() + begins[static_cast<std::size_t>(node) + 1], node);
-    const Lists& below = layers[static_cast<std::size_t>(layer) + 1];
+    Lists& below = layers[static_cast<std::size_t>(layer) + 1];
     Lists& here = layers[static_cast<std::size_t>(layer)];
+    here.items.reserve(below.items.size());
+    here.begins.reserve(below.begins.size());
     for (std::int64_t row = 0; row < below.owners(); ++row) {
       const std::size_t begin = here.items.size();
       for (const std::int32_t child : below[row]) {
@@ -100,6 +103,7 @@ std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree, const
       }
       here.close_list();
     }
+    if (layer + 1 > lowest) below = {};
   }
   return layers;
 }
@@ -131,7 +135,7 @@ struct Draft {
 class Trainer {
  public:
   Trainer(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const SparseRows* negatives,
-          const TrainOptions& options, int threads, Watch& watch, const Block& block = kWholeTree)
+          const TrainOptions& options, int threads, Watch& watch, const Block& block, int lowest)
       : X_(X),
         costs_(costs),
         options_(options),
@@ -139,11 +143,13 @@ class Trainer {
         watch_(watch),
         model_(std::move(tree), X.columns, options.loss == Loss::logistic ? Transform::sigmoid : Transform::l3_hinge),
         block_(block),
-        layers_(memberships(Y, model_.tree(), block)),
-        hard_(negatives ? memberships(*negatives, model_.tree(), block) : std::vector<Lists>()),
+        layers_(memberships(Y, model_.tree(), block, lowest)),
+        hard_(negatives ? memberships(*negatives, model_.tree(), block, lowest) : std::vector<Lists>()),
         rows_of_node_(static_cast<std::size_t>(model_.tree().depth())),
         drafts_(static_cast<std::size_t>(model_.tree().chunks())),
-        benches_(static_cast<std::size_t>(threads)) {}
+        benches_(static_cast<std::size_t>(threads)) {
+    for (Bench& bench : benches_) bench.rows.spill_to(options.scratch);
+  }
 
   TreeModel run(TrainReport& report) {
     const int depth = model_.tree().depth();
@@ -481,7 +487,8 @@ TrainedBlock train_block(const SparseRows& X, const SparseRows& Y, LabelTree tre
   check_block(tree, block, X, matched);
   if (options.matcher_beam > 0 && block.layer > 0 && !matched)
     throw std::invalid_argument("below the root, a matcher needs what the beam finds in the layers above");
-  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch, block).run_block(matched);
+  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch, block, block.layer + 1)
+      .run_block(matched);
 }
 
 std::vector<double> work_of_layer(const SparseRows& X, const SparseRows& Y, LabelTree tree, const SparseRows* negatives,
@@ -491,13 +498,15 @@ std::vector<double> work_of_layer(const SparseRows& X, const SparseRows& Y, Labe
   TrainOptions options;
   options.normalise = false;
   Watch watch;
-  return Trainer(X, Y, std::move(tree), nullptr, negatives, options, 1, watch, block).work_of_block(matched);
+  return Trainer(X, Y, std::move(tree), nullptr, negatives, options, 1, watch, block, layer + 1).work_of_block(matched);
 }
 
 TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
                 const SparseRows* negatives, const TrainOptions& options, int threads, Watch& watch,
                 TrainReport& report) {
-  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch).run(report);
+  const Block whole{0, 0, 1};
+  const int lowest = tree.depth();
+  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch, whole, lowest).run(report);
 }
 
 }  // namespace hedgerow

@@ -6,6 +6,7 @@
 
 #include "kernels.h"
 #include "parallel.h"
+#include "scratch.h"
 #include "sparse.h"
 #include "tree_model.h"
 
@@ -24,6 +25,7 @@ struct TrainOptions {
   float negative_share = 1.0f;  // cost of a row at a node where only a hard negative brings it, relative to the others
   bool normalise = true;
   std::uint64_t seed = 0;
+  Scratch scratch = {};  // for copies of rows that are too large for memory
 };
 
 struct TrainReport {

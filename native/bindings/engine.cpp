@@ -102,9 +102,10 @@ auto without_gil(Work work) {
 }
 
 nb::tuple grow(const Rows& features, Vector<std::int32_t> labels, int branching, int leaf_size, int iterations,
-               std::uint64_t seed, int threads, nb::object progress) {
+               std::uint64_t seed, int threads, nb::object progress, const std::string& scratch_folder,
+               std::size_t most_bytes) {
   PythonWatch watch(std::move(progress));
-  GrowOptions options{branching, leaf_size, iterations, seed};
+  GrowOptions options{branching, leaf_size, iterations, seed, {scratch_folder, most_bytes}};
   auto tree = without_gil([&] {
     return grow_tree(features.view(), std::vector<std::int32_t>(labels.data(), labels.data() + labels.size()), options,
                      resolve_threads(threads), watch);
@@ -120,9 +121,12 @@ nb::tuple aggregate(const Rows& X, const Rows& rows_of_label, const std::optiona
   auto owned = without_gil([&] {
     std::vector<float> scales;
     if (normalise) {
-      scales.resize(static_cast<std::size_t>(X.view().rows));
-      for (std::int64_t row = 0; row < X.view().rows; ++row)
-        scales[static_cast<std::size_t>(row)] = unit_scale(X.view()[row]);
+      // Some labels may concern but a few rows.
+      const SparseRows& rows = rows_of_label.view();
+      scales.resize(static_cast<std::size_t>(X.view().rows), 0.0f);
+      for (std::int64_t i = 0; i < rows.size(); ++i)
+        if (float& scale = scales[static_cast<std::size_t>(rows.indices[i])]; scale == 0.0f)
+          scale = unit_scale(X.view()[rows.indices[i]]);
     }
     return aggregate_labels(X.view(), rows_of_label.view(), normalise ? scales.data() : nullptr,
                             costs ? costs->data() : nullptr, resolve_threads(threads), watch);
@@ -206,10 +210,12 @@ nb::tuple fit_block(const Rows& X, const Rows& Y, const std::vector<Vector<std::
                     const Rows* negatives, const Rows* matched, int layer, std::int32_t first, std::int32_t last,
                     float negative_share, const std::string& loss, float cost, float positive_cost, float negative_cost,
                     float bias, float tolerance, int max_passes, float weight_threshold, int matcher_beam,
-                    bool normalise, std::uint64_t seed, int threads, nb::object progress) {
+                    bool normalise, std::uint64_t seed, int threads, nb::object progress,
+                    const std::string& scratch_folder, std::size_t most_bytes) {
   PythonWatch watch(std::move(progress));
-  const TrainOptions options = train_options(negative_share, loss, cost, positive_cost, negative_cost, bias, tolerance,
-                                             max_passes, weight_threshold, matcher_beam, normalise, seed);
+  TrainOptions options = train_options(negative_share, loss, cost, positive_cost, negative_cost, bias, tolerance,
+                                       max_passes, weight_threshold, matcher_beam, normalise, seed);
+  options.scratch = {scratch_folder, most_bytes};
   TrainedBlock trained = without_gil([&] {
     return train_block(X.view(), Y.view(), make_tree(begins, labels), costs ? costs->data() : nullptr,
                        negatives ? &negatives->view() : nullptr, matched ? &matched->view() : nullptr,
@@ -496,7 +502,8 @@ void bind_engine(nb::module_& m) {
   m.def("aggregate_labels", &aggregate, "X"_a, "rows_of_label"_a, "costs"_a.none(), "normalise"_a, "threads"_a,
         "progress"_a.none(), "PIFA: the normalised sum of each label's rows, as CSR arrays.");
   m.def("grow_tree", &grow, "label_features"_a, "labels"_a, "branching"_a, "leaf_size"_a, "iterations"_a, "seed"_a,
-        "threads"_a, "progress"_a.none(), "Clusters labels into a tree: (begins of each layer, labels in order).");
+        "threads"_a, "progress"_a.none(), "scratch_folder"_a = "", "most_bytes"_a = 0,
+        "Clusters labels into a tree: (begins of each layer, labels in order).");
   m.def(
       "check_tree",
       [](const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels) {
@@ -510,7 +517,7 @@ void bind_engine(nb::module_& m) {
   m.def("train_block", &fit_block, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "negatives"_a.none(),
         "matched"_a.none(), "layer"_a, "first"_a, "last"_a, "negative_share"_a, "loss"_a, "C"_a, "positive_cost"_a,
         "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "weight_threshold"_a, "matcher_beam"_a,
-        "normalise"_a, "seed"_a, "threads"_a, "progress"_a.none(),
+        "normalise"_a, "seed"_a, "threads"_a, "progress"_a.none(), "scratch_folder"_a = "", "most_bytes"_a = 0,
         "Fits some nodes of a layer: (table of their chunks, bytes, passes, weights kept).");
   m.def("layer_work", &layer_work, "X"_a, "Y"_a, "begins"_a, "labels"_a, "negatives"_a.none(), "matched"_a.none(),
         "layer"_a, "How much there is to do for each node of a layer: features of its rows, times panels.");
