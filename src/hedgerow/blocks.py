@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from hedgerow import _native
 from hedgerow.label_tree import LabelTree
+from hedgerow.memory_budget import Scratch, spilling
 from hedgerow.model_file import Chunked
 from hedgerow.tree_classifier import TRANSFORMS, Section, TreeClassifier, aligned
 
@@ -121,6 +122,7 @@ class TreeTask:
         matched: _native.Rows | None,
         threads: int,
         progress: Callable[[float], None] | None = None,
+        scratch: Scratch | None = None,
     ) -> TrainedBlock:
         """Train the nodes of a block; a matcher brings the inputs that `match` found, too."""
         table, weights, _, kept = _native.train_block(
@@ -136,6 +138,7 @@ class TreeTask:
             last=block.last,
             threads=threads,
             progress=progress,
+            **spilling(scratch),
             **self.settings,
         )
         return TrainedBlock(block, table, weights, kept)

@@ -15,8 +15,9 @@ import scipy.sparse as sp
 import xxhash
 
 from hedgerow import _native
-from hedgerow.label_tree import LabelTree, aggregate_features
+from hedgerow.label_tree import LabelTree, aggregate_features, aggregate_to_files, grow_over
 from hedgerow.matrices import as_rows
+from hedgerow.memory_budget import Scratch
 from hedgerow.model_file import Malformed, read_model, write_model
 from hedgerow.tree_classifier import Section, TreeClassifier
 
@@ -134,6 +135,7 @@ def grow_tree(
     seed: int,
     threads: int,
     progress: Callable[[float], None] | None,
+    scratch: Scratch | None = None,
 ) -> LabelTree:
     """Cluster the labels of the inputs that have a cost, by `label_features` or by the inputs themselves."""
     Y = data.indicator
@@ -142,23 +144,19 @@ def grow_tree(
     if not used.size:
         raise ValueError("no input with a weight above 0 has any label; there is nothing to learn")
     if label_features is None:
-        vectors = aggregate_features(
-            data.X,
-            Y,
-            used,
-            data.width,
-            costs,
-            normalize,
-            threads,
-            progress and (lambda _: progress(0.0)),
-        )
+        of_inputs = (data.X, Y, used, data.width, costs, normalize, threads)
+        alive = progress and (lambda _: progress(0.0))
+        if scratch is None:
+            vectors = as_rows(aggregate_features(*of_inputs, alive), "label_features", threads=threads)
+        else:
+            vectors = aggregate_to_files(*of_inputs, alive, scratch)
     else:
         as_rows(label_features, "label_features", threads=threads)
-        vectors = sp.csr_array(label_features)
-        if vectors.shape[0] != Y.shape[1]:
-            raise ValueError(f"label_features has {vectors.shape[0]} rows, but Y has {Y.shape[1]} columns")
-        vectors = vectors[used]
-    return LabelTree.grow(
+        given = sp.csr_array(label_features)
+        if given.shape[0] != Y.shape[1]:
+            raise ValueError(f"label_features has {given.shape[0]} rows, but Y has {Y.shape[1]} columns")
+        vectors = as_rows(given[used], "label_features", threads=threads)
+    return grow_over(
         vectors,
         used,
         branching=branching,
@@ -166,6 +164,7 @@ def grow_tree(
         seed=seed,
         threads=threads,
         progress=progress,
+        scratch=scratch,
     )
 
 

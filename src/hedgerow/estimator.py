@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from hedgerow import _native, inputs
 from hedgerow.calibrating import calibrate, calibrate_out_of_bag
 from hedgerow.calibration import Calibration
-from hedgerow.cluster.crew import check_address, open_crew
+from hedgerow.cluster.crew import check_address
+from hedgerow.cluster.training import BlockTraining
 from hedgerow.decisions import Costs, Decisions, Wish, decide
 from hedgerow.ensemble import Dropout, Ensemble, Search
 from hedgerow.ensemble_training import (
@@ -39,17 +38,16 @@ from hedgerow.ensemble_training import (
 from hedgerow.label_tree import LabelTree
 from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
+from hedgerow.memory_budget import Scratch, parse_bytes
 from hedgerow.model_file import Malformed, write_model
 from hedgerow.policy import Policy, learn_policy
 from hedgerow.threads import threads_for
 from hedgerow.training_record import Hashes, TrainingRecord
+from hedgerow.training_site import open_site
 from hedgerow.tree_classifier import TreeClassifier
 from hedgerow.uncertain_labels import UncertainLabels
 from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
 from hedgerow.votes import Votes
-
-if TYPE_CHECKING:
-    from hedgerow.cluster.training import ClusterTraining
 
 __all__ = ["HedgerowClassifier", "TopLabels"]
 
@@ -151,6 +149,10 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     cluster : {"auto", "local"}, str or None, default=None
         Fit on a Ray cluster: the one of this machine ("auto"), one that is started for the fit ("local"), or
         ``"ray://HOST:PORT"``. Needs ``pip install 'hedgerow[ray]'``. The model is the same, byte for byte.
+    memory : str, int or None, default=None
+        Fit within this much memory, such as "8GB": X and Y may be memory-mapped and larger (see
+        `hedgerow.data.map_data`), and what does not fit lies in files, in the checkpoint folder or in that
+        for temporary files. Mapped files do not count. The model is the same, byte for byte.
     random_state : int, RandomState or None, default=None
         Seed of the tree and the solver. The same integer gives the same model, byte for byte.
 
@@ -210,6 +212,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         **_SEARCH_CONSTRAINTS,
         "n_jobs": [Integral, None],
         "cluster": [str, None],
+        "memory": [str, Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
     }
 
@@ -240,6 +243,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         missing: str = "exact",
         n_jobs: int | None = None,
         cluster: str | None = None,
+        memory: str | int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.method = method
@@ -266,6 +270,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         self.missing = missing
         self.n_jobs = n_jobs
         self.cluster = cluster
+        self.memory = memory
         self.random_state = random_state
 
     def fit(
@@ -1059,6 +1064,12 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         )
         if self.cluster is not None:
             check_address(self.cluster)
+        if self.memory is not None:
+            parse_bytes(self.memory)
+            if self.cluster is not None:
+                raise ValueError("memory is that of a fit on one machine; leave it out, or cluster")
+            if self.method not in ("single", "mc-dropout") and self._trees() != self.members:
+                raise ValueError("members that share a tree are merged in memory; leave out trees, or memory")
 
     def _threads(self) -> int:
         return threads_for(self.n_jobs)
@@ -1109,16 +1120,18 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         progress: Progress | None,
     ) -> list[TreeClassifier]:
         """Train the members that are not done, and bring those that share a tree together."""
-        if self.cluster is None:
-            return self._train_members(X, data, seed, tree, label_features, checkpoint, done, None, progress)
-        from hedgerow.cluster.training import ClusterTraining
-
-        with contextlib.ExitStack() as opened:
-            crew = opened.enter_context(open_crew(self.cluster))
-            # Mapped files stay readable when their folder is gone.
-            folder = checkpoint or opened.enter_context(tempfile.TemporaryDirectory(prefix="hedgerow-"))
-            mark = "" if checkpoint is None else self._mark(X, data, seed, tree, label_features)
-            site = ClusterTraining(crew, data, label_features, folder, mark)
+        with open_site(
+            self.cluster,
+            self.memory,
+            data,
+            label_features,
+            checkpoint,
+            lambda: self._mark(X, data, seed, tree, label_features),
+            threads=self._threads(),
+            branching=self.branching,
+            matched=self.matcher_beam if self.negatives == "tfn+man" else 0,
+            wrong=self.hard_negatives if "boost" in self.method else 0,
+        ) as site:
             return self._train_members(X, data, seed, tree, label_features, checkpoint, done, site, progress)
 
     def _train_members(
@@ -1130,10 +1143,11 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         label_features: Any,
         checkpoint: str | os.PathLike[str] | None,
         done: list[TreeClassifier],
-        site: ClusterTraining | None,
+        site: BlockTraining | None,
         progress: Progress | None,
     ) -> list[TreeClassifier]:
-        threads = self._threads()
+        threads = self._threads() if site is None else site.threads or self._threads()
+        scratch = None if site is None else site.scratch
 
         def grow(number: int, costs: npt.NDArray[np.float32] | None, own: int, told: Stage) -> LabelTree:
             if tree is not None:
@@ -1141,12 +1155,12 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             seen = self._seen_by(number, data)
 
             def here() -> LabelTree:
-                return self._grow(seen, label_features, costs, own, threads, told)
+                return self._grow(seen, label_features, costs, own, threads, told, scratch)
 
             if site is None:
                 return here()
             # Many trees are grown on the cluster; for one at a time, the threads of this machine are faster.
-            many = self.method == "bagging" and self._trees() == self.members
+            many = site.spreads and self.method == "bagging" and self._trees() == self.members
             return site.grow(number, costs, self._tree_settings(own), None if many else here)
 
         def train(
@@ -1237,9 +1251,12 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         seed: int,
         threads: int,
         progress: Stage,
+        scratch: Scratch | None = None,
     ) -> LabelTree:
         settings = self._tree_settings(seed)
-        return grow_tree(data, label_features, costs, **settings, threads=threads, progress=progress)
+        return grow_tree(
+            data, label_features, costs, **settings, threads=threads, progress=progress, scratch=scratch
+        )
 
     def _tree_settings(self, seed: int) -> dict[str, Any]:
         """How labels are clustered."""
@@ -1287,7 +1304,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         for name, value in sorted(self.get_params(deep=False).items()):
             if isinstance(value, np.generic):
                 value = value.item()
-            if name == "cluster":
+            if name in ("cluster", "memory"):
                 continue
             # A model file must not depend on how many threads made it, nor can it hold a random generator.
             if name == "n_jobs" or (name == "random_state" and not isinstance(value, int)):

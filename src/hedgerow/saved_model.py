@@ -49,8 +49,9 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
         header = file.header
         if header["kind"] not in kinds:
             raise ValueError(f"unknown kind of model {header['kind']!r}")
-        if "cluster" in header["parameters"]:  # a file must not choose whom a later fit connects to
-            raise ValueError("it names a cluster")
+        # A file must not choose whom a later fit connects to, nor what it may use.
+        if named := {"cluster", "memory"} & set(header["parameters"]):
+            raise ValueError(f"it names a {min(named)}")
         model = kinds[header["kind"]](**header["parameters"])
         model._check_parameters()
         model.classes_ = read_label_sections(file)

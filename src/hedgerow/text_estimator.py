@@ -92,6 +92,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
         missing: str = "exact",
         n_jobs: int | None = None,
         cluster: str | None = None,
+        memory: str | int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         super().__init__(
@@ -119,6 +120,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
             missing=missing,
             n_jobs=n_jobs,
             cluster=cluster,
+            memory=memory,
             random_state=random_state,
         )
         self.ngrams = ngrams

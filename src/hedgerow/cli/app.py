@@ -38,6 +38,7 @@ from .options import (
     LookCost,
     Loss,
     MaxLength,
+    Memory,
     Method,
     MicroBatch,
     MissedCost,
@@ -185,6 +186,7 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     threads: Threads = 0,
     cluster: Cluster = None,
+    memory: Memory = None,
     negatives: Annotated[
         Negatives,
         typer.Option(help="Train against siblings (tfn), or also against what the matcher confuses."),
@@ -217,6 +219,9 @@ def fit(
     With --cluster (pip install 'hedgerow[ray]'), the trees are trained in blocks on a
     Ray cluster. Finished blocks are kept as well, and the model is the same file.
 
+    With --memory, DATA that are mapped (see hedgerow map) may be larger than that.
+    What does not fit lies in MODEL.members for the time of the fit.
+
     With --base transformer (pip install 'hedgerow[deep]'), the embeddings of an
     encoder stand beside the words. The default rate suits small encoders such as
     MiniLM and larger ones such as BERT.
@@ -229,6 +234,7 @@ def fit(
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --threads 4
       hedgerow fit records.jsonl.xz deep.hedgerow --base transformer --encoder MiniLM/ --device auto
       hedgerow fit amazon-3m/ three.hedgerow --method bagging --cluster ray://head:10001
+      hedgerow fit amazon-3m-mapped/ three.hedgerow --memory 8GB
     """  # noqa: D301
     from .fit import Extension, run_fit
 
@@ -277,9 +283,11 @@ def fit(
     extension = None if extend is None else Extension(extend, _given(context, settings))
     if cluster is not None and base is Base.transformer:
         raise typer.BadParameter("a transformer is fitted here", ctx=context, param_hint="--cluster")
-    run_fit(
-        data, model, settings, base.value, place, threads, cluster, labels_field, extension, overwrite, json
-    )
+    if memory is not None and (cluster is not None or base is Base.transformer):
+        other = "--cluster" if cluster is not None else "--base transformer"
+        raise typer.BadParameter(f"it does not go with {other}", ctx=context, param_hint="--memory")
+    site = {"cluster": cluster, "memory": memory}
+    run_fit(data, model, settings, base.value, place, threads, site, labels_field, extension, overwrite, json)
 
 
 def _given(context: typer.Context, settings: dict[str, Any]) -> frozenset[str]:
@@ -548,6 +556,29 @@ def embed(
     from .embed import run_embed
 
     run_embed(encoder, data, out, part, precision.value, max_length, pooling.value, device, threads, json)
+
+
+@app.command("map")
+def map_command(
+    data: Annotated[Path, typer.Argument(help="The data set: a folder or a file.", metavar="DATA")],
+    folder: Annotated[Path, typer.Argument(help="The folder to write.", metavar="FOLDER")],
+    part: Annotated[str, typer.Option(help="Which part of DATA.")] = "train",
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write features and labels as arrays that fit can map instead of reading them into memory.
+
+    DATA is a PECOS folder or the text format of the extreme classification repository;
+    it is never in memory as a whole, and neither is FOLDER when it is read.
+
+    \b
+    Examples:
+      hedgerow map amazon-3m/ amazon-3m-mapped/
+      hedgerow fit amazon-3m-mapped/ three.hedgerow --memory 8GB
+    """  # noqa: D301
+    from .map import run_map
+
+    run_map(data, folder, part, threads, overwrite)
 
 
 @app.command()

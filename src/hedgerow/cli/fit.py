@@ -52,7 +52,7 @@ def run_fit(
     base: str,
     place: dict[str, Any],
     threads: int,
-    cluster: str | None,
+    site: dict[str, str | None],
     labels_field: str,
     extension: Extension | None,
     overwrite: bool,
@@ -60,10 +60,11 @@ def run_fit(
 ) -> None:
     """Read, train, save and tell; what would fail at the end fails at the start.
 
-    `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings.
+    `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings, `site`
+    has the cluster and the memory budget of the former.
     """
     check_new_file(model, overwrite)
-    with connected(cluster):
+    with connected(site["cluster"]):
         _run_fit(
             data,
             model,
@@ -71,7 +72,7 @@ def run_fit(
             base,
             place,
             threads,
-            cluster,
+            site,
             labels_field,
             extension,
             overwrite,
@@ -86,7 +87,7 @@ def _run_fit(
     base: str,
     place: dict[str, Any],
     threads: int,
-    cluster: str | None,
+    site: dict[str, str | None],
     labels_field: str,
     extension: Extension | None,
     overwrite: bool,
@@ -94,12 +95,14 @@ def _run_fit(
 ) -> None:
     old = None if extension is None else _open_extendable(extension, settings)
     deep = base == "transformer" or isinstance(old, HedgerowTransformerClassifier)
-    if deep and cluster is not None:
-        raise Failure(ExitCode.USAGE, "--cluster: a transformer is fitted on one machine; leave it out")
+    in_blocks = any(site.values())
+    if deep and in_blocks:
+        name = "cluster" if site["cluster"] else "memory"
+        raise Failure(ExitCode.USAGE, f"--{name}: a transformer is fitted as one piece; leave it out")
     if deep:
         _check_deep(place["device"], settings)
     kept = None
-    if old is None and (deep or cluster is not None or settings["method"] in _TRAINS_MEMBERS):
+    if old is None and (deep or in_blocks or settings["method"] in _TRAINS_MEMBERS):
         several = deep or settings["method"] in _TRAINS_MEMBERS
         kept = _KeptMembers(Path(f"{model}.members"), settings["members"] if several else 1)
         kept.tell()
@@ -116,7 +119,7 @@ def _run_fit(
                     progress=lambda share: report(share, "reading"),
                 )
             inputs, estimator = _choose(data, part, deep)
-            own = place if deep else {"cluster": cluster}
+            own = place if deep else site
             if extension is None or old is None:
                 classifier = estimator(**settings, **own, n_jobs=threads or -1)
                 _fit(classifier, inputs, part, kept, report)
@@ -333,7 +336,8 @@ def _train(train: Callable[[], object]) -> None:
         raise Failure(ExitCode.USAGE, reason(error)) from error
     except (ValueError, TypeError) as error:
         # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
-        wrong = type(error).__name__ == "InvalidParameterError"
+        kinds = ("InvalidParameterError", "BudgetTooSmallError")
+        wrong = type(error).__name__ in kinds
         raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
 
 

@@ -24,6 +24,8 @@ RETRIES = 20
 _AHEAD = 2
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_ANSWER = 5.0
+# Ray's client server starts a process for each client, and now and then that process dies as it is forked.
+_CONNECTS = 3
 _LONGEST = 400
 _HOW = "'auto' (the cluster of this machine), 'local' (one that is started for the fit) or 'ray://HOST:PORT'"
 
@@ -95,7 +97,7 @@ def _connect(ray: Any, cluster: str) -> None:
             ray.init(address="auto", **quiet)
         else:
             _check_answers(cluster)
-            ray.init(address=cluster, **quiet)
+            _init_through_client_server(ray, cluster, quiet)
     except (ConnectionError, TimeoutError) as error:
         if cluster == "auto":
             raise ClusterError(
@@ -114,6 +116,16 @@ def _connect(ray: Any, cluster: str) -> None:
                 f" the same on both ({' '.join(text.split())})"
             ) from error
         raise ClusterError(f"the cluster {cluster} cannot be used: {_in_one_line(error)}") from error
+
+
+def _init_through_client_server(ray: Any, cluster: str, options: dict[str, Any]) -> None:
+    for attempt in range(1, _CONNECTS + 1):
+        try:
+            ray.init(address=cluster, **options)
+            return
+        except ConnectionAbortedError:
+            if attempt == _CONNECTS:
+                raise
 
 
 def _check_answers(cluster: str) -> None:
@@ -142,6 +154,13 @@ class Crew:
     processors : int
         How many there are when it is made; more may come, and some may go.
     """
+
+    # What tasks may use, as of `training.Workers`: a processor each, and its memory.
+    threads = 0
+    threads_each = 1
+    most_work = float("inf")
+    scratch = None
+    spreads = True
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray

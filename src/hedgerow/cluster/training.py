@@ -1,10 +1,10 @@
-"""Training the members of an ensemble on a cluster, in blocks."""
+"""Training the members of an ensemble in blocks, on a cluster or by threads of this process."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,27 +13,62 @@ from hedgerow import _native
 from hedgerow.blocks import above, as_matched, block_work, cut, gaps, joined_sections
 from hedgerow.cluster import worker
 from hedgerow.cluster.block_files import BlockFiles
-from hedgerow.cluster.crew import Crew
 from hedgerow.ensemble_training import Checkpoint, TrainingData
 from hedgerow.label_tree import LabelTree
+from hedgerow.memory_budget import Scratch
 from hedgerow.tree_classifier import TRANSFORMS, TreeClassifier
 
-__all__ = ["ClusterTraining"]
+__all__ = ["BlockTraining", "Workers"]
 
 Stage = Callable[[float], None] | None
 # Inputs that a task searches for at least.
 _FEWEST_ROWS = 2048
 
 
-class ClusterTraining:
-    """Grows, trains and asks members by tasks of a cluster; what is done lies in files, not in memory.
+class Workers(Protocol):
+    """Those who do the tasks; see `Crew` and `Alone` for the methods.
+
+    Attributes
+    ----------
+    processors : int
+        Tasks that are done at once.
+    threads, threads_each : int
+        Threads of this process for what is not cut into tasks (0: as the fit has them), and of a task.
+    most_work : float
+        Of a block.
+    scratch : Scratch or None
+        For arrays that are too large for memory.
+    spreads : bool
+        Whether tasks are done elsewhere.
+    """
+
+    processors: int
+    threads: int
+    threads_each: int
+    most_work: float
+    scratch: Scratch | None
+    spreads: bool
+
+    def put(self, value: Any) -> Any: ...  # noqa: D102
+
+    def run(  # noqa: D102
+        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Any]]: ...
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any: ...  # noqa: D102
+
+    def together(self, function: Callable[[int], Any], numbers: Sequence[int]) -> list[Any]: ...  # noqa: D102
+
+
+class BlockTraining:
+    """Grows, trains and asks members by tasks; what is done lies in files, not in memory.
 
     Parameters
     ----------
-    crew : Crew
-        The cluster.
+    crew : Workers
+        Who does it.
     data : TrainingData
-        What members learn from; it goes into the object store once.
+        What members learn from; it goes into the object store of a cluster once.
     label_features : sparse matrix or None
         Vectors to cluster the labels by.
     folder : path-like
@@ -44,14 +79,17 @@ class ClusterTraining:
 
     def __init__(
         self,
-        crew: Crew,
+        crew: Workers,
         data: TrainingData,
         label_features: Any,
         folder: str | os.PathLike[str],
         fingerprint: str,
     ) -> None:
         self._crew = crew
-        self._engine = worker.Engine.here()
+        self._engine = worker.Engine.here() if crew.spreads else None
+        self.scratch = crew.scratch
+        self.threads = crew.threads
+        self.spreads = crew.spreads
         self._inputs, self._labels = data.indicator.shape
         self._entries = data.indicator.nnz
         self._width = data.width
@@ -104,7 +142,7 @@ class ClusterTraining:
             matched = self._match(number, tree, stage, settings) if stage else None
             work = crew.call(worker.work, *shared, wrong, matched, together)
             total = sum(float(each.sum()) for each in work)
-            target = block_work(total, self._entries, self._inputs, crew.processors)
+            target = min(block_work(total, self._entries, self._inputs, crew.processors), crew.most_work)
             kept = [trained.block for trained in self._blocks.read(number)]
             todo = []
             for layer, each in zip(together, work, strict=True):
@@ -112,7 +150,8 @@ class ClusterTraining:
                     for block in cut(each, layer, target, within):
                         todo.append((float(each[block.first : block.last].sum()), block))
             todo.sort(key=lambda item: (-item[0], item[1]))
-            tasks = [(*shared, weighed, wrong, matched, settings, block) for _, block in todo]
+            how = (settings, crew.scratch, crew.threads_each)
+            tasks = [(*shared, weighed, wrong, matched, *how, block) for _, block in todo]
             done_work = total - sum(amount for amount, _ in todo)
             for at, trained in crew.run(worker.train, tasks):
                 self._blocks.write(number, trained)
@@ -131,7 +170,8 @@ class ClusterTraining:
         probability = np.empty((self._inputs, k), dtype=np.float32)
         ranges = self._ranges()
         model = self._crew.put(member)
-        tasks = [(self._engine, self._data, model, k, beam, *rows) for rows in ranges]
+        threads = self._crew.threads_each
+        tasks = [(self._engine, self._data, model, k, beam, threads, *rows) for rows in ranges]
         for at, found in self._crew.run(worker.top_rows, tasks):
             begin, end = ranges[at]
             labels[begin:end], probability[begin:end] = found
@@ -143,7 +183,8 @@ class ClusterTraining:
         upper = above(tree, layer, trained, self._width, settings["loss"], settings["normalise"])
         ranges = self._ranges()
         model = self._crew.put(upper)
-        tasks = [(self._engine, self._data, model, settings["matcher_beam"], *rows) for rows in ranges]
+        how = (settings["matcher_beam"], self._crew.threads_each)
+        tasks = [(self._engine, self._data, model, *how, *rows) for rows in ranges]
         found: list[Any] = [None] * len(tasks)
         for at, nodes in self._crew.run(worker.match_rows, tasks):
             found[at] = nodes

@@ -17,6 +17,7 @@ from hedgerow.blocks import Block, TrainedBlock, TreeTask, match
 from hedgerow.cluster.crew import ClusterError
 from hedgerow.ensemble_training import TrainingData, grow_tree
 from hedgerow.label_tree import LabelTree
+from hedgerow.memory_budget import Scratch
 from hedgerow.tree_classifier import TreeClassifier
 
 __all__ = ["Engine", "SharedData", "grow", "match_rows", "top_rows", "train", "work"]
@@ -113,7 +114,7 @@ def grow(
 
 
 def work(
-    engine: Engine,
+    engine: Engine | None,
     data: SharedData,
     tree: LabelTree,
     negatives: Arrays | None,
@@ -121,41 +122,62 @@ def work(
     layers: list[int],
 ) -> list[npt.NDArray[np.float64]]:
     """How much there is to do for each node of some layers."""
-    engine.check()
+    _check(engine)
     task = TreeTask(data.inputs(), data.labels(), tree, None, _rows(negatives), {})
     return [task.work(layer, _rows(matched)) for layer in layers]
 
 
 def train(
-    engine: Engine,
+    engine: Engine | None,
     data: SharedData,
     tree: LabelTree,
     costs: npt.NDArray[np.float32] | None,
     negatives: Arrays | None,
     matched: Arrays | None,
     settings: dict[str, Any],
+    scratch: Scratch | None,
+    threads: int,
     block: Block,
 ) -> TrainedBlock:
     """Train a block."""
-    engine.check()
+    _check(engine)
     task = TreeTask(data.inputs(), data.labels(), tree, costs, _rows(negatives), settings)
-    return task.train(block, _rows(matched), threads=1)
+    return task.train(block, _rows(matched), threads, scratch=scratch)
 
 
 def match_rows(
-    engine: Engine, data: SharedData, above: TreeClassifier, beam: int, begin: int, end: int
+    engine: Engine | None,
+    data: SharedData,
+    above: TreeClassifier,
+    beam: int,
+    threads: int,
+    begin: int,
+    end: int,
 ) -> npt.NDArray[np.int32]:
     """The nodes that a beam finds below some layers, for some of the inputs."""
-    engine.check()
-    return match(above, data.inputs_between(begin, end), beam, 1)
+    _check(engine)
+    return match(above, data.inputs_between(begin, end), beam, threads)
 
 
 def top_rows(
-    engine: Engine, data: SharedData, member: TreeClassifier, k: int, beam: int, begin: int, end: int
+    engine: Engine | None,
+    data: SharedData,
+    member: TreeClassifier,
+    k: int,
+    beam: int,
+    threads: int,
+    begin: int,
+    end: int,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """The best k labels of some of the inputs."""
-    engine.check()
-    return member.top(data.inputs_between(begin, end), k, beam, False, 1)
+    _check(engine)
+    return member.top(data.inputs_between(begin, end), k, beam, False, threads)
+
+
+def _check(engine: Engine | None) -> None:
+    """Make sure of the bits, unless this is the process that began the fit."""
+    if engine is not None:
+        engine.check()
 
 
 def _rows(arrays: Arrays | None) -> _native.Rows | None:
