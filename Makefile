@@ -30,7 +30,7 @@ BENCH_ARGS ?=
 PEERS := .venv-peers
 
 .PHONY: help demo test trust chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
-	bench-calibration bench-cluster bench-decisions bench-out-of-core bench-scaling bench-serve wheel clean
+	bench-calibration bench-cluster bench-decisions bench-out-of-core bench-scaling bench-scoring bench-serve wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -140,6 +140,9 @@ bench-decisions: $(VENV)/bench-tools ## Keep promises over many cuts, and compar
 
 bench-cluster: $(VENV)/test-tools ## Fit on two nodes of a local Ray cluster beside two threads
 	$(BIN)/python -m bench.cluster $(BENCH_ARGS)
+
+bench-scoring: $(VENV)/test-tools ## Score a million rows on two nodes, and kill the command in the middle
+	$(BIN)/python -m bench.scoring $(BENCH_ARGS)
 
 bench-out-of-core: $(VENV)/bench-tools ## Fit a generated set within a memory budget
 	$(BIN)/python -m bench.out_of_core $(BENCH_ARGS)

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from ..atomic_file import atomic_file
-from ..cluster import Crew
+from ..cluster import ClusterError, Crew
 from ..cluster.worker import Engine
 from ..data.compressed import SUFFIXES
 from ..estimator import HedgerowClassifier
@@ -176,35 +176,61 @@ def _score(crew: Crew, engine: Engine, scoring: Scoring, shards: list[Shard], to
     """Score files, the largest first."""
     ordered = sorted(todo, key=lambda shard: (-shard.bytes, shard.source))
     everything = max(1, sum(shard.bytes for shard in shards))
-    done = sum(shard.bytes for shard in shards) - sum(shard.bytes for shard in todo)
+    missing = set(ordered)
     rows = 0
     with progress_bar() as report:
-        report(done / everything, "predicting")
-        for number, count in crew.run(score_shard, [(engine, scoring, shard) for shard in ordered]):
-            rows += count
-            done += ordered[number].bytes
-            report(done / everything, "predicting")
+        for scored in crew.stream(Scorer, (engine, scoring), ordered):
+            if isinstance(scored, (Failure, ClusterError)):
+                raise scored
+            rows += scored or 0
+            missing = {shard for shard in missing if not os.path.exists(shard.target)}
+            report(1 - sum(shard.bytes for shard in missing) / everything, "predicting")
     return rows
 
 
-def score_shard(engine: Engine, scoring: Scoring, shard: Shard) -> int:
-    """Score a file; its predictions appear whole or not at all, so that a second attempt does no harm."""
-    engine.check()
-    classifier = _opened(scoring.model, scoring.digest)
-    classifier.set_params(**scoring.search, n_jobs=1)
-    table = predict_part(
-        Path(scoring.model),
-        classifier,
-        Path(shard.source),
-        scoring.part,
-        scoring.k,
-        scoring.uncertainty,
-        scoring.tolerance,
-        lambda share, what: None,
-    )
-    with failing_as(ExitCode.WRITE):
-        write_labels(shard.target, table, overwrite=True)
-    return len(table)
+class Scorer:
+    """A process that scores files, with a model that is opened once.
+
+    Parameters
+    ----------
+    engine : Engine
+        Whose bits are asked for.
+    scoring : Scoring
+        How files are scored.
+    """
+
+    def __init__(self, engine: Engine, scoring: Scoring) -> None:
+        self._engine = engine
+        self._scoring = scoring
+
+    def __call__(self, shard: Shard) -> int | Failure | ClusterError:
+        """Score a file and return its number of rows, or what is wrong, which Ray Data would wrap.
+
+        Its predictions appear whole or not at all, so that a second attempt does no harm.
+        """
+        try:
+            return self._score(shard)
+        except (Failure, ClusterError) as failure:
+            return failure
+
+    def _score(self, shard: Shard) -> int:
+        self._engine.check()
+        scoring = self._scoring
+        classifier = _opened(scoring.model, scoring.digest)
+        classifier.set_params(**scoring.search, n_jobs=1)
+        table = predict_part(
+            Path(scoring.model),
+            classifier,
+            Path(shard.source),
+            scoring.part,
+            scoring.k,
+            scoring.uncertainty,
+            scoring.tolerance,
+            lambda share, what: None,
+        )
+        with failing_as(ExitCode.WRITE):
+            write_labels(shard.target, table, overwrite=True)
+        return len(table)
 
 
 # The file is mapped: all processes of a node share one copy.

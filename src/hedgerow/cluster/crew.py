@@ -1,4 +1,4 @@
-"""The processors of a Ray cluster: the one place that speaks to Ray."""
+"""The processors of a Ray cluster: the one place that speaks to Ray, but for Ray Data."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+
+from hedgerow.cluster.shard_stream import stream
 
 __all__ = ["ClusterError", "Crew", "check_address", "open_crew"]
 
@@ -141,6 +143,10 @@ def _in_one_line(error: BaseException) -> str:
     return text[:_LONGEST] + ("..." if len(text) > _LONGEST else "") or type(error).__name__
 
 
+def _stream_all(*given: Any) -> list[Any]:
+    return list(stream(*given))
+
+
 class Crew:
     """The processors of a cluster that this process is connected to.
 
@@ -215,6 +221,34 @@ class Crew:
             # (Ray 2.60, "Tried to complete task that was not pending").
             for _ in running:
                 self._room.release()
+
+    def stream(
+        self,
+        make: Callable[..., Callable[[Any], Result]],
+        arguments: tuple[Any, ...],
+        items: Sequence[Any],
+    ) -> Iterator[Result | None]:
+        """Hand items out through Ray Data, as `shard_stream.stream` does; None tells that more is to come.
+
+        From outside the cluster, where Ray Data does not work, one of its processes does it.
+        """
+        if not items:
+            return
+        try:
+            if not self._ray.util.client.ray.is_connected():
+                yield from stream(make, arguments, items, self.processors)
+                return
+            foreman = self._ray.remote(_stream_all).options(num_cpus=0, max_retries=0)
+            done = foreman.remote(make, arguments, items, self.processors)
+            while not self._ray.wait([done], timeout=_SECONDS_BETWEEN_LOOKS)[0]:
+                yield None
+            yield from self._get(done)
+        except ImportError as error:
+            raise ClusterError(f"scoring needs Ray Data: pip install 'hedgerow[ray]' ({error})") from error
+        except self._ray.exceptions.RayError as error:
+            raise ClusterError(
+                f"the cluster gave up: {_in_one_line(error)}; the same command goes on with what is missing"
+            ) from error
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function once."""

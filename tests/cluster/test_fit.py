@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import pickle
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from dense_oracle import random_problem
+from local_cluster import STORE
 
 from hedgerow import HedgerowClassifier
+from hedgerow.blocks import TrainedBlock
 from hedgerow.cli import main
 from hedgerow.cluster import ClusterError, block_files, training, worker
 from hedgerow.cluster.block_files import BlockFiles
@@ -32,43 +34,6 @@ SMALL: dict[str, Any] = {"leaf_size": 4, "branching": 4, "random_state": 3, "n_j
 @pytest.fixture(scope="module")
 def problem() -> tuple[Any, Any]:
     return random_problem(1, 300, 50, 60, density=0.3)
-
-
-@functools.cache
-def client_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[Any]:
-    """Two nodes of one processor each, and a head without any; lost nodes are noticed within a second."""
-    import ray
-    from ray.cluster_utils import Cluster
-
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "num_cpus": 0,
-            "object_store_memory": 80_000_000,
-            "include_dashboard": False,
-            "ray_client_server_port": client_port(),
-            "_system_config": {
-                "health_check_initial_delay_ms": 0,
-                "health_check_period_ms": 300,
-                "health_check_failure_threshold": 3,
-            },
-        },
-    )
-    for _ in range(2):
-        cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
-    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
 
 
 def saved(model: HedgerowClassifier, folder: Path) -> bytes:
@@ -89,8 +54,6 @@ def fit(problem: tuple[Any, Any], folder: Path, **settings: Any) -> bytes:
         {"method": "mc-dropout"},
         {"method": "bagging", "members": 3},
         {"method": "bagging", "members": 4, "trees": 2},
-        {"method": "boosting", "members": 3},
-        {"negatives": "tfn+man", "matcher_beam": 3},
         {"method": "boosted-bagging", "members": 3, "negatives": "tfn+man", "matcher_beam": 3},
     ],
     ids=lambda how: "-".join(str(value) for value in how.values()) or "single",
@@ -119,26 +82,6 @@ def test_label_features_and_sample_weights_when_on_a_cluster_then_count_the_same
     here = HedgerowClassifier(**SMALL, method="bagging", members=2).fit(X, Y, **how)
     there = HedgerowClassifier(**SMALL, method="bagging", members=2, cluster="auto").fit(X, Y, **how)
     assert saved(there, tmp_path) == saved(here, tmp_path)
-
-
-CLIENT = """
-import pickle, sys
-from hedgerow import HedgerowClassifier
-
-address, problem, settings, path = pickle.load(open(sys.argv[1], "rb"))
-HedgerowClassifier(**settings, cluster=address).fit(*problem).save(path)
-"""
-
-
-def test_model_when_fitted_from_outside_the_cluster_then_is_the_file_of_one_machine(
-    nodes: Any, problem: tuple[Any, Any], tmp_path: Path
-) -> None:
-    how = {"method": "bagging", "members": 2, "negatives": "tfn+man", "matcher_beam": 3}
-    given, there = tmp_path / "given.pickle", tmp_path / "there"
-    address = f"ray://127.0.0.1:{client_port()}"
-    given.write_bytes(pickle.dumps((address, problem, SMALL | how, str(there))))
-    subprocess.run([sys.executable, "-c", CLIENT, str(given)], check=True)
-    assert there.read_bytes() == fit(problem, tmp_path, **how)
 
 
 # --- faults -----------------------------------------------------------------------------------------------
@@ -195,14 +138,13 @@ def test_fit_when_workers_are_killed_then_finishes_with_the_same_bytes(
     assert there == fit(problem, tmp_path, method="bagging", members=2)
 
 
-@pytest.mark.parametrize("how", [{}, {"negatives": "tfn+man", "matcher_beam": 3}], ids=["tfn", "tfn+man"])
 def test_fit_when_a_node_is_lost_then_finishes_with_the_same_bytes(
-    nodes: Any, fine: None, problem: tuple[Any, Any], tmp_path: Path, how: dict[str, Any]
+    nodes: Any, fine: None, problem: tuple[Any, Any], tmp_path: Path
 ) -> None:
-    doomed = nodes.add_node(num_cpus=1, object_store_memory=80_000_000)
+    doomed = nodes.add_node(num_cpus=1, object_store_memory=STORE)
     nodes.wait_for_nodes()
     lose = Once(lambda: nodes.remove_node(doomed, allow_graceful=False))
-    ensemble = {"method": "bagging", "members": 3, **how}
+    ensemble = {"method": "bagging", "members": 3, "negatives": "tfn+man", "matcher_beam": 3}
     there = fit(problem, tmp_path, cluster="auto", progress=lose, **ensemble)
     assert lose.called
     assert there == fit(problem, tmp_path, **ensemble)
@@ -226,19 +168,14 @@ HedgerowClassifier(**settings, cluster="auto").fit(*problem, checkpoint=folder, 
 """
 
 
-@pytest.mark.parametrize(
-    "how",
-    [{}, {"method": "boosting", "members": 2, "negatives": "tfn+man", "matcher_beam": 3}],
-    ids=["single", "boosting"],
-)
 def test_fit_when_its_driver_was_killed_then_goes_on_from_finished_blocks(
     nodes: Any,
     fine: None,
     problem: tuple[Any, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    how: dict[str, Any],
 ) -> None:
+    how = {"method": "boosting", "members": 2, "negatives": "tfn+man", "matcher_beam": 3}
     folder = tmp_path / "kept"
     given = tmp_path / "given.pickle"
     given.write_bytes(pickle.dumps((nodes.address, problem, str(folder), SMALL | how)))
@@ -260,6 +197,53 @@ def test_fit_when_its_driver_was_killed_then_goes_on_from_finished_blocks(
     assert written
     assert not before & set(written)
     assert not list(folder.glob("block-*"))
+
+
+def test_fit_when_blocks_come_back_then_hold_no_memory_of_the_driver(
+    nodes: Any, fine: None, problem: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[weakref.ref[Any]] = []
+    alive: list[int] = []
+    write = BlockFiles.write
+
+    def count(self: BlockFiles, number: int, trained: TrainedBlock) -> None:
+        seen.append(weakref.ref(trained.weights))
+        alive.append(sum(each() is not None for each in seen))
+        write(self, number, trained)
+
+    monkeypatch.setattr(BlockFiles, "write", count)
+    fit(problem, tmp_path, cluster="auto", method="bagging", members=2)
+    assert len(alive) > 12
+    assert max(alive) <= 2  # the one that is written, and the one before it
+
+
+def test_fit_when_data_are_larger_than_the_object_store_then_finishes_with_the_same_bytes(
+    nodes: Any, tmp_path: Path
+) -> None:
+    draw = np.random.default_rng(0)
+    rows, each, features = 7000, 1600, 4000
+    patterns = np.sort(np.array([draw.choice(features, each, replace=False) for _ in range(16)]))
+    kind = draw.integers(0, 16, rows)
+    values = draw.random(rows * each, dtype=np.float32)
+    indices = patterns[kind].ravel().astype(np.int32)
+    X = sp.csr_array((values, indices, np.arange(rows + 1) * each), shape=(rows, features))
+    Y = sp.csr_array((np.ones(rows), kind, np.arange(rows + 1)), shape=(rows, 16))
+    assert values.nbytes + indices.nbytes > STORE
+    how = {"max_passes": 1, "branching": 2, "leaf_size": 8}
+    assert fit((X, Y), tmp_path, cluster="auto", **how) == fit((X, Y), tmp_path, **how)
+
+
+def test_object_store_that_cannot_spill_is_told(
+    nodes: Any, problem: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    def put(_: Any) -> None:
+        raise ray.exceptions.ObjectStoreFullError("full")
+
+    monkeypatch.setattr(ray, "put", put)
+    with pytest.raises(ClusterError, match="larger --object-store-memory"):
+        HedgerowClassifier(**SMALL, cluster="auto").fit(*problem)
 
 
 def test_checkpoint_of_another_fit_is_refused(nodes: Any, problem: tuple[Any, Any], tmp_path: Path) -> None:
