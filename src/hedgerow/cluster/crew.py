@@ -91,6 +91,7 @@ def open_crew(cluster: str) -> Iterator[Crew]:
 
 def _connect(ray: Any, cluster: str) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what fails is raised, and told once
     try:
         if cluster == "local":
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
