@@ -82,7 +82,7 @@ def measure(X: sp.csr_array, Y: sp.csr_array) -> dict[str, Any]:
     target = block_work(total, matrix.nnz, X.shape[0], 4)
     smallest = int(np.argmin(work[-1]))
     lone = next(b for b in cut(work[-1], tree.depth - 1, 0.0) if b.first == smallest)
-    look = min(timed(lambda: task.train(lone, None, 1))[0] for _ in range(3))
+    look = min(timed(lambda: task.train(lone, None, 1))[0] for _ in range(25))
     seconds, kept, blocks = 0.0, 0, 0
     for layer, each in enumerate(work):
         for block in cut(each, layer, target):

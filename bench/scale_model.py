@@ -74,8 +74,9 @@ class Constants:
         To send a task and get its result.
     store : float
         To place a byte in the object store.
-    bytes_of_work : float
-        Weights that a unit of work leaves, in bytes.
+    label_bytes, label_power : float
+        Bytes of weights of a label, for each feature of an input, where one input has the label; with n of
+        them it is n to this power times as much.
     share : list of (float, float)
         At which relative depth inputs have spread over which share of the nodes that they reach at most.
     skew : float
@@ -90,7 +91,8 @@ class Constants:
     cluster: float
     start: float
     store: float
-    bytes_of_work: float
+    label_bytes: float
+    label_power: float
     share: list[tuple[float, float]]
     skew: float
     merge: float
@@ -104,6 +106,7 @@ class Cost:
     processor_seconds: float
     longest: float
     growing: float
+    writing: float
     moved: float
     model_bytes: float
     node_memory: float
@@ -131,6 +134,12 @@ def vector_entries(shape: Shape, constants: Constants) -> float:
     each = max(1.0, shape.label_entries / shape.labels)
     whole = shape.label_entries * shape.features_each
     return float(min(whole * each**-constants.merge, shape.labels * shape.features))
+
+
+def weight_bytes(shape: Shape, constants: Constants) -> float:
+    """Of a member."""
+    each = max(1.0, shape.label_entries / shape.labels)
+    return float(shape.labels * shape.features_each * constants.label_bytes * each**constants.label_power)
 
 
 def growing_seconds(shape: Shape, constants: Constants) -> float:
@@ -173,16 +182,19 @@ def fit_cost(shape: Shape, constants: Constants, nodes: Nodes, count: int, membe
     for ready in sorted(grown):
         for seconds in blocks:
             heapq.heappush(free, max(heapq.heappop(free), ready) + seconds)
-    model = constants.bytes_of_work * total * members
+    model = weight_bytes(shape, constants) * members
     moved = (count - 1) * shape.data_bytes + (model if count > 1 else 0.0)
-    # Weights are written as blocks, as members and as the model.
-    ended = max(max(free), sending + moved / nodes.network) + 2 * model / nodes.disk
+    # Blocks are written while others are trained; members and the model come after.
+    coming = model / min(nodes.network, nodes.disk)
+    writing = 2 * model / nodes.disk
+    ended = max(max(free), sending + coming) + writing
     everything = members * (sum(blocks) + growing)
     return Cost(
         seconds=ended,
         processor_seconds=everything,
         longest=blocks[0],
         growing=growing,
+        writing=writing,
         moved=moved,
         model_bytes=model,
         node_memory=node_memory(shape, constants, nodes, count, members),
@@ -210,15 +222,22 @@ def constants_from(result: dict[str, Any]) -> Constants:
         return sum(run[seconds] for run in runs) / sum(run[amount] for run in runs)
 
     depths = np.linspace(0, 1, 5)
+    power, scale = np.polyfit(
+        [np.log(run["labels_each"] * run["rows"] / run["labels"]) for run in runs],
+        [np.log(run["weight_bytes"] / run["labels"] / run["features_each"]) for run in runs],
+        1,
+    )
     shares = np.mean([np.interp(depths, *zip(*run["share"], strict=True)) for run in runs], axis=0)
     return Constants(
         work=rate("work", "train_seconds"),
-        look=rate("looked", "look_seconds"),
+        # What of it grows with the data cannot be told on sets this small: at most this much.
+        look=min(run["look_seconds"] / run["looked"] for run in runs),
         aggregate=rate("whole_vectors", "aggregate_seconds"),
         cluster=rate("clustered", "cluster_seconds"),
         start=result["cluster"]["task_seconds"],
         store=result["cluster"]["put_seconds_a_byte"],
-        bytes_of_work=rate("work", "weight_bytes"),
+        label_bytes=float(np.exp(scale)),
+        label_power=float(power),
         share=[(float(depth), float(share)) for depth, share in zip(depths, shares, strict=True)],
         skew=float(np.mean([run["skew"] for run in runs])),
         merge=float(np.mean([run["merge"] for run in runs])),

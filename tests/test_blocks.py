@@ -229,6 +229,6 @@ def test_gaps_are_the_nodes_that_no_block_covers(done: list[bool]) -> None:
 
 
 def test_block_grows_with_what_it_costs_beside_its_nodes_and_shrinks_with_processors() -> None:
-    assert block_work(1e9, 1000, 1000, 2) == 1e9 / 8
-    assert block_work(1e9, 1000, 1000, 4) == 1e9 / 16
+    assert block_work(1e9, 1000, 1000, 2) == 1e9 / 16
+    assert block_work(1e9, 1000, 1000, 4) == 1e9 / 32
     assert block_work(1.0, 10**9, 1000, 2) > block_work(1.0, 1000, 1000, 2) > 1000

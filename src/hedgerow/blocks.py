@@ -42,7 +42,7 @@ _COST_OF_LOOK = 0.04
 _COST_OF_START = 100_000.0
 _LARGEST_OVERHEAD = 0.05
 # So many blocks for each processor let those that are done first help the others.
-_BLOCKS_EACH = 4
+_BLOCKS_EACH = 8
 
 
 @dataclass(frozen=True, order=True)

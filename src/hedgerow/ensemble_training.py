@@ -317,19 +317,21 @@ class Checkpoint:
             members.append(member)
         return members
 
-    def open(self, number: int) -> TreeClassifier | None:
-        """A member, if it is done."""
+    def open(self, number: int, verify: bool = True) -> TreeClassifier | None:
+        """A member, if it is done; a fit need not verify what it has just written."""
         path = self._path(number)
         if not path.exists():
             return None
-        file = read_model(path)
+        file = read_model(path, verify=verify)
         if file.header.get("kind") != "member" or file.header.get("fingerprint") != self.fingerprint:
             raise ValueError(
                 f"{self.folder} holds members of another fit, with other data or settings;"
                 " delete it, or choose another folder"
             )
         try:
-            return TreeClassifier.from_sections("tree", file.header["tree"], file.sections, self.labels, True)
+            return TreeClassifier.from_sections(
+                "tree", file.header["tree"], file.sections, self.labels, verify
+            )
         except KeyError as error:
             raise Malformed(f"{path} does not hold a whole member: {error}") from error
 

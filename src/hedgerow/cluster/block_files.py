@@ -50,11 +50,11 @@ class BlockFiles:
         sections["labels"] = tree.labels
         self._write(self._tree_path(number), sections, {"kind": "tree", "depth": tree.depth})
 
-    def read(self, number: int) -> list[TrainedBlock]:
-        """The blocks of a member that are done, as views of their files."""
+    def read(self, number: int, verify: bool = True) -> list[TrainedBlock]:
+        """The blocks of a member that are done, as views of their files; a fit need not verify its own."""
         found = []
         for path in self._block_paths(number):
-            file = self._read(path, "block")
+            file = self._read(path, "block", verify)
             try:
                 block = Block(*(int(file.header[name]) for name in ("layer", "first", "last")))
                 table, weights = file.sections["table"], file.sections["weights"]
@@ -78,8 +78,8 @@ class BlockFiles:
         for path in [*self._block_paths(number), self._tree_path(number)]:
             path.unlink(missing_ok=True)
 
-    def _read(self, path: Path, kind: str) -> ModelFile:
-        file = read_model(path)
+    def _read(self, path: Path, kind: str, verify: bool = True) -> ModelFile:
+        file = read_model(path, verify=verify)
         if file.header.get("kind") != kind or file.header.get("fingerprint") != self.fingerprint:
             raise ValueError(
                 f"{self.folder} holds blocks of another fit, with other data or settings;"
