@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 namespace hedgerow {
@@ -15,8 +14,8 @@ namespace hedgerow {
 namespace {
 
 [[noreturn]] void fail(const std::string& folder, std::size_t bytes, int error) {
-  throw std::runtime_error("no room for " + std::to_string(bytes) + " bytes of scratch in " + folder + ": " +
-                           std::strerror(error) + "; free some, or choose another folder");
+  throw ScratchError("no room for " + std::to_string(bytes) + " bytes of scratch in " + folder + ": " +
+                     std::strerror(error) + "; free some, or choose another folder");
 }
 
 int open_nameless(const std::string& folder) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 namespace hedgerow {
@@ -13,8 +14,13 @@ struct Scratch {
   std::size_t most_bytes = 0;  // of an array in memory
 };
 
+// There is no room for a file, or it cannot be made.
+struct ScratchError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // A writable map of a new file in `folder` that vanishes with it. All its room on disk is taken at once, because a disk
-// that turns out to be full later on would kill the process. Throws std::runtime_error when that cannot be had.
+// that turns out to be full later on would kill the process. Throws ScratchError when that cannot be had.
 class ScratchMap {
  public:
   ScratchMap() = default;

@@ -19,7 +19,7 @@ from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
 from hedgerow.cluster import block_files
 from hedgerow.data import DataError, Part, map_data, read_part, write_pecos, write_xmc_text
-from hedgerow.label_tree import _pieces, aggregate_features, aggregate_to_files
+from hedgerow.label_tree import _pieces, aggregate_features, aggregate_to_files, grow_over
 from hedgerow.matrices import as_rows
 from hedgerow.memory_budget import Allotment, BudgetTooSmallError, FitSize, Scratch, allot, parse_bytes
 from hedgerow.model_file import Malformed, read_model, write_model
@@ -190,6 +190,27 @@ def test_vectors_of_labels_when_made_in_pieces_then_are_those_made_at_once(
     ):
         np.testing.assert_array_equal(ours, theirs)
     assert not list(tmp_path.iterdir())
+
+
+def test_scratch_when_it_has_no_room_then_is_an_error_of_the_disk(
+    problem: tuple[Any, Any], tmp_path: Path
+) -> None:
+    X, Y = problem
+    vectors = aggregate_features(
+        as_rows(X), sp.csr_array(Y), np.arange(60, dtype=np.int32), 50, None, True, 1
+    )
+    nowhere = Scratch(str(tmp_path / "nowhere"), 16)
+    with pytest.raises(OSError, match=r"no room for \d+ bytes of scratch in .*nowhere"):
+        grow_over(
+            as_rows(vectors),
+            np.arange(60, dtype=np.int32),
+            branching=4,
+            leaf_size=4,
+            seed=0,
+            threads=1,
+            progress=None,
+            scratch=nowhere,
+        )
 
 
 # --- mapped data ------------------------------------------------------------------------------------------
