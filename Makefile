@@ -16,7 +16,7 @@ SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test
 	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_blocks.py tests/test_estimator.py \
 	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
 	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py \
-	tests/test_calibration.py tests/test_expected_features.py)
+	tests/test_calibration.py tests/test_expected_features.py tests/test_memory_budget.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so

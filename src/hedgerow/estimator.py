@@ -19,22 +19,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow import _native, inputs
+from hedgerow import inputs
 from hedgerow.calibrating import calibrate, calibrate_out_of_bag
 from hedgerow.calibration import Calibration
 from hedgerow.cluster.crew import check_address
-from hedgerow.cluster.training import BlockTraining
 from hedgerow.decisions import Costs, Decisions, Wish, decide
 from hedgerow.ensemble import Dropout, Ensemble, Search
 from hedgerow.ensemble_training import (
     METHODS,
-    Boosting,
-    Checkpoint,
     TrainingData,
     as_costs,
     grow_tree,
-    train_members,
 )
+from hedgerow.fitting import Wanted, train_model
 from hedgerow.label_tree import LabelTree
 from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
@@ -43,7 +40,6 @@ from hedgerow.model_file import Malformed, write_model
 from hedgerow.policy import Policy, learn_policy
 from hedgerow.threads import threads_for
 from hedgerow.training_record import Hashes, TrainingRecord
-from hedgerow.training_site import open_site
 from hedgerow.tree_classifier import TreeClassifier
 from hedgerow.uncertain_labels import UncertainLabels
 from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
@@ -347,7 +343,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         data = TrainingData(rows, labels, matrix, width, as_costs(sample_weight, count))
         self._check_tree(tree, label_features, matrix.shape[1])
         seed = self._seed()
-        trained = self._train(X, data, seed, tree, label_features, checkpoint, [], progress)
+        wanted = Wanted(X, data, seed, tree, label_features)
+        trained = train_model(self, wanted, checkpoint, [], progress)
         self._adopt(trained, seed, names)
         self.label_counts_: npt.NDArray[np.int64] | None = np.bincount(
             matrix.indices, minlength=matrix.shape[1]
@@ -418,7 +415,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         try:
             seed = self._seed()
             done = list(self._ensemble.trees)
-            trained = self._train(X, data, seed, tree, label_features, None, done, progress)
+            wanted = Wanted(X, data, seed, tree, label_features)
+            trained = train_model(self, wanted, None, done, progress)
         except BaseException:
             self.set_params(**before)
             raise
@@ -1107,128 +1105,6 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             )
         if int(tree.labels.max()) >= columns:
             raise ValueError(f"the tree has label {tree.labels.max()}, but Y has only {columns} columns")
-
-    def _train(
-        self,
-        X: Any,
-        data: TrainingData,
-        seed: int,
-        tree: LabelTree | None,
-        label_features: Any,
-        checkpoint: str | os.PathLike[str] | None,
-        done: list[TreeClassifier],
-        progress: Progress | None,
-    ) -> list[TreeClassifier]:
-        """Train the members that are not done, and bring those that share a tree together."""
-        with open_site(
-            self.cluster,
-            self.memory,
-            data,
-            label_features,
-            checkpoint,
-            lambda: self._mark(X, data, seed, tree, label_features),
-            threads=self._threads(),
-            branching=self.branching,
-            matched=self.matcher_beam if self.negatives == "tfn+man" else 0,
-            wrong=self.hard_negatives if "boost" in self.method else 0,
-        ) as site:
-            return self._train_members(X, data, seed, tree, label_features, checkpoint, done, site, progress)
-
-    def _train_members(
-        self,
-        X: Any,
-        data: TrainingData,
-        seed: int,
-        tree: LabelTree | None,
-        label_features: Any,
-        checkpoint: str | os.PathLike[str] | None,
-        done: list[TreeClassifier],
-        site: BlockTraining | None,
-        progress: Progress | None,
-    ) -> list[TreeClassifier]:
-        threads = self._threads() if site is None else site.threads or self._threads()
-        scratch = None if site is None else site.scratch
-
-        def grow(number: int, costs: npt.NDArray[np.float32] | None, own: int, told: Stage) -> LabelTree:
-            if tree is not None:
-                return tree
-            seen = self._seen_by(number, data)
-
-            def here() -> LabelTree:
-                return self._grow(seen, label_features, costs, own, threads, told, scratch)
-
-            if site is None:
-                return here()
-            # Many trees are grown on the cluster; for one at a time, the threads of this machine are faster.
-            many = site.spreads and self.method == "bagging" and self._trees() == self.members
-            return site.grow(number, costs, self._tree_settings(own), None if many else here)
-
-        def train(
-            number: int,
-            own_tree: LabelTree,
-            costs: npt.NDArray[np.float32] | None,
-            negatives: _native.Rows | None,
-            alpha: float,
-            own: int,
-            told: Stage,
-        ) -> TreeClassifier:
-            settings = self._solver_settings(alpha, own)
-            if site is not None:
-                return site.train(number, own_tree, costs, negatives, settings, told)
-            seen = self._seen_by(number, data)
-            normalize = settings.pop("normalise")
-            return TreeClassifier.train(
-                seen.X,
-                seen.Y,
-                seen.width,
-                own_tree,
-                normalize=normalize,
-                costs=costs,
-                negatives=negatives,
-                threads=threads,
-                progress=told,
-                **settings,
-            )
-
-        if self.method in ("single", "mc-dropout"):
-            own_tree = grow(0, data.costs, seed, _stage(progress, "clustering"))
-            return [train(0, own_tree, data.costs, None, 1.0, seed, _stage(progress, "training"))]
-        store = None
-        if checkpoint is not None:
-            mark = self._mark(X, data, seed, tree, label_features)
-            store = Checkpoint(checkpoint, mark, data.indicator.shape[1])
-            done = store.read()
-        members = train_members(
-            data,
-            members=self.members,
-            trees=self._trees(),
-            bootstrap="bagging" in self.method,
-            boosting=Boosting(self.alpha, self.hard_negatives) if "boost" in self.method else None,
-            seed=seed,
-            grow=grow,
-            train=train,
-            threads=threads,
-            done=done,
-            keep=store.write if store and site is None else lambda number, member: None,
-            progress=progress,
-            ask=None if site is None else site.top,
-            together=None if site is None else site.together,
-        )
-        trees = self._trees()
-        groups = [
-            [member for number, member in enumerate(members) if number * trees // self.members == group]
-            for group in range(trees)
-        ]
-        return [TreeClassifier.merge(group, threads) for group in groups]
-
-    def _mark(
-        self, X: Any, data: TrainingData, seed: int, tree: LabelTree | None, label_features: Any
-    ) -> str:
-        """By what a later fit knows that it is the same."""
-        if not isinstance(self.random_state, int | np.integer):
-            raise ValueError("a fit can only go on later with an integer random_state; choose one")
-        settings = repr((sorted(self._plain_parameters().items()), seed))
-        return data.fingerprint(X, tree, label_features, settings)
 
     def _adopt(self, trained: list[TreeClassifier], seed: int, names: npt.NDArray[Any]) -> None:
         self._ensemble = self._assemble(trained, seed, len(names))
