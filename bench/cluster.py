@@ -3,8 +3,8 @@
 The same fit in turns, by two threads and by two nodes of one processor each, whose processes share nothing
 but what Ray carries (a single tree is grown by two threads of the driver); then once more, and one of the
 nodes is killed when 30 % is done. All files must be the same. Connecting to the cluster is not counted, as a
-cluster is there before a fit.
-The driver's memory is what it holds at most that is no file, the data included, in the first turn. Writes `results/cluster.json` and `results/cluster.md`.
+cluster is there before a fit. The driver's memory is what it holds at most that is no file, the data
+included, in the first turn. Writes `results/cluster.json` and `results/cluster.md`.
 """
 
 from __future__ import annotations
