@@ -18,6 +18,7 @@ from hedgerow import HedgerowClassifier, HedgerowTextClassifier, training_site
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
 from hedgerow.cluster import block_files
+from hedgerow.cluster.alone import Alone
 from hedgerow.data import DataError, Part, map_data, read_part, write_pecos, write_xmc_text
 from hedgerow.label_tree import _pieces, aggregate_features, aggregate_to_files, grow_over
 from hedgerow.matrices import as_rows
@@ -82,6 +83,24 @@ def test_fit_when_stopped_then_goes_on_from_finished_blocks(
     assert written
     assert not before & set(written)
     assert saved(model, tmp_path) == saved(HedgerowClassifier(**SMALL).fit(*problem), tmp_path)
+
+
+def test_blocks_that_run_when_a_fit_is_stopped_then_end_before_they_are_done(tmp_path: Path) -> None:
+    alone = Alone(Allotment(2, 2, 16, 500.0), str(tmp_path))
+    ended: list[int] = []
+
+    def task(number: int) -> int:
+        try:
+            while number:  # the first is done at once, the other only if it is stopped
+                alone.watch(0.0)
+        finally:
+            ended.append(number)
+        return number
+
+    running = alone.run(task, [(0,), (1,)])
+    assert next(running) == (0, 0)
+    running.close()
+    assert ended == [0, 1]
 
 
 # --- the budget -------------------------------------------------------------------------------------------

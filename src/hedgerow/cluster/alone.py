@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -32,6 +33,12 @@ class Alone:
         self.threads_each = allotment.threads // allotment.blocks
         self.most_work = allotment.block_work
         self.scratch = Scratch(folder, allotment.array_bytes)
+        self._stopped = threading.Event()
+
+    def watch(self, _: float) -> None:
+        """Called by tasks some ten times a second: ends them when nobody waits for them any more."""
+        if self._stopped.is_set():
+            raise KeyboardInterrupt
 
     def put(self, value: Any) -> Any:
         """What all tasks see as it is."""
@@ -51,13 +58,17 @@ class Alone:
         waiting = iter(enumerate(tasks))
         running: dict[Future[Result], int] = {}
         with ThreadPoolExecutor(self.processors) as pool:
-            while True:
-                while len(running) < self.processors and (task := next(waiting, None)) is not None:
-                    running[pool.submit(function, *task[1])] = task[0]
-                if not running:
-                    return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    yield running.pop(future), future.result()
+            try:
+                while True:
+                    while len(running) < self.processors and (task := next(waiting, None)) is not None:
+                        running[pool.submit(function, *task[1])] = task[0]
+                    if not running:
+                        return
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        yield running.pop(future), future.result()
+            except BaseException:
+                self._stopped.set()
+                raise
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function once."""

@@ -168,6 +168,7 @@ class Crew:
     most_work = float("inf")
     scratch = None
     spreads = True
+    watch = None
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray

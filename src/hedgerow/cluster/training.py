@@ -40,6 +40,8 @@ class Workers(Protocol):
         For arrays that are too large for memory.
     spreads : bool
         Whether tasks are done elsewhere.
+    watch : callable(share) or None
+        What long tasks call now and then; where it raises, they end.
     """
 
     processors: int
@@ -48,6 +50,7 @@ class Workers(Protocol):
     most_work: float
     scratch: Scratch | None
     spreads: bool
+    watch: Callable[[float], None] | None
 
     def put(self, value: Any) -> Any: ...  # noqa: D102
 
@@ -150,7 +153,7 @@ class BlockTraining:
                     for block in cut(each, layer, target, within):
                         todo.append((float(each[block.first : block.last].sum()), block))
             todo.sort(key=lambda item: (-item[0], item[1]))
-            how = (settings, crew.scratch, crew.threads_each)
+            how = (settings, crew.scratch, crew.threads_each, crew.watch)
             tasks = [(*shared, weighed, wrong, matched, *how, block) for _, block in todo]
             done_work = total - sum(amount for amount, _ in todo)
             for at, trained in crew.run(worker.train, tasks):

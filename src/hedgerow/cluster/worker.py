@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -137,12 +138,13 @@ def train(
     settings: dict[str, Any],
     scratch: Scratch | None,
     threads: int,
+    watch: Callable[[float], None] | None,
     block: Block,
 ) -> TrainedBlock:
     """Train a block."""
     _check(engine)
     task = TreeTask(data.inputs(), data.labels(), tree, costs, _rows(negatives), settings)
-    return task.train(block, _rows(matched), threads, scratch=scratch)
+    return task.train(block, _rows(matched), threads, watch, scratch)
 
 
 def match_rows(
