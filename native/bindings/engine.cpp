@@ -147,10 +147,10 @@ class Model {
   explicit Model(TreeModel&& model) : model_(std::move(model)) {}
   Model(TreeModel&& model, nb::object keeper) : model_(std::move(model)), keeper_(std::move(keeper)) {}
   const TreeModel& get() const { return model_; }
-  void expect(std::int64_t first, int threads) {
+  void expect(std::int64_t shared, std::int64_t first, std::int64_t last, int threads) {
     without_gil([&] {
       Watch watch;
-      model_.expect(first, resolve_threads(threads), watch);
+      model_.expect({shared, first, last}, resolve_threads(threads), watch);
       return 0;
     });
   }
@@ -542,8 +542,10 @@ void bind_engine(nb::module_& m) {
           },
           "chunk"_a, "The bytes of a chunk, not copied.")
       .def("chunk_entries", &chunk_entries, "chunk"_a, "Weights of a chunk: (features, lanes, weights, bias).")
-      .def("expect", &Model::expect, "first"_a, "threads"_a,
-           "Tell that nearly every row has all features from `first` on; changes no result.");
+      .def("expect", &Model::expect, "shared"_a, "first"_a, "last"_a, "threads"_a,
+           "Tell that nearly every row has all features from `first` to `last` - 1, and that others from `shared` on "
+           "are "
+           "not for this model; changes no result.");
 
   m.def("merge", &merge, "models"_a, "threads"_a, "progress"_a.none(), nb::rv_policy::take_ownership,
         "One model with the members of several that share a tree.");

@@ -79,9 +79,9 @@ class TreeModel:
     def chunk_entries(self, chunk: int) -> tuple:
         """Weights of a chunk: (features, lanes, weights, bias)."""
 
-    def expect(self, first: int, threads: int) -> None:
+    def expect(self, shared: int, first: int, last: int, threads: int) -> None:
         """
-        Tell that nearly every row has all features from `first` on; changes no result.
+        Tell that nearly every row has all features from `first` to `last` - 1, and that others from `shared` on are not for this model; changes no result.
         """
 
 def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:

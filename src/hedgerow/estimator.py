@@ -37,7 +37,8 @@ from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
 from hedgerow.memory_budget import Scratch, parse_bytes
 from hedgerow.model_file import Malformed, write_model
-from hedgerow.policy import Policy, learn_policy
+from hedgerow.policy import Policy
+from hedgerow.policy_learning import learn_policy
 from hedgerow.threads import threads_for
 from hedgerow.training_record import Hashes, TrainingRecord
 from hedgerow.tree_classifier import TreeClassifier
