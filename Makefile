@@ -19,14 +19,14 @@ SANITIZER_LEAVES := --deselect $(CRAFTED)::test_crafted_files_take_no_more_memor
 	--deselect $(CRAFTED)::test_huge_headers_are_refused_within_bounds
 # All tests that call the engine, but those that need a browser, torch or a system without a sanitizer in every process.
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
-	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py \
+	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_blocks.py tests/test_estimator.py \
 	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
 	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py \
 	tests/test_calibration.py tests/test_expected_features.py tests/test_metrics.py tests/test_decisions.py \
 	tests/test_policy.py tests/test_risk_control.py tests/test_explain.py tests/test_query.py \
 	tests/test_serve_batching.py tests/test_serve_predict.py tests/test_serve_decisions.py tests/test_serve_queue.py \
 	tests/test_serve_metrics.py tests/fuzz/test_corpus.py tests/trust/test_golden_files.py \
-	$(CRAFTED) tests/trust/test_determinism.py)
+	tests/test_memory_budget.py tests/test_blocks.py $(CRAFTED) tests/trust/test_determinism.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so
@@ -44,8 +44,9 @@ FUZZ_SECONDS ?= 60
 FUZZ_CPU_SECONDS ?= 3600
 CLANG ?= clang++-19
 
-.PHONY: help demo test trust fuzz fuzz-long clang chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
-	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
+.PHONY: help demo test trust fuzz fuzz-long clang chromium lint format stubs sanitize bench bench-paired bench-ensembles \
+	bench-unfamiliarity bench-calibration bench-cluster bench-decisions bench-out-of-core bench-scaling bench-scoring \
+	bench-serve wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -63,7 +64,7 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 	touch $@
 
 $(VENV)/test-tools: $(VENV)/tools $(SOURCES) tests/constraints.txt
-	$(BIN)/python $(PIP) install --no-build-isolation -c tests/constraints.txt -e '.[test,deep]' accelerate
+	$(BIN)/python $(PIP) install --no-build-isolation -c tests/constraints.txt -e '.[test,deep,ray]' accelerate
 	touch $(VENV)/installed $@
 
 $(VENV)/lint-tools: $(VENV)/tools pyproject.toml
@@ -179,6 +180,15 @@ bench-unfamiliarity: $(VENV)/bench-tools ## Find outsiders by unfamiliarity and 
 
 bench-decisions: $(VENV)/bench-tools ## Keep promises over many cuts, and compare doubts and costs
 	$(BIN)/python -m bench.decisions $(BENCH_ARGS)
+
+bench-cluster: $(VENV)/test-tools ## Fit on two nodes of a local Ray cluster beside two threads
+	$(BIN)/python -m bench.cluster $(BENCH_ARGS)
+
+bench-scoring: $(VENV)/test-tools ## Score a million rows on two nodes, and kill the command in the middle
+	$(BIN)/python -m bench.scoring $(BENCH_ARGS)
+
+bench-out-of-core: $(VENV)/bench-tools ## Fit a generated set within a memory budget
+	$(BIN)/python -m bench.out_of_core $(BENCH_ARGS)
 
 bench-calibration: $(VENV)/bench-tools ## Measure how far probabilities can be trusted
 	$(BIN)/python -m bench.calibration $(BENCH_ARGS)
