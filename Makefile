@@ -26,7 +26,7 @@ SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test
 	tests/test_policy.py tests/test_risk_control.py tests/test_explain.py tests/test_query.py \
 	tests/test_serve_batching.py tests/test_serve_predict.py tests/test_serve_decisions.py tests/test_serve_queue.py \
 	tests/test_serve_metrics.py tests/fuzz/test_corpus.py tests/trust/test_golden_files.py \
-	tests/test_memory_budget.py tests/test_blocks.py $(CRAFTED) tests/trust/test_determinism.py)
+	tests/test_memory_budget.py $(CRAFTED) tests/trust/test_determinism.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so
