@@ -29,7 +29,7 @@ endif
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test trust chromium lint format stubs sanitize bench bench-paired bench-ensembles bench-unfamiliarity \
+.PHONY: help demo test trust chromium lint format stubs sanitize bench bench-paired bench-trust bench-ensembles bench-unfamiliarity \
 	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
 .DEFAULT_GOAL := help
 
@@ -128,6 +128,10 @@ bench: $(VENV)/bench-tools $(PEERS)/installed ## Measure the engine beside PECOS
 
 bench-paired: $(VENV)/bench-tools $(PEERS)/installed ## Let PECOS and Hedgerow predict in turns
 	$(BIN)/python -m bench.paired $(BENCH_ARGS)
+
+bench-trust: $(VENV)/installed $(PEERS)/installed ## Try bad inputs, kills and damage on PECOS, omikuji, napkinXC and Hedgerow
+	$(BIN)/python -m bench.peer_trust $(BENCH_ARGS)
+	$(BIN)/python docs/make_reliability.py
 
 bench-ensembles: $(VENV)/bench-tools ## Measure ensembles and uncertainty
 	$(BIN)/python -m bench.ensembles $(BENCH_ARGS)

@@ -11,13 +11,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-def test_api_reference_is_what_the_docstrings_say() -> None:
-    spec = importlib.util.spec_from_file_location("make_api", ROOT / "docs/make_api.py")
+@pytest.mark.parametrize("script", ["make_api", "make_reliability"])
+def test_generated_page_is_what_its_sources_say(script: str) -> None:
+    spec = importlib.util.spec_from_file_location(script, ROOT / f"docs/{script}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.PAGE.read_text() == module.page(), "run: python docs/make_api.py"
+    assert module.PAGE.read_text() == module.page(), f"run: python docs/{script}.py"
 
 
 def test_example_of_the_readme_prints_what_the_readme_shows(
