@@ -29,7 +29,7 @@ endif
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test trust chromium lint format stubs sanitize bench bench-paired bench-trust bench-ensembles bench-unfamiliarity \
+.PHONY: help demo test trust soak chromium lint format stubs sanitize bench bench-paired bench-trust bench-ensembles bench-unfamiliarity \
 	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
 .DEFAULT_GOAL := help
 
@@ -91,6 +91,11 @@ format: $(VENV)/lint-tools ## Format Python and C++, and mend what ruff can mend
 
 stubs: $(VENV)/installed ## Write src/hedgerow/_native.pyi anew from the extension
 	$(BIN)/python -m nanobind.stubgen --quiet -m hedgerow._native -o src/hedgerow/_native.pyi
+
+SOAK_MINUTES ?= 30
+soak: $(VENV)/test-tools ## Load library and server for SOAK_MINUTES, kill at random, and look for leaks and wrong answers
+	$(BIN)/python tests/trust/soak.py --minutes $(SOAK_MINUTES) --out docs/reliability/soak.json
+	$(BIN)/python docs/make_reliability.py
 
 # The second environment borrows the packages of the first, but not its editable install: .pth files there are not read.
 $(SANITIZER_VENV)/installed: $(VENV)/test-tools $(SOURCES)
