@@ -25,11 +25,16 @@ SANITIZER_FLAGS := address,undefined
 SANITIZER_LIBRARY := libasan.so
 endif
 
+# Where lines are counted. Kernels for older processors are run by a second, short run.
+COVERAGE_VENV := .venv-coverage
+COVERAGE_TESTS ?=
+FALLBACK_TESTS := tests/test_search.py tests/test_solver.py tests/test_votes.py tests/test_uncertainty.py tests/test_judgement.py
+
 # Options for the benchmark, such as BENCH_ARGS='--datasets eurlex-4k --fresh'.
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test trust soak chromium lint format stubs sanitize bench bench-paired bench-trust bench-ensembles bench-unfamiliarity \
+.PHONY: help demo test trust mutate soak chromium lint format stubs sanitize coverage bench bench-paired bench-trust bench-ensembles bench-unfamiliarity \
 	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
 .DEFAULT_GOAL := help
 
@@ -74,7 +79,7 @@ test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in t
 trust: $(VENV)/test-tools ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
 	mkdir -p build && rm -f build/trust-counts
 	HEDGEROW_TRUST_COUNTS=build/trust-counts $(BIN)/python -m pytest --timeout=1200 -m 'trust or not trust' tests/trust tests/attacks
-	$(BIN)/python docs/make_reliability.py build/trust-counts
+	$(BIN)/python docs/make_reliability.py --counts build/trust-counts
 
 chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the pages
 
@@ -91,6 +96,11 @@ format: $(VENV)/lint-tools ## Format Python and C++, and mend what ruff can mend
 
 stubs: $(VENV)/installed ## Write src/hedgerow/_native.pyi anew from the extension
 	$(BIN)/python -m nanobind.stubgen --quiet -m hedgerow._native -o src/hedgerow/_native.pyi
+
+# Both tell what they found in docs/reliability/; the first takes half an hour, the second as long as is asked.
+mutate: $(VENV)/test-tools ## Make mistakes in the core, one at a time, and count which the tests notice
+	$(BIN)/python tests/trust/mutate.py --out docs/reliability/mutation.json
+	$(BIN)/python docs/make_reliability.py
 
 SOAK_MINUTES ?= 30
 soak: $(VENV)/test-tools ## Load library and server for SOAK_MINUTES, kill at random, and look for leaks and wrong answers
@@ -117,6 +127,30 @@ sanitize: $(SANITIZER_VENV)/installed ## Run the tests of the native code under 
 	TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1:log_path=build/$(SANITIZER)/report \
 	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 $(SANITIZER_TESTS); \
 	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; exit $$status
+
+$(COVERAGE_VENV)/installed: $(VENV)/test-tools $(SOURCES)
+	$(PYTHON) -m venv $(COVERAGE_VENV)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))' \
+		> $$($(COVERAGE_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/borrowed.pth
+	$(COVERAGE_VENV)/bin/python $(PIP) install --ignore-installed 'coverage>=7.10' 'gcovr>=8'
+	$(COVERAGE_VENV)/bin/python $(PIP) install --no-build-isolation --no-deps -e . \
+		-C build-dir=build/coverage/native -C cmake.build-type=RelWithDebInfo -C cmake.define.HEDGEROW_COVERAGE=ON
+	touch $@
+
+# Also the tests of trust in their short form. The page is written whatever the tests say: lines were run.
+coverage: $(COVERAGE_VENV)/installed ## Count which lines the tests run, Python and C++, for docs/reliability.md
+	mkdir -p build/coverage/lines && rm -f build/coverage/lines/*; find build/coverage -name '*.gcda' -delete
+	status=0; \
+	$(COVERAGE_VENV)/bin/python -m coverage run -m pytest --timeout=1200 $(COVERAGE_TESTS) || status=$$?; \
+	for level in baseline v3 v4; do \
+		HEDGEROW_SIMD=$$level $(COVERAGE_VENV)/bin/python -m pytest --timeout=1200 $(FALLBACK_TESTS) || status=$$?; \
+	done; \
+	$(COVERAGE_VENV)/bin/python -m coverage combine --quiet && \
+	$(COVERAGE_VENV)/bin/python -m coverage json --quiet -o build/coverage/python.json && \
+	$(COVERAGE_VENV)/bin/python -m gcovr --root . --filter native/ --merge-lines --gcov-suspicious-hits-threshold 0 --json-summary build/coverage/native.json \
+		--html-details build/coverage/native.html build/coverage/native && \
+	$(COVERAGE_VENV)/bin/python docs/make_reliability.py --coverage build/coverage/python.json build/coverage/native.json; \
+	exit $$status
 
 $(VENV)/bench-tools: $(VENV)/installed
 	$(BIN)/python $(PIP) install matplotlib
@@ -167,4 +201,4 @@ wheel: $(VENV)/tools ## Build a wheel and a source archive into dist/
 	$(BIN)/python -m build
 
 clean: ## Remove environments and build products
-	rm -rf $(VENV) $(PEERS) .venv-address .venv-thread build dist
+	rm -rf $(VENV) $(PEERS) $(COVERAGE_VENV) .venv-address .venv-thread build dist

@@ -1,13 +1,13 @@
-"""Write docs/reliability.md from what was measured: `python docs/make_reliability.py [COUNTS]`.
+"""Write docs/reliability.md from what was measured: `python docs/make_reliability.py`.
 
-COUNTS is what `make trust` counted; it is added up and kept in `docs/reliability/`, where the other figures
-lie, too. The peers' are in `bench/results/`.
+The figures are kept in `docs/reliability/`, and the peers' in `bench/results/`. `--counts` takes over what
+`make trust` counted, `--coverage` what coverage.py and gcovr found.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,35 @@ PROMISES = {
     "attacks": "they fail, and nothing is run, written elsewhere or used up",
 }
 
+SOAK = """
+## Under load
+
+`make soak` keeps two servers and two loops of the library busy for {minutes:g} minutes, with valid, invalid,
+oversized, slow and cut requests, and kills one of each pair at random. Every answer must have the bits that
+the library gave beforehand, every text that a queue acknowledged must be there after a kill, and no process
+may grow.
+
+| | last run |
+|---|---:|
+| requests | {requests:,} |
+| answers compared, bit by bit | {answers:,} |
+| rounds of fit, save, load, predict and decide | {rounds:,} |
+| changes of the model under load | {changes:,} |
+| kills of the server, of the library | {server_kills:,}, {library_kills:,} |
+| valid requests turned away, in words, on a busy machine (503, 504) | {away:,} |
+| wrong answers, lost texts, broken files, lost connections | {wrong} |
+| growth of the server, of the library (MiB; allowed: {allowed:g}) | {server:.1f}, {library:.1f} |
+"""
+TESTS = """
+## The tests themselves
+
+The tests run {python:.1f} % of the lines of Python and {native:.1f} % of those of C++ (`make coverage`).
+To see whether they would notice a mistake, `make mutate` makes some, one token each, in a seeded sample of
+what computes uncertainties, metrics and the search. A mutant is *equivalent* if it changes no result; each of
+these is listed with its reason in `docs/reliability/mutation.json`, as is every survivor.
+
+| mistakes in | noticed | not noticed | equivalent |
+|---|---:|---:|---:|"""
 BESIDE = """
 ## The same elsewhere
 
@@ -90,8 +119,18 @@ BESIDE_CASES: dict[str, dict[str, str]] = {
 
 def page() -> str:
     """The whole page, from the figures that are kept."""
-    text = INTRODUCTION + promises(Counter(json.loads((FIGURES / "counts.json").read_text())))
-    return text + beside(json.loads(PEERS.read_text()))
+    return (
+        INTRODUCTION
+        + promises(Counter(_figures("counts")))
+        + load(_figures("soak"))
+        + tests(_figures("coverage"), _figures("mutation"))
+        + beside(json.loads(PEERS.read_text()))
+    )
+
+
+def _figures(name: str) -> dict[str, Any]:
+    figures: dict[str, Any] = json.loads((FIGURES / f"{name}.json").read_text())
+    return figures
 
 
 def promises(counts: Counter[str]) -> str:
@@ -103,6 +142,69 @@ def promises(counts: Counter[str]) -> str:
         f"| {kind} | {counts[kind]:,} | {promise} |" for kind, promise in PROMISES.items() if counts[kind]
     ]
     return "\n".join(rows) + "\n"
+
+
+def load(soak: dict[str, Any]) -> str:
+    """What became of library and server under load."""
+    counts = Counter(soak["counts"])
+    requests = sum(cases for what, cases in counts.items() if what.startswith("requests: "))
+    grown = {name: found["bytes"] / 2**20 for name, found in soak["growth"].items()}
+    return SOAK.format(
+        minutes=soak["minutes"],
+        requests=requests,
+        answers=counts["answers compared with the oracle"],
+        rounds=counts["rounds of the library"],
+        changes=counts["changes of the model under load"],
+        server_kills=counts["kills of the server"],
+        library_kills=counts["kills of the library"],
+        away=counts["valid requests turned away: 503, 504"],
+        wrong=len(soak["wrong"]) or "none",
+        server=grown["server"],
+        library=grown["library"],
+        allowed=soak["allowed_growth"]["bytes"] / 2**20,
+    )
+
+
+def tests(coverage: dict[str, Any], mutation: dict[str, Any]) -> str:
+    """How much of the code the tests run, and how much of it they notice."""
+    lines = [TESTS.format(python=coverage["python"]["percent"], native=coverage["native"]["percent"])]
+    for name, counts in mutation["files"].items():
+        cells = [counts.get(ended, 0) for ended in ("killed", "survived", "equivalent")]
+        lines.append(f"| `{name}` | {' | '.join(map(str, cells))} |")
+    every: Counter[str] = Counter()
+    for counts in mutation["files"].values():
+        every.update(counts)
+    share = every["killed"] / (every["killed"] + every["survived"])
+    lines.append(
+        f"| all: {share:.0%} noticed | {every['killed']} | {every['survived']} | {every['equivalent']} |"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def percentages(python: Path, native: Path) -> dict[str, Any]:
+    """What coverage.py and gcovr found, in short, with the files of which least is run."""
+    found: dict[str, Any] = {}
+    own = json.loads(python.read_text())
+    files = {name: entry["summary"] for name, entry in own["files"].items()}
+    found["python"] = _share(
+        {name: (entry["covered_lines"], entry["num_statements"]) for name, entry in files.items()}
+    )
+    other = json.loads(native.read_text())
+    found["native"] = _share(
+        {entry["filename"]: (entry["line_covered"], entry["line_total"]) for entry in other["files"]}
+    )
+    return found
+
+
+def _share(files: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    run, lines = (sum(counts) for counts in zip(*files.values(), strict=True))
+    least = sorted((100 * own / of, name) for name, (own, of) in files.items() if of)[:5]
+    return {
+        "lines": lines,
+        "run": run,
+        "percent": round(100 * run / lines, 1),
+        "least": {name: round(percent, 1) for percent, name in least},
+    }
 
 
 def beside(measured: dict[str, Any]) -> str:
@@ -151,7 +253,24 @@ def read_counts(path: Path) -> Counter[str]:
     return counts
 
 
-if __name__ == "__main__":
-    for counted in sys.argv[1:]:
-        (FIGURES / "counts.json").write_text(json.dumps(read_counts(Path(counted)), indent=1) + "\n")
+def main() -> None:
+    """Take over what was measured, and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--counts", type=Path)
+    parser.add_argument("--coverage", type=Path, nargs=2, metavar=("PYTHON", "NATIVE"))
+    arguments = parser.parse_args()
+    if arguments.counts:
+        _keep("counts", dict(read_counts(arguments.counts)))
+    if arguments.coverage:
+        _keep("coverage", percentages(*arguments.coverage))
     PAGE.write_text(page())
+
+
+def _keep(name: str, figures: dict[str, Any]) -> None:
+    (FIGURES / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
