@@ -72,6 +72,14 @@ EQUIVALENT = {
         "full vectors take the way of the others, and those read beyond the end what is then thrown away;"
         " only make sanitize can see that"
     ),
+    (
+        "native/kernels/vote_measures.h",
+        "float apart[17 * kAtOnce];",
+    ): "a larger local array, of which no more is used",
+    (
+        "native/kernels/vote_measures.h",
+        "const std::int64_t first = m + 4 < members ? m : members - 4;",
+    ): "where m + 4 is members, members - 4 is m",
     ("native/kernels/vote_measures.h", "double lanes_of[kMeasures][17] = {};"): (
         "a local array with one place more, which stays 0 and is added as such"
     ),
