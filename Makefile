@@ -6,17 +6,27 @@ BIN := $(VENV)/bin
 PIP := -m pip --quiet --quiet --disable-pip-version-check
 # What the extension is made of. Python files are not: the editable install reads them where they lie.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.h native/*.cpp native/kernels/* native/bindings/*)
-CPP_FILES := $(wildcard native/*.h native/*.cpp native/kernels/*.h native/bindings/*.h native/bindings/*.cpp)
+CPP_FILES := $(wildcard native/*.h native/*.cpp native/kernels/*.h native/bindings/*.h native/bindings/*.cpp \
+	tests/fuzz/*.h tests/fuzz/*.cpp)
 PYTHON_FILES := src tests native $(wildcard bench docs)
 
 # `make sanitize SANITIZER=thread` looks for races instead of bad addresses.
 SANITIZER ?= address
 SANITIZER_VENV := .venv-$(SANITIZER)
+# These measure memory, of which a sanitizer takes its own.
+CRAFTED := tests/trust/test_crafted_files.py
+SANITIZER_LEAVES := --deselect $(CRAFTED)::test_crafted_files_take_no_more_memory_than_twice_their_size \
+	--deselect $(CRAFTED)::test_huge_headers_are_refused_within_bounds
+# All tests that call the engine, but those that need a browser, torch or a system without a sanitizer in every process.
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
-	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_estimator.py \
+	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_blocks.py tests/test_estimator.py \
 	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
 	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py \
-	tests/test_calibration.py tests/test_expected_features.py)
+	tests/test_calibration.py tests/test_expected_features.py tests/test_metrics.py tests/test_decisions.py \
+	tests/test_policy.py tests/test_risk_control.py tests/test_explain.py tests/test_query.py \
+	tests/test_serve_batching.py tests/test_serve_predict.py tests/test_serve_decisions.py tests/test_serve_queue.py \
+	tests/test_serve_metrics.py tests/fuzz/test_corpus.py tests/trust/test_golden_files.py \
+	tests/test_memory_budget.py tests/test_blocks.py $(CRAFTED) tests/trust/test_determinism.py)
 ifeq ($(SANITIZER),thread)
 SANITIZER_FLAGS := thread
 SANITIZER_LIBRARY := libtsan.so
@@ -34,8 +44,14 @@ FALLBACK_TESTS := tests/test_search.py tests/test_solver.py tests/test_votes.py 
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-.PHONY: help demo test trust mutate soak chromium lint format stubs sanitize coverage bench bench-paired bench-trust bench-ensembles bench-unfamiliarity \
-	bench-calibration bench-decisions bench-scaling bench-serve wheel clean
+# Time for each target of `make fuzz`, and processor time for each of `make fuzz-long`.
+FUZZ_SECONDS ?= 60
+FUZZ_CPU_SECONDS ?= 3600
+CLANG ?= clang++-19
+
+.PHONY: help demo test trust fuzz fuzz-long clang mutate soak coverage chromium lint format stubs sanitize bench bench-paired \
+	bench-trust bench-ensembles bench-unfamiliarity bench-calibration bench-cluster bench-decisions bench-out-of-core \
+	bench-scaling bench-scoring bench-serve wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -53,7 +69,7 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 	touch $@
 
 $(VENV)/test-tools: $(VENV)/tools $(SOURCES) tests/constraints.txt
-	$(BIN)/python $(PIP) install --no-build-isolation -c tests/constraints.txt -e '.[test,deep]' accelerate
+	$(BIN)/python $(PIP) install --no-build-isolation -c tests/constraints.txt -e '.[test,deep,ray]' accelerate
 	touch $(VENV)/installed $@
 
 $(VENV)/lint-tools: $(VENV)/tools pyproject.toml
@@ -76,10 +92,35 @@ test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in t
 	$(BIN)/python -m pytest
 
 # The page is written only if all went well.
-trust: $(VENV)/test-tools ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
+trust: $(VENV)/test-tools fuzz ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
 	mkdir -p build && rm -f build/trust-counts
 	HEDGEROW_TRUST_COUNTS=build/trust-counts $(BIN)/python -m pytest --timeout=1200 -m 'trust or not trust' tests/trust tests/attacks
 	$(BIN)/python docs/make_reliability.py --counts build/trust-counts
+
+# libFuzzer is a part of clang; the packages are those of Debian 12, elsewhere name yours: make fuzz CLANG=clang++.
+clang: ## Install clang with apt, for fuzzing
+	command -v $(CLANG) > /dev/null \
+		|| { $(AS_ROOT) apt-get -qq update \
+		&& $(AS_ROOT) apt-get -qq install --no-install-recommends clang-19 libclang-rt-19-dev llvm-19 > /dev/null; }
+
+$(VENV)/fuzz-tools: $(VENV)/test-tools
+	$(BIN)/python $(PIP) install 'atheris>=3'
+	touch $@
+
+build/fuzz/built: $(VENV)/fuzz-tools $(SOURCES) $(wildcard tests/fuzz/*.cpp tests/fuzz/*.h tests/fuzz/CMakeLists.txt) | clang
+	$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCMAKE_CXX_COMPILER=$(CLANG) \
+		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DHEDGEROW_FUZZ=ON -DHEDGEROW_SANITIZE=address,undefined > /dev/null
+	$(BIN)/cmake --build build/fuzz > build/fuzz/build.log || { cat build/fuzz/build.log; exit 1; }
+	touch $@
+
+fuzz: build/fuzz/built ## Fuzz every reader, FUZZ_SECONDS=60 each, two at a time
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
+
+# Adds to what is on record, so it can be broken off and gone on with.
+fuzz-long: build/fuzz/built ## Fuzz until FUZZ_CPU_SECONDS=3600 of processor time are on record for each, and keep the corpus
+	nice -n 19 $(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_CPU_SECONDS) --record docs/reliability/fuzzing.json
+	$(BIN)/python tests/fuzz/run.py --keep
+	$(BIN)/python docs/make_reliability.py
 
 chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the pages
 
@@ -125,8 +166,11 @@ sanitize: $(SANITIZER_VENV)/installed ## Run the tests of the native code under 
 	ASAN_OPTIONS=detect_leaks=0:log_path=build/$(SANITIZER)/report \
 	UBSAN_OPTIONS=print_stacktrace=1:log_path=build/$(SANITIZER)/report \
 	TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1:log_path=build/$(SANITIZER)/report \
-	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 $(SANITIZER_TESTS); \
-	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; exit $$status
+	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 --hypothesis-profile=sanitize \
+	--junitxml=build/$(SANITIZER)/tests.xml $(SANITIZER_LEAVES) $(SANITIZER_TESTS); \
+	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; \
+	[ $$status = 0 ] && $(BIN)/python docs/make_reliability.py --sanitizer $(SANITIZER_FLAGS) build/$(SANITIZER)/tests.xml; \
+	exit $$status
 
 $(COVERAGE_VENV)/installed: $(VENV)/test-tools $(SOURCES)
 	$(PYTHON) -m venv $(COVERAGE_VENV)
@@ -180,6 +224,15 @@ bench-unfamiliarity: $(VENV)/bench-tools ## Find outsiders by unfamiliarity and 
 
 bench-decisions: $(VENV)/bench-tools ## Keep promises over many cuts, and compare doubts and costs
 	$(BIN)/python -m bench.decisions $(BENCH_ARGS)
+
+bench-cluster: $(VENV)/test-tools ## Fit on two nodes of a local Ray cluster beside two threads
+	$(BIN)/python -m bench.cluster $(BENCH_ARGS)
+
+bench-scoring: $(VENV)/test-tools ## Score a million rows on two nodes, and kill the command in the middle
+	$(BIN)/python -m bench.scoring $(BENCH_ARGS)
+
+bench-out-of-core: $(VENV)/bench-tools ## Fit a generated set within a memory budget
+	$(BIN)/python -m bench.out_of_core $(BENCH_ARGS)
 
 bench-calibration: $(VENV)/bench-tools ## Measure how far probabilities can be trusted
 	$(BIN)/python -m bench.calibration $(BENCH_ARGS)

@@ -24,9 +24,10 @@ from bench.plan import PYTHONS, RAW, RESULTS
 from hedgerow import Calibration, HedgerowClassifier, Votes, load
 from hedgerow.decisions import Costs
 from hedgerow.judgement import judge
+from hedgerow.matched import Matched
 from hedgerow.matrices import as_truth
 from hedgerow.outcomes import CostTally
-from hedgerow.policy import Matched, PolicyLearner, label_groups
+from hedgerow.policy_learning import PolicyLearner, label_groups
 from hedgerow.risk_control import GRID, RiskCurve
 
 NAMES = ("eurlex-4k", "tibkat-en")

@@ -156,12 +156,13 @@ def serve(system: System, single: System, arguments: argparse.Namespace) -> None
         start = time.perf_counter()
         system.predict(batch_model, X)
         answer = {"batch": (time.perf_counter() - start) / X.shape[0]}
-        seconds = []
-        for row in rows:
-            start = time.perf_counter()
-            single.predict(single_model, row)
-            seconds.append(time.perf_counter() - start)
-        answer |= {"p50": float(np.percentile(seconds, 50)), "p99": float(np.percentile(seconds, 99))}
+        for threads, (by, model) in {"": (single, single_model), " shared": (system, batch_model)}.items():
+            seconds = []
+            for row in rows:
+                start = time.perf_counter()
+                by.predict(model, row)
+                seconds.append(time.perf_counter() - start)
+            answer |= {f"p{q}{threads}": float(np.percentile(seconds, q)) for q in (50, 99)}
         print(json.dumps(answer), file=channel, flush=True)
 
 

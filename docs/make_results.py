@@ -36,8 +36,7 @@ EXPERIMENTS = {
     "deep-tibkat": "hedgerow reproduce tibkat-en --base transformer --encoder MiniLM-L6 --batch-size 64"
     " --learning-rate 1e-4 --ood reuters --method single --method boosted-bagging --out results/",
     "deep-tags": "hedgerow reproduce debian:tags --base transformer --encoder MiniLM-L6 --epochs 2"
-    " --batch-size 64 --learning-rate 1e-4 --ood reuters --method single --method boosted-bagging"
-    " --out results/",
+    " --batch-size 64 --learning-rate 1e-4 --ood reuters --encoders --out results/",
 }
 
 

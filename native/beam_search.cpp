@@ -18,6 +18,10 @@ constexpr std::int64_t kBlock = 6144;
 
 constexpr int kVisitsBetweenChecks = 64;
 
+// Features to look up in all nodes of a layer together, for each thread that is worth its start.
+constexpr std::int64_t kLookupsPerThread = 20000;
+constexpr std::size_t kVisitsPerTask = 4;
+
 }  // namespace
 
 void Best::reset(std::int32_t limit) {
@@ -44,6 +48,11 @@ void Best::offer(const float* log_probabilities, std::int64_t count, std::int32_
 
 void Best::offer(const float* log_probabilities, std::int64_t count, const std::int32_t* nodes) {
   offer_nodes(log_probabilities, count, [=](std::uint32_t position) { return nodes[position]; });
+}
+
+void Best::offer(const Best& other) {
+  items_.insert(items_.end(), other.items_.begin(), other.items_.end());
+  if (items_.size() >= 2 * static_cast<std::size_t>(limit_) + 64) prune();
 }
 
 void Best::prune() {
@@ -77,7 +86,6 @@ void Searcher::descend(int layer, const SearchOptions& options, Watch& watch) {
   const std::int64_t inputs = inputs_.size();
   if (best_.size() < static_cast<std::size_t>(inputs)) best_.resize(static_cast<std::size_t>(inputs));
   const std::int32_t beam = std::max(options.beam, tree.nodes_for(options.k));
-  std::int64_t scored = 0;
   pairs_.clear();
   for (std::int64_t input = 0; input < inputs; ++input) pairs_.push_back({0, static_cast<std::int32_t>(input), 0.0f});
   for (int t = 0; t < layer; ++t) {
@@ -96,25 +104,60 @@ void Searcher::descend(int layer, const SearchOptions& options, Watch& watch) {
         sorted_[static_cast<std::size_t>(starts_[static_cast<std::size_t>(pair.node)]++)] = pair;
       visits = &sorted_;
     }
-    const Leaving leaving(inputs_);
-    for (std::size_t i = 0; i < visits->size(); ++i) {
-      const Pair& pair = (*visits)[i];
-      if (++scored % kVisitsBetweenChecks == 0) watch.check();
-      if (i == 0 || (*visits)[i - 1].node != pair.node) {
-        std::int64_t lookups = 0;
-        for (std::size_t j = i; j < visits->size() && (*visits)[j].node == pair.node; ++j)
-          lookups += inputs_.features((*visits)[j].input);
-        inputs_.approach(model_->chunk(t, pair.node), lookups);
-      }
-      const float* logs = score(t, pair.node, pair.log_probability, pair.input);
-      best_[static_cast<std::size_t>(pair.input)].offer(logs, children(t, pair.node), tree.child_begin(t, pair.node));
-    }
+    const std::int64_t worth =
+        threads_ == 1 ? 1 : static_cast<std::int64_t>(pairs_.size()) * inputs_.features(0) / kLookupsPerThread;
+    if (worth > 1)
+      visit_together(t, static_cast<int>(std::min<std::int64_t>(worth, threads_)), options.normalise, watch);
+    else
+      visit(t, *visits, watch);
     if (t + 1 == layer) break;
     pairs_.clear();
     for (std::int64_t input = 0; input < inputs; ++input)
       for (const Ranked& ranked : best_[static_cast<std::size_t>(input)].finish())
         pairs_.push_back({ranked.node(), static_cast<std::int32_t>(input), ranked.log_probability()});
   }
+}
+
+void Searcher::visit(int layer, const std::vector<Pair>& visits, Watch& watch) {
+  const Leaving leaving(inputs_);
+  for (std::size_t i = 0; i < visits.size(); ++i) {
+    const Pair& pair = visits[i];
+    if (++visited_ % kVisitsBetweenChecks == 0) watch.check();
+    if (i == 0 || visits[i - 1].node != pair.node) {
+      std::int64_t lookups = 0;
+      for (std::size_t j = i; j < visits.size() && visits[j].node == pair.node; ++j)
+        lookups += inputs_.features(visits[j].input);
+      inputs_.approach(model_->chunk(layer, pair.node), lookups);
+    }
+    offer_children(layer, pair);
+  }
+}
+
+void Searcher::offer_children(int layer, const Pair& pair) {
+  const float* logs = score(layer, pair.node, pair.log_probability, pair.input);
+  best_[static_cast<std::size_t>(pair.input)].offer(logs, children(layer, pair.node),
+                                                    model_->tree().child_begin(layer, pair.node));
+}
+
+void Searcher::visit_together(int layer, int threads, bool normalise, Watch& watch) {
+  const auto helpers = static_cast<std::size_t>(threads) - 1;
+  const std::size_t tasks = (pairs_.size() + kVisitsPerTask - 1) / kVisitsPerTask;
+  const std::int32_t limit = best_[0].limit();
+  for (; prepared_helpers_ < helpers; ++prepared_helpers_) {
+    if (helpers_.size() == prepared_helpers_) helpers_.emplace_back(*model_);
+    Searcher& helper = helpers_[prepared_helpers_];
+    helper.use(*model_);
+    helper.inputs_.prepare(*model_, *rows_, row_, row_ + 1, normalise);
+    helper.best_.resize(1);
+  }
+  for (std::size_t i = 0; i < helpers; ++i) helpers_[i].best_[0].reset(limit);
+  parallel_for(tasks, threads, watch, [&](std::size_t task, int worker) {
+    Searcher& own = worker == 0 ? *this : helpers_[static_cast<std::size_t>(worker) - 1];
+    watch.check();
+    const std::size_t end = std::min(pairs_.size(), (task + 1) * kVisitsPerTask);
+    for (std::size_t i = task * kVisitsPerTask; i < end; ++i) own.offer_children(layer, pairs_[i]);
+  });
+  for (std::size_t i = 0; i < helpers; ++i) best_[0].offer(helpers_[i].best_[0]);
 }
 
 const std::vector<Ranked>& Searcher::best_first(std::int64_t input, std::int32_t k, Watch& watch) {
@@ -155,22 +198,24 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
   const LabelTree& tree = model.tree();
   const std::int64_t k = options.k;
   const auto search = [&](Searcher& searcher, std::int64_t begin, std::int64_t end) {
-    searcher.search(X, begin, end, tree.depth(), options, watch,
-                    [&](std::int64_t row, const std::vector<Ranked>& best) {
-                      if (best.size() < static_cast<std::size_t>(k))
-                        throw std::invalid_argument("scores of row " + std::to_string(row) +
-                                                    " of X are not finite; scale X and train anew");
-                      for (std::int64_t i = 0; i < k; ++i) {
-                        const Ranked& ranked = best[static_cast<std::size_t>(i)];
-                        labels[row * k + i] = tree.labels()[static_cast<std::size_t>(ranked.node())];
-                        probabilities[row * k + i] = ranked.log_probability();
-                      }
-                    });
+    searcher.search(
+        X, begin, end, tree.depth(), options, watch,
+        [&](std::int64_t row, const std::vector<Ranked>& best) {
+          if (best.size() < static_cast<std::size_t>(k))
+            throw std::invalid_argument("scores of row " + std::to_string(row) +
+                                        " of X are not finite; scale X and train anew");
+          for (std::int64_t i = 0; i < k; ++i) {
+            const Ranked& ranked = best[static_cast<std::size_t>(i)];
+            labels[row * k + i] = tree.labels()[static_cast<std::size_t>(ranked.node())];
+            probabilities[row * k + i] = ranked.log_probability();
+          }
+        },
+        X.rows == 1 ? threads : 1);
     kernels().exponentials(probabilities + begin * k, (end - begin) * k);
   };
 
   if (X.rows == 1) {
-    // No thread, no lock, and scratch memory that is already there.
+    // Scratch memory that is already there, and no thread unless there is much to do.
     thread_local std::unique_ptr<Searcher> searcher;
     if (!searcher) searcher = std::make_unique<Searcher>(model);
     searcher->use(model);

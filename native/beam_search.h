@@ -40,12 +40,15 @@ class Ranked {
 class Best {
  public:
   void reset(std::int32_t limit);
+  std::int32_t limit() const { return limit_; }
   // Anything below this cannot get in.
   float threshold() const { return threshold_; }
   // The worst of the best so far, or minus infinity while there is room.
   float worst();
   void offer(const float* log_probabilities, std::int64_t count, std::int32_t first_node);
   void offer(const float* log_probabilities, std::int64_t count, const std::int32_t* nodes);
+  // Whatever another one with the same limit kept.
+  void offer(const Best& other);
   // The best, sorted.
   const std::vector<Ranked>& finish();
 
@@ -74,11 +77,15 @@ class Searcher {
   void use(const TreeModel& model) { model_ = &model; }
 
   // The best nodes of layer `layer` (the labels, if it is the depth of the tree) for rows [begin, end).
-  // emit(row, ranked) is called in the order of rows.
+  // emit(row, ranked) is called in the order of rows. For a single row with much to do, up to `threads` share it.
   template <class Emit>
   void search(const SparseRows& X, std::int64_t begin, std::int64_t end, int layer, const SearchOptions& options,
-              Watch& watch, Emit emit) {
+              Watch& watch, Emit emit, int threads = 1) {
     inputs_.prepare(*model_, X, begin, end, options.normalise);
+    threads_ = end - begin == 1 ? threads : 1;
+    rows_ = &X;
+    row_ = begin;
+    prepared_helpers_ = 0;
     if (options.best_first && layer == model_->tree().depth()) {
       for (std::int64_t row = begin; row < end; ++row) emit(row, best_first(row - begin, options.k, watch));
       return;
@@ -95,6 +102,10 @@ class Searcher {
   };
 
   void descend(int layer, const SearchOptions& options, Watch& watch);
+  void visit(int layer, const std::vector<Pair>& visits, Watch& watch);
+  void offer_children(int layer, const Pair& pair);
+  // Visits of a single input, shared by several threads.
+  void visit_together(int layer, int threads, bool normalise, Watch& watch);
   const std::vector<Ranked>& best_first(std::int64_t input, std::int32_t k, Watch& watch);
   // Log-probabilities of the children of a node.
   const float* score(int layer, std::int32_t node, float log_probability, std::int64_t input);
@@ -107,6 +118,12 @@ class Searcher {
   std::vector<Best> best_;
   std::vector<Pair> pairs_, sorted_;
   std::vector<std::int32_t> starts_;
+  std::int64_t visited_ = 0;
+  const SparseRows* rows_ = nullptr;
+  std::int64_t row_ = 0;
+  int threads_ = 1;
+  std::vector<Searcher> helpers_;
+  std::size_t prepared_helpers_ = 0;  // those that know the row
 };
 
 // The labels and probabilities of the best k for every row, row-major, in rank order.

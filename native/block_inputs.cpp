@@ -22,13 +22,13 @@ void refuse_overflow(const SparseRow& x, std::int64_t row) {
         " of X has values up to 1e30 and beyond, too large to score; scale X, or use normalize=True");
 }
 
-// Whether a row ends with all features from `first` on.
-bool has_all_from(const SparseRow& x, std::int64_t first, std::int64_t features) {
-  const std::int64_t count = features - first;
-  if (count <= 0 || x.size < count) return false;
-  for (std::int64_t i = 0; i < count; ++i)
-    if (x.indices[x.size - count + i] != first + i) return false;
-  return true;
+// Whether a row has all features that are expected.
+bool is_as_expected(const SparseRow& x, const ExpectedFeatures& expected) {
+  const auto count = static_cast<std::int64_t>(expected.count());
+  const std::int32_t* end = x.indices + x.size;
+  const std::int32_t* from = std::lower_bound(x.indices, end, expected.first);
+  // Indices ascend, so that nothing else lies between the first and the last.
+  return count > 0 && end - from >= count && from[0] == expected.first && from[count - 1] == expected.last - 1;
 }
 
 std::size_t room_for(const ChunkView& chunk) { return 32 * ((std::size_t{chunk.groups} + 1) / 2); }
@@ -38,21 +38,24 @@ std::size_t room_for(const ChunkView& chunk) { return 32 * ((std::size_t{chunk.g
 void BlockInputs::prepare(const TreeModel& model, const SparseRows& X, std::int64_t begin, std::int64_t end,
                           bool normalise) {
   const FeatureHash& hash = model.hash();
-  first_expected_ = model.first_expected();
+  expected_ = model.expected();
   inputs_.clear();
   hashes_.clear();
   values_.clear();
   std::int64_t longest = 0;
   for (std::int64_t row = begin; row < end; ++row) {
     const SparseRow x = X[row];
-    inputs_.push_back({hashes_.size(), x.size, has_all_from(x, model.first_expected(), model.features())});
-    longest = std::max(longest, x.size);
+    const std::size_t before = hashes_.size();
     const float scale = normalise ? unit_scale(x) : 1.0f;
     if (!normalise) refuse_overflow(x, row);
     for (std::int64_t i = 0; i < x.size; ++i) {
+      if (!expected_.sees(x.indices[i])) continue;
       hashes_.push_back(hash(x.indices[i]));
       values_.push_back(x.values[i] * scale);
     }
+    const auto seen = static_cast<std::int64_t>(hashes_.size() - before);
+    inputs_.push_back({before, seen, is_as_expected(x, expected_)});
+    longest = std::max(longest, seen);
   }
   make_room(static_cast<std::size_t>(longest + kHitsSlack));
   number_features(hash.bits());
@@ -120,9 +123,8 @@ float* BlockInputs::score(const TreeModel& model, int layer, std::int32_t node, 
   if (tabulated_ == &chunk)
     simd.look_up_hits(chunk, table_.data(), numbers_.data() + here.begin, values, here.size, hits_);
   else
-    simd.find_hits(
-        chunk, hashes_.data() + here.begin, values, here.size,
-        here.as_expected && model.first_expected() == first_expected_ ? model.features() - first_expected_ : 0, hits_);
+    simd.find_hits(chunk, hashes_.data() + here.begin, values, here.size,
+                   here.as_expected ? static_cast<std::int64_t>(expected_.count()) : 0, hits_);
   if (dropout) {
     const auto number = static_cast<std::uint64_t>(model.tree().chunk(layer, node));
     simd.score_thinned(chunk, hits_, dropout->thinning(number), room, logits_.data() + passes * room, logits_.data());

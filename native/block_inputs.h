@@ -14,6 +14,8 @@ namespace hedgerow {
 class BlockInputs {
  public:
   void prepare(const TreeModel& model, const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise);
+  // Whether inputs were prepared for a model, or for one that sees the same features.
+  bool suit(const TreeModel& model) const { return model.expected() == expected_; }
   std::int64_t size() const { return static_cast<std::int64_t>(inputs_.size()); }
   // Features of an input.
   std::int64_t features(std::int64_t input) const { return inputs_[static_cast<std::size_t>(input)].size; }
@@ -31,13 +33,13 @@ class BlockInputs {
   struct Input {
     std::size_t begin;
     std::int64_t size;
-    bool as_expected;  // ends with all features that the model expects
+    bool as_expected;  // ends with all features that models expect
   };
   void number_features(int hash_bits);
   void make_room(std::size_t features);
 
   std::vector<Input> inputs_;
-  std::int64_t first_expected_ = 0;
+  ExpectedFeatures expected_;
   std::vector<std::uint32_t> hashes_;
   std::vector<float> values_;
   std::size_t room_ = 0;

@@ -237,6 +237,9 @@ ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const F
     throw std::invalid_argument("chunk with an impossible shape");
   if (64 * (groups + shape.buckets) + kSpareBytes > shape.bytes)
     throw std::invalid_argument("chunk shorter than its parts");
+  // A code has so many bits for the place of a row: one further on would be looked for where nobody checked.
+  if (shape.bytes - kSpareBytes - 64 * (groups + shape.buckets) > std::uint64_t{1} << kCodeKindShift)
+    throw std::invalid_argument("chunk with over 1 GB of weights");
   ChunkView view;
   view.bias = reinterpret_cast<const float*>(data);
   view.buckets = reinterpret_cast<const Bucket*>(data + 64 * groups);
@@ -355,13 +358,16 @@ std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk) {
   return entries;
 }
 
-void expected_codes(const ChunkView& chunk, std::int64_t first, std::span<std::uint32_t> codes) {
+void expected_codes(const ChunkView& chunk, const ExpectedFeatures& expected, std::span<std::uint32_t> codes) {
   const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << chunk.hash_bits) - 1);
   const std::uint32_t inverse = inverse_multiplier();
   std::fill(codes.begin(), codes.end(), kNoCode);
   each_row(chunk, [&](std::uint32_t hash, std::uint32_t code) {
-    const std::int64_t place = std::int64_t{(hash * inverse) & mask} - first;
-    if (place >= 0 && place < static_cast<std::int64_t>(codes.size())) codes[static_cast<std::size_t>(place)] = code;
+    const std::int64_t feature = std::int64_t{(hash * inverse) & mask};
+    if (!expected.sees(feature))
+      throw std::invalid_argument("feature " + std::to_string(feature) + " has weights, but is not expected");
+    if (feature >= expected.first && feature < expected.last)
+      codes[static_cast<std::size_t>(feature - expected.first)] = code;
   });
 }
 

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,8 +84,19 @@ struct ChunkEntry {
 };
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk);
 
-// The codes of the features from `first` on, kNoCode where the chunk does not use one.
-void expected_codes(const ChunkView& chunk, std::int64_t first, std::span<std::uint32_t> codes);
+// Features from `first` to `last` - 1, which nearly every input has. Those from `shared` on that are not among them are
+// for other models: this one has no weights for them.
+struct ExpectedFeatures {
+  std::int64_t shared = std::numeric_limits<std::int64_t>::max();
+  std::int64_t first = shared, last = shared;
+
+  std::size_t count() const { return static_cast<std::size_t>(last - first); }
+  bool sees(std::int64_t feature) const { return feature < shared || (feature >= first && feature < last); }
+  bool operator==(const ExpectedFeatures&) const = default;
+};
+// The codes of the expected features, kNoCode where the chunk does not use one. Throws std::invalid_argument if it uses
+// one that is for other models.
+void expected_codes(const ChunkView& chunk, const ExpectedFeatures& expected, std::span<std::uint32_t> codes);
 
 // Packs weights in any order, at most one for each feature and lane.
 std::vector<unsigned char> pack_entries(const FeatureHash& hash, std::vector<ChunkEntry> entries,

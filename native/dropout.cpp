@@ -1,14 +1,15 @@
 #include "dropout.h"
 
 #include <stdexcept>
+#include <string>
 
 #include "random.h"
 
 namespace hedgerow {
 
 Dropout::Dropout(float share, int passes, std::uint64_t seed) : share_(share), passes_(passes), seed_(seed) {
-  if (passes < 1 || !(share >= 0) || !(share < 1))
-    throw std::invalid_argument("dropout needs at least one pass and a share in [0, 1)");
+  if (passes < 1 || passes > kMostPasses || !(share >= 0) || !(share < 1))
+    throw std::invalid_argument("dropout needs 1 to " + std::to_string(kMostPasses) + " passes and a share in [0, 1)");
   const std::size_t words = (static_cast<std::size_t>(passes) + 31) / 32;
   constexpr std::size_t kEntries = std::size_t{1} << Thinning::kEntryBits;
   masks_.assign(kEntries * words, 0);

@@ -13,7 +13,8 @@ namespace hedgerow {
 // like the members of an ensemble.
 class Dropout {
  public:
-  // Throws std::invalid_argument unless there is a pass and 0 <= share < 1.
+  static constexpr int kMostPasses = 4096;
+  // Throws std::invalid_argument unless there are 1 to kMostPasses passes and 0 <= share < 1.
   Dropout(float share, int passes, std::uint64_t seed);
   int passes() const { return passes_; }
   // What the passes drop of a chunk.

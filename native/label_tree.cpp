@@ -123,7 +123,9 @@ constexpr double kLeastGain = 1e-4;
 // Splits one cluster of labels into `parts` of equal size (to within one) by spherical k-means.
 class Splitter {
  public:
-  explicit Splitter(int branching) : width_(branching <= 8 ? 8 : 16), panels_((branching + 15) / 16) {}
+  Splitter(int branching, const Scratch& scratch) : width_(branching <= 8 ? 8 : 16), panels_((branching + 15) / 16) {
+    rows_.spill_to(scratch);
+  }
 
   // Reorders `members` so that the parts are consecutive; returns where each part begins.
   std::vector<std::int32_t> split(const SparseRows& label_features, const float* scales,
@@ -285,7 +287,7 @@ LabelTree grow_tree(const SparseRows& label_features, const std::vector<std::int
     const bool together = nodes < static_cast<std::size_t>(2 * threads);
     const auto split = [&](std::size_t node, int worker) {
       auto& splitter = splitters[static_cast<std::size_t>(worker)];
-      if (!splitter) splitter = std::make_unique<Splitter>(options.branching);
+      if (!splitter) splitter = std::make_unique<Splitter>(options.branching, options.scratch);
       const std::span members(order.data() + bounds[node], static_cast<std::size_t>(bounds[node + 1] - bounds[node]));
       const int parts = std::min(options.branching, static_cast<int>(members.size()));
       const std::uint64_t place = static_cast<std::uint64_t>(layer) << 40 | node;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "parallel.h"
+#include "scratch.h"
 #include "sparse.h"
 
 namespace hedgerow {
@@ -64,6 +65,7 @@ struct GrowOptions {
   int leaf_size = 100;
   int max_iterations = 20;
   std::uint64_t seed = 0;
+  Scratch scratch = {};  // for copies of vectors that are too large for memory
 };
 
 // Balanced spherical k-means from the root down. Row i of `label_features` stands for labels[i].

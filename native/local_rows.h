@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "scratch.h"
 #include "sparse.h"
 
 namespace hedgerow {
@@ -14,6 +15,9 @@ namespace hedgerow {
 // Reused from node to node by one worker.
 class LocalRows {
  public:
+  // Where entries lie that are too many for memory.
+  void spill_to(const Scratch& scratch) { scratch_ = scratch; }
+
   // `scales` multiplies the values of each row of `matrix`; null leaves them.
   void gather(const SparseRows& matrix, std::span<const std::int32_t> rows, const float* scales) {
     if (number_.size() < static_cast<std::size_t>(matrix.columns))
@@ -26,8 +30,8 @@ class LocalRows {
       total += matrix[row].size;
       indptr_.push_back(total);
     }
-    indices_.resize(static_cast<std::size_t>(total));
-    values_.resize(static_cast<std::size_t>(total));
+    std::int32_t* indices = indices_.make_room(static_cast<std::size_t>(total), scratch_);
+    float* values = values_.make_room(static_cast<std::size_t>(total), scratch_);
     std::size_t at = 0;
     for (const std::int32_t row : rows) {
       const SparseRow entries = matrix[row];
@@ -38,8 +42,8 @@ class LocalRows {
           number = static_cast<std::int32_t>(features_.size());
           features_.push_back(entries.indices[i]);
         }
-        indices_[at] = number;
-        values_[at] = entries.values[i] * scale;
+        indices[at] = number;
+        values[at] = entries.values[i] * scale;
       }
     }
   }
@@ -55,8 +59,9 @@ class LocalRows {
   std::vector<std::int32_t> number_;
   std::vector<std::int32_t> features_;
   std::vector<std::int64_t> indptr_;
-  std::vector<std::int32_t> indices_;
-  std::vector<float> values_;
+  ScratchArray<std::int32_t> indices_;
+  ScratchArray<float> values_;
+  Scratch scratch_;
 };
 
 }  // namespace hedgerow

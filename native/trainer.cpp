@@ -11,6 +11,7 @@
 #include <numeric>
 #include <span>
 #include <stdexcept>
+#include <string>
 
 #include "beam_search.h"
 #include "local_rows.h"
@@ -56,16 +57,25 @@ Lists unite(const Lists& a, const Lists& b) {
   return out;
 }
 
-// For every layer below the root, the nodes each row belongs to, ascending.
-std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree) {
+// For every layer below the root, from that of the block down to `lowest`, the nodes of the block or below it that each
+// row belongs to, ascending.
+std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree, const Block& block, int lowest) {
+  std::int32_t first_label = block.first, last_label = block.last;
+  for (int layer = block.layer; layer < tree.depth(); ++layer) {
+    first_label = tree.child_begin(layer, first_label);
+    last_label = tree.child_begin(layer, last_label);
+  }
   const std::int32_t highest = *std::max_element(tree.labels().begin(), tree.labels().end());
   std::vector<std::int32_t> position(
       static_cast<std::size_t>(std::max<std::int64_t>(Y.columns, highest + std::int64_t{1})), -1);
-  for (std::size_t i = 0; i < tree.labels().size(); ++i)
-    position[static_cast<std::size_t>(tree.labels()[i])] = static_cast<std::int32_t>(i);
+  for (std::int32_t i = first_label; i < last_label; ++i)
+    position[static_cast<std::size_t>(tree.labels()[static_cast<std::size_t>(i)])] = i;
 
   std::vector<Lists> layers(static_cast<std::size_t>(tree.depth()) + 1);
   Lists& last = layers.back();
+  const auto here = [&](std::int32_t label) { return position[static_cast<std::size_t>(label)] >= 0; };
+  last.items.reserve(static_cast<std::size_t>(std::count_if(Y.indices, Y.indices + Y.size(), here)));
+  last.begins.reserve(static_cast<std::size_t>(Y.rows) + 1);
   for (std::int64_t row = 0; row < Y.rows; ++row) {
     const SparseRow labels = Y[row];
     const std::size_t begin = last.items.size();
@@ -75,14 +85,16 @@ std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree) {
     std::sort(last.items.begin() + static_cast<std::ptrdiff_t>(begin), last.items.end());
     last.close_list();
   }
-  for (int layer = tree.depth() - 1; layer > 0; --layer) {
+  for (int layer = tree.depth() - 1; layer >= std::max(1, block.layer); --layer) {
     const auto& begins = tree.begins()[static_cast<std::size_t>(layer)];
     std::vector<std::int32_t> parent(static_cast<std::size_t>(tree.nodes(layer + 1)));
     for (std::int32_t node = 0; node < tree.nodes(layer); ++node)
       std::fill(parent.begin() + begins[static_cast<std::size_t>(node)],
                 parent.begin() + begins[static_cast<std::size_t>(node) + 1], node);
-    const Lists& below = layers[static_cast<std::size_t>(layer) + 1];
+    Lists& below = layers[static_cast<std::size_t>(layer) + 1];
     Lists& here = layers[static_cast<std::size_t>(layer)];
+    here.items.reserve(below.items.size());
+    here.begins.reserve(below.begins.size());
     for (std::int64_t row = 0; row < below.owners(); ++row) {
       const std::size_t begin = here.items.size();
       for (const std::int32_t child : below[row]) {
@@ -91,6 +103,7 @@ std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree) {
       }
       here.close_list();
     }
+    if (layer + 1 > lowest) below = {};
   }
   return layers;
 }
@@ -122,31 +135,29 @@ struct Draft {
 class Trainer {
  public:
   Trainer(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs, const SparseRows* negatives,
-          const TrainOptions& options, int threads, Watch& watch)
+          const TrainOptions& options, int threads, Watch& watch, const Block& block, int lowest)
       : X_(X),
         costs_(costs),
         options_(options),
         threads_(threads),
         watch_(watch),
         model_(std::move(tree), X.columns, options.loss == Loss::logistic ? Transform::sigmoid : Transform::l3_hinge),
-        layers_(memberships(Y, model_.tree())),
-        hard_(negatives ? memberships(*negatives, model_.tree()) : std::vector<Lists>()),
+        block_(block),
+        layers_(memberships(Y, model_.tree(), block, lowest)),
+        hard_(negatives ? memberships(*negatives, model_.tree(), block, lowest) : std::vector<Lists>()),
+        rows_of_node_(static_cast<std::size_t>(model_.tree().depth())),
         drafts_(static_cast<std::size_t>(model_.tree().chunks())),
         benches_(static_cast<std::size_t>(threads)) {
-    if (options.normalise) {
-      scales_.resize(static_cast<std::size_t>(X.rows));
-      for (std::int64_t row = 0; row < X.rows; ++row) scales_[static_cast<std::size_t>(row)] = unit_scale(X[row]);
-    }
+    for (Bench& bench : benches_) bench.rows.spill_to(options.scratch);
   }
 
   TreeModel run(TrainReport& report) {
     const int depth = model_.tree().depth();
-    rows_of_node_.resize(static_cast<std::size_t>(depth));
     if (options_.matcher_beam <= 0) {
       std::vector<Task> tasks;
       for (int layer = 0; layer < depth; ++layer) {
         find_rows(layer);
-        plan(layer, tasks);
+        plan({layer, 0, model_.tree().nodes(layer)}, tasks);
       }
       work(tasks, 1.0);
     } else {
@@ -154,7 +165,7 @@ class Trainer {
         if (layer > 0) add_matched(layer);
         find_rows(layer);
         std::vector<Task> tasks;
-        plan(layer, tasks);
+        plan({layer, 0, model_.tree().nodes(layer)}, tasks);
         work(tasks, 1.0 / depth);
       }
     }
@@ -164,7 +175,49 @@ class Trainer {
     return std::move(model_);
   }
 
+  TrainedBlock run_block(const SparseRows* matched) {
+    take_matched(matched);
+    find_rows(block_.layer);
+    std::vector<Task> tasks;
+    plan(block_, tasks);
+    work(tasks, 1.0);
+    model_.lay_out();
+    TrainedBlock out;
+    out.report = {passes_, kept_};
+    for (std::int32_t node = block_.first; node < block_.last; ++node) {
+      const auto chunk = static_cast<std::size_t>(model_.tree().chunk(block_.layer, node));
+      out.shapes.push_back(model_.shapes()[chunk]);
+      const unsigned char* bytes = model_.bytes(chunk);
+      out.bytes.insert(out.bytes.end(), bytes, bytes + out.shapes.back().bytes);
+    }
+    return out;
+  }
+
+  std::vector<double> work_of_block(const SparseRows* matched) {
+    take_matched(matched);
+    find_rows(block_.layer);
+    std::vector<double> work;
+    for (std::int32_t node = block_.first; node < block_.last; ++node) work.push_back(work_of(block_.layer, node));
+    return work;
+  }
+
  private:
+  // Of what a beam found in all layers above, what concerns the block.
+  void take_matched(const SparseRows* matched) {
+    if (!matched || block_.layer == 0) return;
+    for (std::int64_t row = 0; row < X_.rows; ++row) {
+      const auto own = layers_[static_cast<std::size_t>(block_.layer)][row];
+      std::vector<std::int32_t> nodes(own.begin(), own.end());
+      const SparseRow found = (*matched)[row];
+      for (std::int64_t i = 0; i < found.size; ++i)
+        if (found.indices[i] >= block_.first && found.indices[i] < block_.last) nodes.push_back(found.indices[i]);
+      std::sort(nodes.begin(), nodes.end());
+      nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+      matched_.items.insert(matched_.items.end(), nodes.begin(), nodes.end());
+      matched_.close_list();
+    }
+  }
+
   // Rows that train a node: those that belong to it and, with a matcher, those that the beam sends there.
   void find_rows(int layer) {
     if (layer == 0) {
@@ -177,6 +230,11 @@ class Trainer {
       if (!hard_.empty()) nodes = unite(nodes, hard_[static_cast<std::size_t>(layer)]);
       rows_of_node_[static_cast<std::size_t>(layer)] = invert(nodes, model_.tree().nodes(layer));
     }
+    if (!options_.normalise) return;
+    // A block may concern but a few rows.
+    scales_.resize(static_cast<std::size_t>(X_.rows), 0.0f);
+    for (const std::int32_t row : rows_of_node_[static_cast<std::size_t>(layer)].items)
+      if (float& scale = scales_[static_cast<std::size_t>(row)]; scale == 0.0f) scale = unit_scale(X_[row]);
   }
 
   void add_matched(int layer) {
@@ -208,22 +266,32 @@ class Trainer {
       }
   }
 
-  void plan(int layer, std::vector<Task>& tasks) {
+  std::int32_t lanes_of(int layer, std::int32_t node) const {
+    return model_.tree().child_begin(layer, node + 1) - model_.tree().child_begin(layer, node);
+  }
+
+  double work_of(int layer, std::int32_t node) const {
+    double entries = 0;
+    for (const std::int32_t row : rows_of_node_[static_cast<std::size_t>(layer)][node])
+      entries += static_cast<double>(X_[row].size) + 16;
+    return entries * ((lanes_of(layer, node) + kLanes - 1) / kLanes);
+  }
+
+  void plan(const Block& block, std::vector<Task>& tasks) {
     const LabelTree& tree = model_.tree();
+    const int layer = block.layer;
     double total = 0;
     const std::size_t first = tasks.size();
-    for (std::int32_t node = 0; node < tree.nodes(layer); ++node) {
-      const std::int32_t lanes = tree.child_begin(layer, node + 1) - tree.child_begin(layer, node);
+    for (std::int32_t node = block.first; node < block.last; ++node) {
+      const std::int32_t lanes = lanes_of(layer, node);
       const int panels = (lanes + kLanes - 1) / kLanes;
-      double entries = 0;
-      for (const std::int32_t row : rows_of_node_[static_cast<std::size_t>(layer)][node])
-        entries += static_cast<double>(X_[row].size) + 16;
+      const double work = work_of(layer, node);
       Draft& draft = drafts_[static_cast<std::size_t>(tree.chunk(layer, node))];
       draft.panels.resize(static_cast<std::size_t>(panels));
       draft.bias.resize(static_cast<std::size_t>(lanes));
       draft.missing = panels;
-      tasks.push_back({layer, node, 0, panels, entries * panels});
-      total += entries * panels;
+      tasks.push_back({layer, node, 0, panels, work});
+      total += work;
     }
     // A node that would keep one thread busy while the others have nothing left is cut into its panels.
     std::vector<Task> cut;
@@ -388,6 +456,7 @@ class Trainer {
   int threads_;
   Watch& watch_;
   TreeModel model_;
+  Block block_;
   std::vector<Lists> layers_;
   std::vector<Lists> hard_;
   std::vector<Lists> rows_of_node_;
@@ -399,12 +468,45 @@ class Trainer {
   std::atomic<std::int64_t> kept_{0};
 };
 
+void check_block(const LabelTree& tree, const Block& block, const SparseRows& X, const SparseRows* matched) {
+  if (block.layer < 0 || block.layer >= tree.depth())
+    throw std::invalid_argument("the tree has no inner layer " + std::to_string(block.layer));
+  if (block.first < 0 || block.first >= block.last || block.last > tree.nodes(block.layer))
+    throw std::invalid_argument("layer " + std::to_string(block.layer) + " has no block of nodes from " +
+                                std::to_string(block.first) + " to " + std::to_string(block.last));
+  if (matched && matched->rows != X.rows)
+    throw std::invalid_argument("the beam was run for " + std::to_string(matched->rows) + " rows, but X has " +
+                                std::to_string(X.rows));
+}
+
 }  // namespace
+
+TrainedBlock train_block(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
+                         const SparseRows* negatives, const SparseRows* matched, const Block& block,
+                         const TrainOptions& options, int threads, Watch& watch) {
+  check_block(tree, block, X, matched);
+  if (options.matcher_beam > 0 && block.layer > 0 && !matched)
+    throw std::invalid_argument("below the root, a matcher needs what the beam finds in the layers above");
+  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch, block, block.layer + 1)
+      .run_block(matched);
+}
+
+std::vector<double> work_of_layer(const SparseRows& X, const SparseRows& Y, LabelTree tree, const SparseRows* negatives,
+                                  const SparseRows* matched, int layer) {
+  check_block(tree, {layer, 0, 1}, X, matched);
+  const Block block{layer, 0, tree.nodes(layer)};
+  TrainOptions options;
+  options.normalise = false;
+  Watch watch;
+  return Trainer(X, Y, std::move(tree), nullptr, negatives, options, 1, watch, block, layer + 1).work_of_block(matched);
+}
 
 TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
                 const SparseRows* negatives, const TrainOptions& options, int threads, Watch& watch,
                 TrainReport& report) {
-  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch).run(report);
+  const Block whole{0, 0, 1};
+  const int lowest = tree.depth();
+  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch, whole, lowest).run(report);
 }
 
 }  // namespace hedgerow

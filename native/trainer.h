@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels.h"
 #include "parallel.h"
+#include "scratch.h"
 #include "sparse.h"
 #include "tree_model.h"
 
@@ -23,6 +25,7 @@ struct TrainOptions {
   float negative_share = 1.0f;  // cost of a row at a node where only a hard negative brings it, relative to the others
   bool normalise = true;
   std::uint64_t seed = 0;
+  Scratch scratch = {};  // for copies of rows that are too large for memory
 };
 
 struct TrainReport {
@@ -36,5 +39,29 @@ struct TrainReport {
 TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
                 const SparseRows* negatives, const TrainOptions& options, int threads, Watch& watch,
                 TrainReport& report);
+
+// Neighbouring nodes of a layer, from `first` up to `last`: what can be trained apart from the rest of the tree.
+struct Block {
+  int layer = 0;
+  std::int32_t first = 0, last = 1;
+};
+
+// The chunks of a block, one after the other: the same bytes that they have in the whole model.
+struct TrainedBlock {
+  std::vector<ChunkShape> shapes;  // `begin` counts from the first chunk of the block
+  std::vector<unsigned char> bytes;
+  TrainReport report;
+};
+
+// As `train`, for a block only. A matcher looks at the layers above, which are not here: below the root `matched` then
+// holds, for every row, the nodes of the block's layer that the beam finds. Throws std::invalid_argument when the
+// tree has no such block, or when `matched` is missing or does not fit.
+TrainedBlock train_block(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
+                         const SparseRows* negatives, const SparseRows* matched, const Block& block,
+                         const TrainOptions& options, int threads, Watch& watch);
+
+// How much there is to do for each node of a layer: features of its rows, times panels of children.
+std::vector<double> work_of_layer(const SparseRows& X, const SparseRows& Y, LabelTree tree, const SparseRows* negatives,
+                                  const SparseRows* matched, int layer);
 
 }  // namespace hedgerow

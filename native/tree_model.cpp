@@ -65,16 +65,19 @@ void TreeModel::lay_out() {
   }
 }
 
-void TreeModel::expect(std::int64_t first, int threads, Watch& watch) {
-  if (first < 0 || first > features_) throw std::invalid_argument("no such feature: " + std::to_string(first));
-  const auto count = static_cast<std::size_t>(features_ - first);
-  expected_.resize(count * views_.size());
+void TreeModel::expect(const ExpectedFeatures& expected, int threads, Watch& watch) {
+  if (expected.shared < 0 || expected.shared > expected.first || expected.first > expected.last ||
+      expected.last > features_)
+    throw std::invalid_argument("no such features: " + std::to_string(expected.shared) + ", " +
+                                std::to_string(expected.first) + " to " + std::to_string(expected.last));
+  std::vector<std::uint32_t> codes(expected.count() * views_.size());
   parallel_for(views_.size(), threads, watch, [&](std::size_t chunk, int) {
-    std::uint32_t* codes = expected_.data() + count * chunk;
-    expected_codes(views_[chunk], first, {codes, count});
-    views_[chunk].expected = codes;
+    expected_codes(views_[chunk], expected, {codes.data() + expected.count() * chunk, expected.count()});
   });
-  first_expected_ = first;
+  expected_codes_ = std::move(codes);
+  for (std::size_t chunk = 0; chunk < views_.size(); ++chunk)
+    views_[chunk].expected = expected_codes_.data() + expected.count() * chunk;
+  expected_ = expected;
 }
 
 TreeModel merge_models(const std::vector<const TreeModel*>& models, int threads, Watch& watch) {

@@ -50,10 +50,10 @@ class TreeModel {
   // Gives every chunk its place in the file, one after the other.
   void lay_out();
 
-  // Tells that nearly every input has all features from `first` on, such as an embedding: their rows are then found
-  // without a lookup. Changes no result. Not while others search.
-  void expect(std::int64_t first, int threads, Watch& watch);
-  std::int64_t first_expected() const { return first_expected_; }
+  // Tells which features nearly every input has, such as an embedding: their rows are then found without a lookup.
+  // Changes no result. Not while others search.
+  void expect(const ExpectedFeatures& expected, int threads, Watch& watch);
+  const ExpectedFeatures& expected() const { return expected_; }
 
  private:
   LabelTree tree_;
@@ -65,8 +65,8 @@ class TreeModel {
   std::vector<ChunkShape> shapes_;
   std::vector<ChunkView> views_;
   std::vector<std::vector<unsigned char>> blocks_;
-  std::int64_t first_expected_ = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::uint32_t> expected_;  // codes, chunk by chunk
+  ExpectedFeatures expected_;
+  std::vector<std::uint32_t> expected_codes_;  // chunk by chunk
 };
 
 // One model with the members of several over the same tree.

@@ -64,6 +64,9 @@ void VoteSearcher::prepare(const SparseRows& X, std::int64_t begin, std::int64_t
   forget_numbers();
   options_ = options;
   watch_ = &watch;
+  rows_ = &X;
+  begin_ = begin;
+  end_ = end;
   inputs_.prepare(forest_->model(0), X, begin, end, options.normalise);
 }
 
@@ -198,6 +201,7 @@ void VoteSearcher::descend(int tree, std::int32_t beam, int layers) {
 // Scores the children of all visited nodes, in the order of nodes, so that a chunk is hot while it is used.
 void VoteSearcher::score(int tree, int layer, Visits& visits) {
   const TreeModel& model = forest_->model(tree);
+  if (!inputs_.suit(model)) inputs_.prepare(model, *rows_, begin_, end_, options_.normalise);
   const std::size_t voices = visits.voices, count = visits.nodes.size();
   if (visits.logs.size() < count * voices * visits.stride) visits.logs.resize(count * voices * visits.stride);
   order_.resize(count);

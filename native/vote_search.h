@@ -119,6 +119,8 @@ class VoteSearcher {
   std::uint64_t serial_ = 0;  // of the forest that the scratch memory is made for
   VoteOptions options_;
   Watch* watch_ = nullptr;
+  const SparseRows* rows_ = nullptr;  // where the inputs come from
+  std::int64_t begin_ = 0, end_ = 0;
   BlockInputs inputs_;
   std::vector<std::unique_ptr<VoteSearcher>> helpers_;  // searchers of the other threads
   std::vector<Found> found_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
 from report_browser import browser, open_page
 from serve_browser import demo_model, demo_server, open_served, serve_model
 from served_models import client, deciding_model, feature_model, open_client, other_text_model, text_model
@@ -11,6 +12,11 @@ from whole_model import whole_file
 
 # Programs that the tests start, which are no modules to look for examples in.
 collect_ignore_glob = ["trust/*_worker.py", "trust/bad_calls.py", "trust/mutate.py", "trust/soak.py"]
+
+# A sanitizer takes several times as long; what it looks for, it finds in few examples or many.
+settings.register_profile(
+    "sanitize", max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 
 __all__ = [
     "browser",

@@ -141,6 +141,22 @@ def test_encoder_taken_back_from_arrays_embeds_the_same(tiny_encoder: Path) -> N
     assert again.fingerprint() == encoder.fingerprint()
 
 
+def test_fingerprint_follows_weights_that_change_in_place(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    before = encoder.fingerprint()
+    weights = next(iter(encoder.model.parameters()))
+    with torch.no_grad():
+        weights[0, 0] += 1
+    changed = encoder.fingerprint()
+    with torch.no_grad():
+        weights[0, 0] -= 1
+    other = encoder.copied()
+    assert before != changed
+    assert (encoder.fingerprint() == before) == (other.fingerprint() == before)
+    encoder.load_weights(Encoder.open(tiny_encoder).weights())
+    assert encoder.fingerprint() == before
+
+
 HUGE = {
     "wide": (b'"hidden_size": 32', b'"hidden_size": 32000000'),
     "deep": (b'"num_hidden_layers": 2', b'"num_hidden_layers": 2000000000'),

@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("script", ["make_api", "make_reliability"])
-def test_generated_page_is_what_its_sources_say(script: str) -> None:
+@pytest.mark.parametrize("script", ["make_api", "make_reliability", "make_scale"])
+def test_page_is_what_its_script_makes(script: str) -> None:
     spec = importlib.util.spec_from_file_location(script, ROOT / f"docs/{script}.py")
     assert spec is not None
     assert spec.loader is not None

@@ -74,7 +74,7 @@ def test_expected_features_change_no_bit_whether_a_row_has_them_or_not(
     model = models[method].set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
     told = fitted(data, method).set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
     for tree in told._ensemble.trees:
-        tree.native.expect(WORDS, 2)
+        tree.native.expect(WORDS, WORDS, WORDS + DENSE, 2)
     same(told.predict_votes(X), model.predict_votes(X))
     for row in range(8):
         same(told.predict_votes(X[row : row + 1]), model.predict_votes(X[row : row + 1]))
@@ -90,12 +90,48 @@ def test_trees_that_expect_different_features_still_vote_the_same(
     model = models["bagging"].set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
     told = fitted(data, "bagging").set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
     for number, tree in enumerate(told._ensemble.trees[:4]):
-        tree.native.expect(WORDS + 10 * number, 1)
+        first = WORDS + 10 * number
+        tree.native.expect(first, first, WORDS + DENSE, 1)
+    same(told.predict_votes(data[0][:80]), model.predict_votes(data[0][:80]))
     for row in range(6):
         same(told.predict_votes(data[0][row : row + 1]), model.predict_votes(data[0][row : row + 1]))
 
 
-def test_feature_that_is_not_there_cannot_be_expected(models: dict[str, HedgerowClassifier]) -> None:
-    for first in (-1, WORDS + DENSE + 1):
-        with pytest.raises(ValueError, match="no such feature"):
-            models["single"]._ensemble.trees[0].native.expect(first, 1)
+@pytest.mark.parametrize("missing", ["exact", "delta"])
+def test_trees_with_features_of_their_own_vote_the_same_when_they_skip_those_of_others(
+    data: tuple[sp.csr_array, sp.csr_array], missing: str
+) -> None:
+    each = DENSE // 6
+    X, Y = data
+
+    def built() -> HedgerowClassifier:
+        trees = []
+        for number in range(6):
+            own = X.toarray()
+            own[:, WORDS : WORDS + each * number] = own[:, WORDS + each * (number + 1) :] = 0
+            alone = HedgerowClassifier(leaf_size=8, weight_threshold=0.02, random_state=number)
+            trees.append(alone.fit(sp.csr_array(own), Y)._ensemble.trees[0])
+        alone._ensemble = type(alone._ensemble)(trees, LABELS)
+        return alone.set_params(missing=missing, candidates="scored", beam=10, n_jobs=2)
+
+    model, told = built(), built()
+    for number, tree in enumerate(told._ensemble.trees):
+        first = WORDS + each * number
+        tree.native.expect(WORDS, first, first + each, 1)
+    rows = X[:80].toarray()
+    rows[1, WORDS + 7] = 0
+    rows[2, WORDS:] = 0
+    some = sp.csr_array(rows)
+    same(told.predict_votes(some), model.predict_votes(some))
+    for row in range(6):
+        same(told.predict_votes(some[row : row + 1]), model.predict_votes(some[row : row + 1]))
+
+
+def test_features_that_are_not_there_cannot_be_expected(models: dict[str, HedgerowClassifier]) -> None:
+    tree = models["single"]._ensemble.trees[0].native
+    last = WORDS + DENSE
+    for shared, first, end in ((-1, 0, last), (0, 0, last + 1), (WORDS, WORDS - 1, last), (0, 9, 8)):
+        with pytest.raises(ValueError, match="no such features"):
+            tree.expect(shared, first, end, 1)
+    with pytest.raises(ValueError, match="has weights, but is not expected"):
+        tree.expect(WORDS, WORDS, WORDS + 1, 1)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from hedgerow import Votes
 from hedgerow.matrices import as_truth
-from hedgerow.policy import CAP, Policy, PolicyLearner, label_groups
+from hedgerow.policy import CAP, Policy
+from hedgerow.policy_learning import PolicyLearner, label_groups
 from hedgerow.risk_control import GRID, TooFewRows, Unreachable
 from hedgerow.uncertainty import label_uncertainty
 

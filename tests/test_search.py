@@ -194,6 +194,20 @@ def test_results_at_any_batch_size_and_number_of_threads_are_the_same_bits(
     np.testing.assert_array_equal(np.vstack([part.probability for part in parts]), expected.probability)
 
 
+def test_one_long_input_shared_by_threads_gets_the_bits_of_one_thread() -> None:
+    model, X = fitted(3, 200, 3000, 400, density=0.4, leaf_size=4, branching=4, weight_threshold=0.01)
+    model.set_params(beam=60)
+    whole = model.top(X[:6], k=20)
+    assert np.diff(X.indptr[:7]).max() * 60 > 3 * 20_000  # enough work for three threads
+    for threads in (1, 2, 3, 5):
+        model.set_params(n_jobs=threads)
+        for _ in range(2):  # the second finds the scratch memory of the first
+            for row in range(6):
+                alone = model.top(X[row : row + 1], k=20)
+                np.testing.assert_array_equal(alone.labels[0], whole.labels[row])
+                np.testing.assert_array_equal(alone.probability[0], whole.probability[row])
+
+
 def test_rows_in_another_order_give_results_in_that_order(deep: tuple[HedgerowClassifier, csr_array]) -> None:
     model, X = deep
     order = np.random.default_rng(0).permutation(X.shape[0])

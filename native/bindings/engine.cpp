@@ -45,6 +45,8 @@ class Rows {
     view_.values = values_ ? values_->data() : nullptr;
   }
   const SparseRows& view() const { return view_; }
+  bool has_values() const { return values_.has_value(); }
+  std::size_t entries() const { return indices_.size(); }
   SparseFault fault(int threads) const {
     return find_fault(view_, static_cast<std::int64_t>(indices_.size()), resolve_threads(threads));
   }
@@ -63,6 +65,20 @@ nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>> hashes_of(const Rows& rows, i
     hash_rows(rows.view(), resolve_threads(threads), hashes.data());
   }
   return to_numpy(std::move(hashes));
+}
+
+// The arrays as they lie in memory, for whoever sends them elsewhere.
+template <class T>
+nb::ndarray<nb::numpy, const T, nb::ndim<1>> seen(const T* data, std::size_t size, nb::handle owner) {
+  return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(data, {size}, owner);
+}
+
+nb::tuple arrays_of(nb::handle self) {
+  const Rows& rows = nb::cast<const Rows&>(self);
+  const SparseRows& view = rows.view();
+  return nb::make_tuple(
+      seen(view.indptr, static_cast<std::size_t>(view.rows) + 1, self), seen(view.indices, rows.entries(), self),
+      rows.has_values() ? nb::cast(seen(view.values, rows.entries(), self)) : nb::none(), view.columns);
 }
 
 using FaultTuple = std::tuple<std::string, std::int64_t, std::int64_t, double>;
@@ -86,9 +102,10 @@ auto without_gil(Work work) {
 }
 
 nb::tuple grow(const Rows& features, Vector<std::int32_t> labels, int branching, int leaf_size, int iterations,
-               std::uint64_t seed, int threads, nb::object progress) {
+               std::uint64_t seed, int threads, nb::object progress, const std::string& scratch_folder,
+               std::size_t most_bytes) {
   PythonWatch watch(std::move(progress));
-  GrowOptions options{branching, leaf_size, iterations, seed};
+  GrowOptions options{branching, leaf_size, iterations, seed, {scratch_folder, most_bytes}};
   auto tree = without_gil([&] {
     return grow_tree(features.view(), std::vector<std::int32_t>(labels.data(), labels.data() + labels.size()), options,
                      resolve_threads(threads), watch);
@@ -104,9 +121,12 @@ nb::tuple aggregate(const Rows& X, const Rows& rows_of_label, const std::optiona
   auto owned = without_gil([&] {
     std::vector<float> scales;
     if (normalise) {
-      scales.resize(static_cast<std::size_t>(X.view().rows));
-      for (std::int64_t row = 0; row < X.view().rows; ++row)
-        scales[static_cast<std::size_t>(row)] = unit_scale(X.view()[row]);
+      // Some labels may concern but a few rows.
+      const SparseRows& rows = rows_of_label.view();
+      scales.resize(static_cast<std::size_t>(X.view().rows), 0.0f);
+      for (std::int64_t i = 0; i < rows.size(); ++i)
+        if (float& scale = scales[static_cast<std::size_t>(rows.indices[i])]; scale == 0.0f)
+          scale = unit_scale(X.view()[rows.indices[i]]);
     }
     return aggregate_labels(X.view(), rows_of_label.view(), normalise ? scales.data() : nullptr,
                             costs ? costs->data() : nullptr, resolve_threads(threads), watch);
@@ -127,10 +147,10 @@ class Model {
   explicit Model(TreeModel&& model) : model_(std::move(model)) {}
   Model(TreeModel&& model, nb::object keeper) : model_(std::move(model)), keeper_(std::move(keeper)) {}
   const TreeModel& get() const { return model_; }
-  void expect(std::int64_t first, int threads) {
+  void expect(std::int64_t shared, std::int64_t first, std::int64_t last, int threads) {
     without_gil([&] {
       Watch watch;
-      model_.expect(first, resolve_threads(threads), watch);
+      model_.expect({shared, first, last}, resolve_threads(threads), watch);
       return 0;
     });
   }
@@ -140,12 +160,9 @@ class Model {
   nb::object keeper_;
 };
 
-nb::tuple fit(const Rows& X, const Rows& Y, const std::vector<Vector<std::int32_t>>& begins,
-              const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs, const Rows* negatives,
-              float negative_share, const std::string& loss, float cost, float positive_cost, float negative_cost,
-              float bias, float tolerance, int max_passes, float weight_threshold, int matcher_beam, bool normalise,
-              std::uint64_t seed, int threads, nb::object progress) {
-  PythonWatch watch(std::move(progress));
+TrainOptions train_options(float negative_share, const std::string& loss, float cost, float positive_cost,
+                           float negative_cost, float bias, float tolerance, int max_passes, float weight_threshold,
+                           int matcher_beam, bool normalise, std::uint64_t seed) {
   TrainOptions options;
   options.loss = loss == "logistic" ? Loss::logistic : Loss::squared_hinge;
   options.cost = cost;
@@ -159,12 +176,63 @@ nb::tuple fit(const Rows& X, const Rows& Y, const std::vector<Vector<std::int32_
   options.negative_share = negative_share;
   options.normalise = normalise;
   options.seed = seed;
+  return options;
+}
+
+nb::tuple fit(const Rows& X, const Rows& Y, const std::vector<Vector<std::int32_t>>& begins,
+              const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs, const Rows* negatives,
+              float negative_share, const std::string& loss, float cost, float positive_cost, float negative_cost,
+              float bias, float tolerance, int max_passes, float weight_threshold, int matcher_beam, bool normalise,
+              std::uint64_t seed, int threads, nb::object progress) {
+  PythonWatch watch(std::move(progress));
+  const TrainOptions options = train_options(negative_share, loss, cost, positive_cost, negative_cost, bias, tolerance,
+                                             max_passes, weight_threshold, matcher_beam, normalise, seed);
   TrainReport report;
   auto* model = without_gil([&] {
     return new Model(train(X.view(), Y.view(), make_tree(begins, labels), costs ? costs->data() : nullptr,
                            negatives ? &negatives->view() : nullptr, options, resolve_threads(threads), watch, report));
   });
   return nb::make_tuple(nb::cast(model, nb::rv_policy::take_ownership), report.passes, report.weights);
+}
+
+nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>> to_table(const std::vector<ChunkShape>& shapes) {
+  auto rows = std::make_unique<std::uint64_t[]>(6 * shapes.size());
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const ChunkShape& s = shapes[i];
+    const std::uint64_t row[6] = {s.begin, s.bytes, s.lanes, s.homes, s.buckets, s.unit_shift};
+    std::copy(row, row + 6, rows.get() + 6 * i);
+  }
+  return matrix(std::move(rows), shapes.size(), 6);
+}
+
+nb::tuple fit_block(const Rows& X, const Rows& Y, const std::vector<Vector<std::int32_t>>& begins,
+                    const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs,
+                    const Rows* negatives, const Rows* matched, int layer, std::int32_t first, std::int32_t last,
+                    float negative_share, const std::string& loss, float cost, float positive_cost, float negative_cost,
+                    float bias, float tolerance, int max_passes, float weight_threshold, int matcher_beam,
+                    bool normalise, std::uint64_t seed, int threads, nb::object progress,
+                    const std::string& scratch_folder, std::size_t most_bytes) {
+  PythonWatch watch(std::move(progress));
+  TrainOptions options = train_options(negative_share, loss, cost, positive_cost, negative_cost, bias, tolerance,
+                                       max_passes, weight_threshold, matcher_beam, normalise, seed);
+  options.scratch = {scratch_folder, most_bytes};
+  TrainedBlock trained = without_gil([&] {
+    return train_block(X.view(), Y.view(), make_tree(begins, labels), costs ? costs->data() : nullptr,
+                       negatives ? &negatives->view() : nullptr, matched ? &matched->view() : nullptr,
+                       {layer, first, last}, options, resolve_threads(threads), watch);
+  });
+  return nb::make_tuple(to_table(trained.shapes), to_numpy(std::move(trained.bytes)), trained.report.passes,
+                        trained.report.weights);
+}
+
+nb::ndarray<nb::numpy, double, nb::ndim<1>> layer_work(const Rows& X, const Rows& Y,
+                                                       const std::vector<Vector<std::int32_t>>& begins,
+                                                       const Vector<std::int32_t>& labels, const Rows* negatives,
+                                                       const Rows* matched, int layer) {
+  return to_numpy(without_gil([&] {
+    return work_of_layer(X.view(), Y.view(), make_tree(begins, labels), negatives ? &negatives->view() : nullptr,
+                         matched ? &matched->view() : nullptr, layer);
+  }));
 }
 
 Model* open_model(const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels,
@@ -287,14 +355,7 @@ nb::tuple best_nodes(const Model& model, const Rows& X, int layer, int k, int be
 }
 
 nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>> table_of(const Model& model) {
-  const auto& shapes = model.get().shapes();
-  auto rows = std::make_unique<std::uint64_t[]>(6 * shapes.size());
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const ChunkShape& s = shapes[i];
-    const std::uint64_t row[6] = {s.begin, s.bytes, s.lanes, s.homes, s.buckets, s.unit_shift};
-    std::copy(row, row + 6, rows.get() + 6 * i);
-  }
-  return matrix(std::move(rows), shapes.size(), 6);
+  return to_table(model.get().shapes());
 }
 
 nb::tuple chunk_entries(const Model& model, std::int64_t chunk) {
@@ -435,12 +496,14 @@ void bind_engine(nb::module_& m) {
            "indptr"_a, "indices"_a, "values"_a.none(), "columns"_a)
       .def("fault", &fault_of, "threads"_a = 0,
            "The first fault as (kind, row, column, value), or None when the matrix is sound.")
+      .def("arrays", &arrays_of, "The arrays, not copied, and the number of columns.")
       .def("hashes", &hashes_of, "threads"_a = 0, "A hash of every row, by which it is known again.");
 
   m.def("aggregate_labels", &aggregate, "X"_a, "rows_of_label"_a, "costs"_a.none(), "normalise"_a, "threads"_a,
         "progress"_a.none(), "PIFA: the normalised sum of each label's rows, as CSR arrays.");
   m.def("grow_tree", &grow, "label_features"_a, "labels"_a, "branching"_a, "leaf_size"_a, "iterations"_a, "seed"_a,
-        "threads"_a, "progress"_a.none(), "Clusters labels into a tree: (begins of each layer, labels in order).");
+        "threads"_a, "progress"_a.none(), "scratch_folder"_a = "", "most_bytes"_a = 0,
+        "Clusters labels into a tree: (begins of each layer, labels in order).");
   m.def(
       "check_tree",
       [](const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels) {
@@ -451,6 +514,13 @@ void bind_engine(nb::module_& m) {
         "loss"_a, "C"_a, "positive_cost"_a, "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a,
         "weight_threshold"_a, "matcher_beam"_a, "normalise"_a, "seed"_a, "threads"_a, "progress"_a.none(),
         "Fits a tree: (model, passes, weights kept).");
+  m.def("train_block", &fit_block, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "negatives"_a.none(),
+        "matched"_a.none(), "layer"_a, "first"_a, "last"_a, "negative_share"_a, "loss"_a, "C"_a, "positive_cost"_a,
+        "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "weight_threshold"_a, "matcher_beam"_a,
+        "normalise"_a, "seed"_a, "threads"_a, "progress"_a.none(), "scratch_folder"_a = "", "most_bytes"_a = 0,
+        "Fits some nodes of a layer: (table of their chunks, bytes, passes, weights kept).");
+  m.def("layer_work", &layer_work, "X"_a, "Y"_a, "begins"_a, "labels"_a, "negatives"_a.none(), "matched"_a.none(),
+        "layer"_a, "How much there is to do for each node of a layer: features of its rows, times panels.");
 
   nb::class_<Model>(m, "TreeModel", "A label tree with its weights.")
       .def_static("open", &open_model, "begins"_a, "labels"_a, "features"_a, "transform"_a, "members"_a, "parts"_a,
@@ -472,8 +542,10 @@ void bind_engine(nb::module_& m) {
           },
           "chunk"_a, "The bytes of a chunk, not copied.")
       .def("chunk_entries", &chunk_entries, "chunk"_a, "Weights of a chunk: (features, lanes, weights, bias).")
-      .def("expect", &Model::expect, "first"_a, "threads"_a,
-           "Tell that nearly every row has all features from `first` on; changes no result.");
+      .def("expect", &Model::expect, "shared"_a, "first"_a, "last"_a, "threads"_a,
+           "Tell that nearly every row has all features from `first` to `last` - 1, and that others from `shared` on "
+           "are "
+           "not for this model; changes no result.");
 
   m.def("merge", &merge, "models"_a, "threads"_a, "progress"_a.none(), nb::rv_policy::take_ownership,
         "One model with the members of several that share a tree.");

@@ -24,13 +24,16 @@ class Rows:
         The first fault as (kind, row, column, value), or None when the matrix is sound.
         """
 
+    def arrays(self) -> tuple:
+        """The arrays, not copied, and the number of columns."""
+
     def hashes(self, threads: int = 0) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """A hash of every row, by which it is known again."""
 
 def aggregate_labels(X: Rows, rows_of_label: Rows, costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, normalise: bool, threads: int, progress: object | None) -> tuple:
     """PIFA: the normalised sum of each label's rows, as CSR arrays."""
 
-def grow_tree(label_features: Rows, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], branching: int, leaf_size: int, iterations: int, seed: int, threads: int, progress: object | None) -> tuple:
+def grow_tree(label_features: Rows, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], branching: int, leaf_size: int, iterations: int, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> tuple:
     """Clusters labels into a tree: (begins of each layer, labels in order)."""
 
 def check_tree(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
@@ -38,6 +41,16 @@ def check_tree(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None
 
 def train(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, negatives: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> tuple:
     """Fits a tree: (model, passes, weights kept)."""
+
+def train_block(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, negatives: Rows | None, matched: Rows | None, layer: int, first: int, last: int, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> tuple:
+    """
+    Fits some nodes of a layer: (table of their chunks, bytes, passes, weights kept).
+    """
+
+def layer_work(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], negatives: Rows | None, matched: Rows | None, layer: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    How much there is to do for each node of a layer: features of its rows, times panels.
+    """
 
 class TreeModel:
     """A label tree with its weights."""
@@ -66,9 +79,9 @@ class TreeModel:
     def chunk_entries(self, chunk: int) -> tuple:
         """Weights of a chunk: (features, lanes, weights, bias)."""
 
-    def expect(self, first: int, threads: int) -> None:
+    def expect(self, shared: int, first: int, last: int, threads: int) -> None:
         """
-        Tell that nearly every row has all features from `first` on; changes no result.
+        Tell that nearly every row has all features from `first` to `last` - 1, and that others from `shared` on are not for this model; changes no result.
         """
 
 def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:

@@ -13,7 +13,7 @@ from hedgerow import _native
 from hedgerow.calibration import GROUPINGS, METHODS, TARGETS, Calibration, check_choice
 from hedgerow.ensemble_training import TrainingData, as_costs, drawn_for
 from hedgerow.inputs import take
-from hedgerow.training_record import MOST_SEEN, Hashes, hash_data
+from hedgerow.training_record import Hashes, hash_data, unseen_rows
 from hedgerow.vote_batches import vote_batches
 
 if TYPE_CHECKING:
@@ -38,14 +38,12 @@ def calibrate(
     _check(model, method, by, of)
     X, truth = model._inputs_and_truth(X, Y)
     hashes = model._hashes(X)
-    seen = model._is_seen(hashes)
-    if seen.sum() > MOST_SEEN * len(seen):
-        raise ValueError(
-            f"the model was trained on {seen.sum()} of the {len(seen)} inputs, so its probabilities are"
-            " too good on them; calibrate with other data, or with calibrate_out_of_bag"
-        )
-    kept = np.flatnonzero(~seen)
-    return _learn(model, X, truth, kept, hashes, progress, method=method, by=by, of=of, seen=int(seen.sum()))
+    kept = unseen_rows(
+        model._is_seen(hashes),
+        "so its probabilities are too good on them; calibrate with other data, or with calibrate_out_of_bag",
+    )
+    seen = len(hashes) - len(kept)
+    return _learn(model, X, truth, kept, hashes, progress, method=method, by=by, of=of, seen=seen)
 
 
 def calibrate_out_of_bag(

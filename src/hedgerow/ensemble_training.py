@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ import scipy.sparse as sp
 import xxhash
 
 from hedgerow import _native
-from hedgerow.label_tree import LabelTree
+from hedgerow.label_tree import LabelTree, aggregate_features, aggregate_to_files, grow_over
+from hedgerow.matrices import as_rows
+from hedgerow.memory_budget import Scratch
 from hedgerow.model_file import Malformed, read_model, write_model
-from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.tree_classifier import Section, TreeClassifier
 
-__all__ = ["METHODS", "Boosting", "TrainingData", "as_costs", "drawn_for", "train_members"]
+__all__ = ["METHODS", "Boosting", "TrainingData", "as_costs", "drawn_for", "grow_tree", "train_members"]
 
 METHODS = ("single", "mc-dropout", "bagging", "boosting", "boosted-bagging")
 
@@ -117,6 +120,52 @@ class Boosting:
 
 GrowTree = Callable[[int, npt.NDArray[np.float32] | None, int, Any], LabelTree]
 TrainTree = Callable[..., TreeClassifier]
+Ask = Callable[[TreeClassifier, int, int], tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]]
+Together = Callable[[Callable[[int], TreeClassifier], Sequence[int]], list[TreeClassifier]]
+
+
+def grow_tree(
+    data: TrainingData,
+    label_features: Any,
+    costs: npt.NDArray[np.float32] | None,
+    *,
+    branching: int,
+    leaf_size: int,
+    normalize: bool,
+    seed: int,
+    threads: int,
+    progress: Callable[[float], None] | None,
+    scratch: Scratch | None = None,
+) -> LabelTree:
+    """Cluster the labels of the inputs that have a cost, by `label_features` or by the inputs themselves."""
+    Y = data.indicator
+    taught = Y if costs is None else Y[costs > 0]
+    used = np.flatnonzero(np.bincount(taught.indices, minlength=Y.shape[1])).astype(np.int32)
+    if not used.size:
+        raise ValueError("no input with a weight above 0 has any label; there is nothing to learn")
+    if label_features is None:
+        of_inputs = (data.X, Y, used, data.width, costs, normalize, threads)
+        alive = progress and (lambda _: progress(0.0))
+        if scratch is None:
+            vectors = as_rows(aggregate_features(*of_inputs, alive), "label_features", threads=threads)
+        else:
+            vectors = aggregate_to_files(*of_inputs, alive, scratch)
+    else:
+        as_rows(label_features, "label_features", threads=threads)
+        given = sp.csr_array(label_features)
+        if given.shape[0] != Y.shape[1]:
+            raise ValueError(f"label_features has {given.shape[0]} rows, but Y has {Y.shape[1]} columns")
+        vectors = as_rows(given[used], "label_features", threads=threads)
+    return grow_over(
+        vectors,
+        used,
+        branching=branching,
+        leaf_size=leaf_size,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+        scratch=scratch,
+    )
 
 
 def train_members(
@@ -133,8 +182,10 @@ def train_members(
     done: list[TreeClassifier],
     keep: Callable[[int, TreeClassifier], None],
     progress: Progress | None,
+    ask: Ask | None = None,
+    together: Together | None = None,
 ) -> list[TreeClassifier]:
-    """Train the members that are not done yet, one after the other.
+    """Train the members that are not done yet, one after the other or, where nothing forbids it, together.
 
     Parameters
     ----------
@@ -160,6 +211,11 @@ def train_members(
         Told of each new member.
     progress : callable(share, what), optional
         Called some ten times a second.
+    ask : callable(member, k, beam), optional
+        Gives the best k labels of each input and their probabilities; this process does it, if not given.
+    together : callable(function, numbers), optional
+        Calls a function for several members at once. They must not depend on each other, as with boosting or
+        with trees that they share.
 
     Returns
     -------
@@ -167,30 +223,48 @@ def train_members(
         All members, each with a single classifier for every node.
     """
     trained = list(done)
-    negatives = _native.HardNegatives(data.indicator.shape[0], _REMEMBERED) if boosting else None
-    for number in range(members):
-        new = number >= len(trained)
+    shares = [float(number < len(done)) for number in range(members)]
+    telling = threading.Lock()
 
-        def told(what: str, begin: float, number: int = number) -> Callable[[float], None] | None:
-            if progress is None:
-                return None
-            name = f"member {number + 1} of {members}: {what}"
-            return lambda share: progress((number + begin + share * (1 - begin)) / members, name)
+    def told(number: int, what: str, begin: float) -> Callable[[float], None] | None:
+        if progress is None:
+            return None
+        name = f"member {number + 1} of {members}: {what}"
 
-        if new:
-            own_seed, costs = drawn_for(number, seed, data, bootstrap)
-            shared = number > 0 and number * trees // members == (number - 1) * trees // members
+        def tell(share: float) -> None:
+            with telling:
+                shares[number] = begin + share * (1 - begin)
+                progress(sum(shares) / members, name)
+
+        return tell
+
+    def make(number: int, tree: LabelTree | None = None, wrong: _native.Rows | None = None) -> TreeClassifier:
+        own_seed, costs = drawn_for(number, seed, data, bootstrap)
+        if tree is None:
             # A tree that several members share must have the labels of all of them.
             grown_on = costs if trees == members else data.costs
-            tree = trained[-1].tree if shared else grow(number, grown_on, own_seed, told("clustering", 0.0))
+            tree = grow(number, grown_on, own_seed, told(number, "clustering", 0.0))
+        alpha = boosting.alpha if boosting else 1.0
+        member = train(number, tree, costs, wrong, alpha, own_seed, told(number, "training", 0.1))
+        keep(number, member)
+        shares[number] = 1.0
+        return member
+
+    if together is not None and boosting is None and trees == members:
+        return trained + together(make, range(len(trained), members))
+    negatives = _native.HardNegatives(data.indicator.shape[0], _REMEMBERED) if boosting else None
+    for number in range(members):
+        if number >= len(trained):
+            shared = number > 0 and number * trees // members == (number - 1) * trees // members
             wrong = _wrong(negatives, data, boosting.count) if boosting and negatives and number > 0 else None
-            alpha = boosting.alpha if boosting else 1.0
-            trained.append(train(number, tree, costs, wrong, alpha, own_seed, told("training", 0.1)))
-            keep(number, trained[-1])
+            trained.append(make(number, trained[-1].tree if shared else None, wrong))
         if negatives and number + 1 < members:
             member = trained[number]
             k = min(_PREDICTED, len(member.tree.labels))
-            labels, probability = member.top(data.X, k, _PREDICTION_BEAM, False, threads)
+            if ask is None:
+                labels, probability = member.top(data.X, k, _PREDICTION_BEAM, False, threads)
+            else:
+                labels, probability = ask(member, k, _PREDICTION_BEAM)
             negatives.add(labels, probability, threads)
     return trained
 
@@ -239,33 +313,43 @@ class Checkpoint:
     def read(self) -> list[TreeClassifier]:
         """The members that are done."""
         members: list[TreeClassifier] = []
-        while (path := self._path(len(members))).exists():
-            file = read_model(path)
-            if file.header.get("kind") != "member" or file.header.get("fingerprint") != self.fingerprint:
-                raise ValueError(
-                    f"{self.folder} holds members of another fit, with other data or settings;"
-                    " delete it, or choose another folder"
-                )
-            try:
-                members.append(
-                    TreeClassifier.from_sections(
-                        "tree", file.header["tree"], file.sections, self.labels, True
-                    )
-                )
-            except KeyError as error:
-                raise Malformed(f"{path} does not hold a whole member: {error}") from error
+        while (member := self.open(len(members))) is not None:
+            members.append(member)
         return members
+
+    def open(self, number: int, verify: bool = True) -> TreeClassifier | None:
+        """A member, if it is done; a fit need not verify what it has just written."""
+        path = self._path(number)
+        if not path.exists():
+            return None
+        file = read_model(path, verify=verify)
+        if file.header.get("kind") != "member" or file.header.get("fingerprint") != self.fingerprint:
+            raise ValueError(
+                f"{self.folder} holds members of another fit, with other data or settings;"
+                " delete it, or choose another folder"
+            )
+        try:
+            return TreeClassifier.from_sections(
+                "tree", file.header["tree"], file.sections, self.labels, verify
+            )
+        except KeyError as error:
+            raise Malformed(f"{path} does not hold a whole member: {error}") from error
 
     def write(self, number: int, member: TreeClassifier) -> None:
         """Store one more member."""
+        self.write_sections(number, member.to_header(), member.to_sections("tree"))
+
+    def write_sections(self, number: int, header: dict[str, Any], sections: Mapping[str, Section]) -> None:
+        """Store one more member, given as `TreeClassifier.to_header` and `to_sections` do."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        header = {"kind": "member", "fingerprint": self.fingerprint, "tree": member.to_header()}
-        write_model(self._path(number), dict(member.to_sections("tree")), header, overwrite=True)
+        about = {"kind": "member", "fingerprint": self.fingerprint, "tree": header}
+        write_model(self._path(number), dict(sections), about, overwrite=True)
 
     def clear(self) -> None:
-        """Delete the members and, if nothing else is in it, the folder."""
-        for path in self.folder.glob("member-*.hedgerow"):
-            path.unlink()
+        """Delete the members, what is done of others and, if nothing else is in it, the folder."""
+        for kind in ("member", "tree", "block"):
+            for path in self.folder.glob(f"{kind}-*.hedgerow"):
+                path.unlink()
         if self.folder.exists() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 

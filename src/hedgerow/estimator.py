@@ -19,17 +19,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow import _native, inputs
+from hedgerow import inputs
 from hedgerow.calibrating import calibrate, calibrate_out_of_bag
 from hedgerow.calibration import Calibration
+from hedgerow.cluster.crew import check_address
 from hedgerow.decisions import Costs, Decisions, Wish, decide
 from hedgerow.ensemble import Dropout, Ensemble, Search
-from hedgerow.ensemble_training import METHODS, Boosting, Checkpoint, TrainingData, as_costs, train_members
-from hedgerow.label_tree import LabelTree, aggregate_features
+from hedgerow.ensemble_training import (
+    METHODS,
+    TrainingData,
+    as_costs,
+    grow_tree,
+)
+from hedgerow.fitting import Wanted, train_model
+from hedgerow.label_tree import LabelTree
 from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
+from hedgerow.memory_budget import Scratch, parse_bytes
 from hedgerow.model_file import Malformed, write_model
-from hedgerow.policy import Policy, learn_policy
+from hedgerow.policy import Policy
+from hedgerow.policy_learning import learn_policy
 from hedgerow.threads import threads_for
 from hedgerow.training_record import Hashes, TrainingRecord
 from hedgerow.tree_classifier import TreeClassifier
@@ -134,6 +143,13 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         0 ("delta", as in the paper), or the probability of the node where it turned away ("bound").
     n_jobs : int or None, default=None
         Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
+    cluster : {"auto", "local"}, str or None, default=None
+        Fit on a Ray cluster: the one of this machine ("auto"), one that is started for the fit ("local"), or
+        ``"ray://HOST:PORT"``. Needs ``pip install 'hedgerow[ray]'``. The model is the same, byte for byte.
+    memory : str, int or None, default=None
+        Fit within this much memory, such as "8GB": X and Y may be memory-mapped and larger (see
+        `hedgerow.data.map_data`), and what does not fit lies in files, in the checkpoint folder or in that
+        for temporary files. Mapped files do not count. The model is the same, byte for byte.
     random_state : int, RandomState or None, default=None
         Seed of the tree and the solver. The same integer gives the same model, byte for byte.
 
@@ -192,6 +208,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         "normalize": ["boolean"],
         **_SEARCH_CONSTRAINTS,
         "n_jobs": [Integral, None],
+        "cluster": [str, None],
+        "memory": [str, Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
     }
 
@@ -221,6 +239,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         candidates: str | int = "scored",
         missing: str = "exact",
         n_jobs: int | None = None,
+        cluster: str | None = None,
+        memory: str | int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.method = method
@@ -246,6 +266,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         self.candidates = candidates
         self.missing = missing
         self.n_jobs = n_jobs
+        self.cluster = cluster
+        self.memory = memory
         self.random_state = random_state
 
     def fit(
@@ -278,8 +300,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         sample_weight : array, shape (n,), optional
             Factor on C for each input; 0 leaves it out.
         checkpoint : path-like, optional
-            A folder for the members of an ensemble that are done. A fit that was stopped goes on from there,
-            if data and parameters are the same, and ends with the same model.
+            A folder for the members of an ensemble that are done and, on a cluster, for blocks of nodes that
+            are done. A fit that was stopped goes on from there, if data and parameters are the same, and ends
+            with the same model.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -321,7 +344,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         data = TrainingData(rows, labels, matrix, width, as_costs(sample_weight, count))
         self._check_tree(tree, label_features, matrix.shape[1])
         seed = self._seed()
-        trained = self._train(X, data, seed, tree, label_features, checkpoint, [], progress)
+        wanted = Wanted(X, data, seed, tree, label_features)
+        trained = train_model(self, wanted, checkpoint, [], progress)
         self._adopt(trained, seed, names)
         self.label_counts_: npt.NDArray[np.int64] | None = np.bincount(
             matrix.indices, minlength=matrix.shape[1]
@@ -392,7 +416,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         try:
             seed = self._seed()
             done = list(self._ensemble.trees)
-            trained = self._train(X, data, seed, tree, label_features, None, done, progress)
+            wanted = Wanted(X, data, seed, tree, label_features)
+            trained = train_model(self, wanted, None, done, progress)
         except BaseException:
             self.set_params(**before)
             raise
@@ -1036,6 +1061,14 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         validate_parameter_constraints(
             self._parameter_constraints, self.get_params(deep=False), caller_name=type(self).__name__
         )
+        if self.cluster is not None:
+            check_address(self.cluster)
+        if self.memory is not None:
+            parse_bytes(self.memory)
+            if self.cluster is not None:
+                raise ValueError("memory is that of a fit on one machine; leave it out, or cluster")
+            if self.method not in ("single", "mc-dropout") and self._trees() != self.members:
+                raise ValueError("members that share a tree are merged in memory; leave out trees, or memory")
 
     def _threads(self) -> int:
         return threads_for(self.n_jobs)
@@ -1074,67 +1107,6 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         if int(tree.labels.max()) >= columns:
             raise ValueError(f"the tree has label {tree.labels.max()}, but Y has only {columns} columns")
 
-    def _train(
-        self,
-        X: Any,
-        data: TrainingData,
-        seed: int,
-        tree: LabelTree | None,
-        label_features: Any,
-        checkpoint: str | os.PathLike[str] | None,
-        done: list[TreeClassifier],
-        progress: Progress | None,
-    ) -> list[TreeClassifier]:
-        """Train the members that are not done, and bring those that share a tree together."""
-        threads = self._threads()
-
-        def grow(number: int, costs: npt.NDArray[np.float32] | None, own: int, told: Stage) -> LabelTree:
-            return tree or self._grow(self._seen_by(number, data), label_features, costs, own, threads, told)
-
-        def train(
-            number: int,
-            own_tree: LabelTree,
-            costs: npt.NDArray[np.float32] | None,
-            negatives: _native.Rows | None,
-            alpha: float,
-            own: int,
-            told: Stage,
-        ) -> TreeClassifier:
-            seen = self._seen_by(number, data)
-            return self._train_tree(seen, own_tree, costs, negatives, alpha, own, threads, told)
-
-        if self.method in ("single", "mc-dropout"):
-            own_tree = grow(0, data.costs, seed, _stage(progress, "clustering"))
-            return [train(0, own_tree, data.costs, None, 1.0, seed, _stage(progress, "training"))]
-        store = None
-        if checkpoint is not None:
-            if not isinstance(self.random_state, int | np.integer):
-                raise ValueError("a fit can only go on later with an integer random_state; choose one")
-            settings = repr((sorted(self._plain_parameters().items()), seed))
-            mark = data.fingerprint(X, tree, label_features, settings)
-            store = Checkpoint(checkpoint, mark, data.indicator.shape[1])
-            done = store.read()
-        members = train_members(
-            data,
-            members=self.members,
-            trees=self._trees(),
-            bootstrap="bagging" in self.method,
-            boosting=Boosting(self.alpha, self.hard_negatives) if "boost" in self.method else None,
-            seed=seed,
-            grow=grow,
-            train=train,
-            threads=threads,
-            done=done,
-            keep=store.write if store else lambda number, member: None,
-            progress=progress,
-        )
-        trees = self._trees()
-        groups = [
-            [member for number, member in enumerate(members) if number * trees // self.members == group]
-            for group in range(trees)
-        ]
-        return [TreeClassifier.merge(group, threads) for group in groups]
-
     def _adopt(self, trained: list[TreeClassifier], seed: int, names: npt.NDArray[Any]) -> None:
         self._ensemble = self._assemble(trained, seed, len(names))
         self.__dict__.pop("familiar_", None)
@@ -1156,74 +1128,38 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         seed: int,
         threads: int,
         progress: Stage,
+        scratch: Scratch | None = None,
     ) -> LabelTree:
-        Y = data.indicator
-        taught = Y if costs is None else Y[costs > 0]
-        used = np.flatnonzero(np.bincount(taught.indices, minlength=Y.shape[1])).astype(np.int32)
-        if not used.size:
-            raise ValueError("no input with a weight above 0 has any label; there is nothing to learn")
-        if label_features is None:
-            vectors = aggregate_features(
-                data.X,
-                Y,
-                used,
-                data.width,
-                costs,
-                self._scales_rows(),
-                threads,
-                progress and (lambda _: progress(0.0)),
-            )
-        else:
-            as_rows(label_features, "label_features", threads=threads)
-            vectors = sp.csr_array(label_features)
-            if vectors.shape[0] != Y.shape[1]:
-                raise ValueError(
-                    f"label_features has {vectors.shape[0]} rows, but Y has {Y.shape[1]} columns"
-                )
-            vectors = vectors[used]
-        return LabelTree.grow(
-            vectors,
-            used,
-            branching=self.branching,
-            leaf_size=_within_int32(self.leaf_size),
-            seed=seed,
-            threads=threads,
-            progress=progress,
+        settings = self._tree_settings(seed)
+        return grow_tree(
+            data, label_features, costs, **settings, threads=threads, progress=progress, scratch=scratch
         )
 
-    def _train_tree(
-        self,
-        data: TrainingData,
-        tree: LabelTree,
-        costs: npt.NDArray[np.float32] | None,
-        negatives: _native.Rows | None,
-        alpha: float,
-        seed: int,
-        threads: int,
-        progress: Stage,
-    ) -> TreeClassifier:
-        return TreeClassifier.train(
-            data.X,
-            data.Y,
-            data.width,
-            tree,
-            loss=self.loss,
-            costs=costs,
-            negatives=negatives,
-            negative_share=alpha,
-            threads=threads,
-            progress=progress,
-            C=self.C,
-            positive_cost=self.positive_cost,
-            negative_cost=self.negative_cost,
-            bias=self.bias,
-            tolerance=self.tolerance,
-            max_passes=_within_int32(self.max_passes),
-            weight_threshold=self.weight_threshold,
-            matcher_beam=_within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
-            normalize=self._scales_rows(),
-            seed=seed,
-        )
+    def _tree_settings(self, seed: int) -> dict[str, Any]:
+        """How labels are clustered."""
+        return {
+            "branching": self.branching,
+            "leaf_size": _within_int32(self.leaf_size),
+            "normalize": self._scales_rows(),
+            "seed": seed,
+        }
+
+    def _solver_settings(self, alpha: float, seed: int) -> dict[str, Any]:
+        """What the engine's `train` is told beside the data."""
+        return {
+            "loss": self.loss,
+            "negative_share": alpha,
+            "C": self.C,
+            "positive_cost": self.positive_cost,
+            "negative_cost": self.negative_cost,
+            "bias": self.bias,
+            "tolerance": self.tolerance,
+            "max_passes": _within_int32(self.max_passes),
+            "weight_threshold": self.weight_threshold,
+            "matcher_beam": _within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0,
+            "normalise": self._scales_rows(),
+            "seed": seed,
+        }
 
     def _search(self, tolerance: float | None) -> Search:
         # Not all parameters: that would take as long as the search for one input.
@@ -1245,6 +1181,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         for name, value in sorted(self.get_params(deep=False).items()):
             if isinstance(value, np.generic):
                 value = value.item()
+            if name in ("cluster", "memory"):
+                continue
             # A model file must not depend on how many threads made it, nor can it hold a random generator.
             if name == "n_jobs" or (name == "random_state" and not isinstance(value, int)):
                 value = None

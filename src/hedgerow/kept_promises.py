@@ -11,8 +11,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.decisions import Rule, Wish, rule_for
+from hedgerow.matched import Matched
 from hedgerow.outcomes import Outcome, Tally
-from hedgerow.policy import Matched, search_of
+from hedgerow.policy import search_of
 from hedgerow.votes import Votes
 
 if TYPE_CHECKING:

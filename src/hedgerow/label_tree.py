@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow import _native
-from hedgerow.matrices import as_rows
+from hedgerow.matrices import as_rows, check_finite
+from hedgerow.memory_budget import Scratch, spilling
 
 __all__ = ["LabelTree"]
 
@@ -142,10 +144,16 @@ class LabelTree:
         )
         if own.shape != (count,):
             raise ValueError(f"label_features has {count} rows, but there are {own.size} labels")
-        begins, ordered = _native.grow_tree(
-            rows, own, int(branching), int(leaf_size), int(iterations), int(seed), threads, progress
+        return grow_over(
+            rows,
+            own,
+            branching=branching,
+            leaf_size=leaf_size,
+            iterations=iterations,
+            seed=seed,
+            threads=threads,
+            progress=progress,
         )
-        return cls(tuple(begins), ordered)
 
     @property
     def depth(self) -> int:
@@ -173,6 +181,33 @@ class LabelTree:
         for begins in reversed(self.begins[1:]):
             nodes.append(int(np.searchsorted(begins, nodes[-1], side="right")) - 1)
         return tuple(reversed(nodes))
+
+
+def grow_over(
+    label_features: _native.Rows,
+    labels: npt.NDArray[np.int32],
+    *,
+    branching: int,
+    leaf_size: int,
+    seed: int,
+    threads: int,
+    progress: Progress | None,
+    iterations: int = 20,
+    scratch: Scratch | None = None,
+) -> LabelTree:
+    """As `LabelTree.grow`, for vectors that are checked; `scratch` takes copies too large for memory."""
+    begins, ordered = _native.grow_tree(
+        label_features,
+        labels,
+        int(branching),
+        int(leaf_size),
+        int(iterations),
+        int(seed),
+        threads,
+        progress,
+        **spilling(scratch),
+    )
+    return LabelTree(tuple(begins), ordered)
 
 
 def aggregate_features(
@@ -210,9 +245,76 @@ def aggregate_features(
     -------
     csr_array of float32, shape (len(labels), columns)
     """
-    by_label = sp.csc_array(Y)[:, labels] if len(labels) < Y.shape[1] else sp.csc_array(Y)
-    rows_of_label = _native.Rows(
-        by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32, copy=False), None, Y.shape[0]
-    )
+    rows_of_label = _rows_of(labels, Y)
     indptr, indices, values = _native.aggregate_labels(X, rows_of_label, costs, normalize, threads, progress)
     return sp.csr_array((values, indices, indptr), shape=(len(labels), columns))
+
+
+def aggregate_to_files(
+    X: _native.Rows,
+    Y: sp.csr_array,
+    labels: npt.NDArray[np.int32],
+    columns: int,
+    costs: npt.NDArray[np.float32] | None,
+    normalize: bool,
+    threads: int,
+    progress: Progress | None,
+    scratch: Scratch,
+) -> _native.Rows:
+    """As `aggregate_features`, piece by piece into files: they may be more than memory holds."""
+    rows_of_label = _rows_of(labels, Y)
+    begins, rows, *_ = rows_of_label.arrays()
+    ends = [np.zeros(1, dtype=np.int64)]
+    with (
+        tempfile.TemporaryFile(dir=scratch.folder) as indices,
+        tempfile.TemporaryFile(dir=scratch.folder) as values,
+    ):
+        sizes = np.diff(X.arrays()[0]).astype(np.int32)
+        for first, last in _pieces(begins, rows, sizes, scratch.most_bytes // _BYTES_OF_ENTRY):
+            own = begins[first : last + 1]
+            some = _native.Rows(own - own[0], rows[own[0] : own[-1]], None, Y.shape[0])
+            part, *written = _native.aggregate_labels(X, some, costs, normalize, threads, progress)
+            for array, file in zip(written, (indices, values), strict=True):
+                file.write(array.data)
+            ends.append(part[1:] + ends[-1][-1])
+        mapped = (_mapped(indices, np.int32), _mapped(values, np.float32))
+    vectors = _native.Rows(np.concatenate(ends), *mapped, columns)
+    check_finite(vectors, "label_features", threads)
+    return vectors
+
+
+def _rows_of(labels: npt.NDArray[np.int32], Y: sp.csr_array) -> _native.Rows:
+    """The inputs of each label."""
+    by_label = sp.csc_array(Y)[:, labels] if len(labels) < Y.shape[1] else sp.csc_array(Y)
+    return _native.Rows(
+        by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32, copy=False), None, Y.shape[0]
+    )
+
+
+# An index and a value, and both once more while pieces are put together.
+_BYTES_OF_ENTRY = 16
+_ENTRIES_A_LOOK = 1 << 20
+
+
+def _pieces(
+    begins: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int32],
+    sizes: npt.NDArray[np.int32],
+    most: int,
+) -> Iterator[tuple[int, int]]:
+    """Cut labels into ranges whose vectors have no more entries than `most`, or one label has all of them."""
+    first, labels = 0, len(begins) - 1
+    while first < labels:
+        seen = int(np.searchsorted(begins, begins[first] + _ENTRIES_A_LOOK, side="right")) - 1
+        last = min(labels, max(first + 1, seen))
+        totals = np.cumsum(sizes[rows[begins[first] : begins[last]]], dtype=np.int64)
+        entries = totals[begins[first + 1 : last + 1] - begins[first] - 1]
+        fit = max(1, int(np.searchsorted(entries, most, side="right")))
+        yield first, first + fit
+        first += fit
+
+
+def _mapped(file: IO[bytes], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """What a file holds; the map outlives its name and its handle."""
+    file.flush()
+    return np.memmap(file, dtype=dtype, mode="r") if file.tell() else np.empty(0, dtype=dtype)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 
-__all__ = ["as_indicator", "as_rows", "as_truth"]
+__all__ = ["as_indicator", "as_rows", "as_truth", "check_finite"]
 
 _INT32_MAX = np.iinfo(np.int32).max
 
@@ -67,6 +67,8 @@ def as_indicator(Y: Any, rows: int, threads: int = 0) -> tuple[sp.csr_array, _na
     if csr.shape[0] != rows:
         raise ValueError(f"X has {rows} rows, but Y has {csr.shape[0]}; they must be the same inputs")
     data = np.asarray(csr.data)
+    if data.strides == (0,):  # one number in all places, as of mapped files
+        data = data[:1]
     wrong = np.flatnonzero(~np.isin(data, (0, 1))) if data.dtype != bool else np.empty(0, dtype=np.intp)
     if wrong.size:
         at = int(wrong[0])
@@ -220,6 +222,14 @@ def _checked(
     if kind == "range":
         raise _out_of_range(name, row, column, d)
     raise ValueError(f"{name}.indptr is broken at row {row}: {column}; build the matrix anew")
+
+
+def check_finite(rows: _native.Rows, name: str, threads: int) -> None:
+    """Raise ValueError where numbers that were computed are too large."""
+    fault = rows.fault(threads)
+    if fault is not None:
+        _, row, column, value = fault
+        raise _not_finite(name, row, column, value)
 
 
 def _not_finite(name: str, row: int, column: int, value: Any) -> ValueError:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.decisions import ACCEPT, REJECT, REVIEW, Costs, Rule
+from hedgerow.matched import Matched
 from hedgerow.matrices import as_truth
-from hedgerow.policy import Matched
 from hedgerow.votes import Votes
 
 __all__ = ["CostComparison", "CostTally", "Outcome", "Tally", "compare_costs"]

@@ -38,7 +38,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
     HedgerowClassifier, HedgerowTextClassifier or HedgerowTransformerClassifier
     """
     file = read_model(path, verify=verify)
-    kinds = {
+    kinds: dict[str, type[HedgerowClassifier]] = {
         "features": HedgerowClassifier,
         "text": HedgerowTextClassifier,
         "transformer": HedgerowTransformerClassifier,
@@ -49,6 +49,9 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
         header = file.header
         if header["kind"] not in kinds:
             raise ValueError(f"unknown kind of model {header['kind']!r}")
+        # A file must not choose whom a later fit connects to, nor what it may use.
+        if named := {"cluster", "memory"} & set(header["parameters"]):
+            raise ValueError(f"it names a {min(named)}")
         model = kinds[header["kind"]](**header["parameters"])
         model._check_parameters()
         model.classes_ = read_label_sections(file)

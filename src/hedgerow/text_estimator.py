@@ -91,6 +91,8 @@ class HedgerowTextClassifier(HedgerowClassifier):
         candidates: str | int = "scored",
         missing: str = "exact",
         n_jobs: int | None = None,
+        cluster: str | None = None,
+        memory: str | int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         super().__init__(
@@ -117,6 +119,8 @@ class HedgerowTextClassifier(HedgerowClassifier):
             candidates=candidates,
             missing=missing,
             n_jobs=n_jobs,
+            cluster=cluster,
+            memory=memory,
             random_state=random_state,
         )
         self.ngrams = ngrams

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import xxhash
 
-__all__ = ["MOST_SEEN", "TrainingRecord", "hash_data", "hash_texts"]
+__all__ = ["TrainingRecord", "hash_data", "hash_texts", "unseen_rows"]
 
 # More inputs than this share of the data were seen in training: then these are no held-out data.
-MOST_SEEN = 0.05
+_MOST_SEEN = 0.05
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -83,3 +83,10 @@ def hash_data(hashes: Hashes, Y: sp.csr_array) -> str:
     digest.update(np.asarray(Y.indptr, dtype=np.int64).data)
     digest.update(np.asarray(Y.indices, dtype=np.int32).data)
     return str(digest.hexdigest())
+
+
+def unseen_rows(seen: npt.NDArray[np.bool_], otherwise: str) -> npt.NDArray[np.int64]:
+    """The inputs that a model was not trained on; an error that ends with `otherwise` if it was on many."""
+    if seen.sum() > _MOST_SEEN * len(seen):
+        raise ValueError(f"the model was trained on {int(seen.sum())} of the {len(seen)} inputs, {otherwise}")
+    return np.flatnonzero(~seen)

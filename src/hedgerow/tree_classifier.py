@@ -155,7 +155,7 @@ class TreeClassifier:
     # pickled, so models from others belong into model files; but a broken array is refused here, too.
     def __getstate__(self) -> dict[str, Any]:
         table = self.native.table()
-        weights = _aligned(int(table[:, 1].sum()))
+        weights = aligned(int(table[:, 1].sum()))
         for number, (begin, size) in enumerate(table[:, :2].tolist()):
             weights[begin : begin + size] = self.native.block(number)
         return {"tree": self.tree, "header": self.to_header(), "table": table, "weights": weights}
@@ -163,7 +163,7 @@ class TreeClassifier:
     def __setstate__(self, state: dict[str, Any]) -> None:
         tree, header, weights = state["tree"], state["header"], state["weights"]
         if weights.ctypes.data % ALIGNMENT:
-            weights = _aligned(len(weights))
+            weights = aligned(len(weights))
             weights[:] = state["weights"]
         native = _native.TreeModel.open(
             list(tree.begins),
@@ -274,7 +274,7 @@ class TreeClassifier:
         )
 
 
-def _aligned(size: int) -> npt.NDArray[np.uint8]:
+def aligned(size: int) -> npt.NDArray[np.uint8]:
     room = np.empty(size + ALIGNMENT, dtype=np.uint8)
     skipped = -room.ctypes.data % ALIGNMENT
     return room[skipped : skipped + size]

@@ -15,6 +15,7 @@ import pytest
 from trust_counts import Count
 
 import hedgerow
+from hedgerow import _native
 from hedgerow.model_file import Malformed, read_model, write_model
 
 Sections = dict[str, Any]
@@ -364,6 +365,7 @@ BOMBS: dict[str, Callable[[], str]] = {
 MEASURE = """
 import json, sys
 import hedgerow
+from hedgerow import _native
 from hedgerow.model_file import ModelFileError
 
 def peak():
@@ -421,3 +423,21 @@ def test_huge_headers_are_refused_within_bounds(whole_file: Path, tmp_path: Path
         assert outcome == "refused", path
         assert grown <= 2 * Path(path).stat().st_size + SLACK_OF_HEADERS, (path, grown)
         count("headers made to be costly")
+
+
+def test_chunk_past_the_reach_of_its_codes_is_refused(tmp_path: Path) -> None:
+    # Places of rows have 30 bits. What lay further on was checked there, but looked for in another place.
+    path, payload = tmp_path / "weights", 1 << 30
+    parts = 64 + 64 + 64  # biases, one bucket, spare bytes
+    with path.open("wb") as file:
+        file.truncate(payload + 64 + parts)  # takes no room on the disk
+
+    def opened(size: int) -> _native.TreeModel:
+        table = np.array([[0, size, 2, 1, 1, 1]], np.uint64)
+        weights = np.memmap(path, np.uint8, "r", shape=(size,))
+        tree = [np.array([0, 2], np.int32)], np.array([0, 1], np.int32)
+        return _native.TreeModel.open(*tree, 8, "sigmoid", 1, 1, table, weights, True, 1)
+
+    opened(payload + parts)
+    with pytest.raises(ValueError, match="over 1 GB"):
+        opened(payload + 64 + parts)

@@ -22,6 +22,7 @@ from .options import (
     CalibrationMethod,
     CalibrationTarget,
     Candidates,
+    Cluster,
     Coverage,
     Device,
     EncoderName,
@@ -37,6 +38,7 @@ from .options import (
     LookCost,
     Loss,
     MaxLength,
+    Memory,
     Method,
     MicroBatch,
     MissedCost,
@@ -183,6 +185,8 @@ def fit(
     cache: CacheFolder = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     threads: Threads = 0,
+    cluster: Cluster = None,
+    memory: Memory = None,
     negatives: Annotated[
         Negatives,
         typer.Option(help="Train against siblings (tfn), or also against what the matcher confuses."),
@@ -212,6 +216,12 @@ def fit(
     folder MODEL.members until MODEL is saved: after Ctrl-C or a crash, the same
     command goes on from there.
 
+    With --cluster (pip install 'hedgerow[ray]'), the trees are trained in blocks on a
+    Ray cluster. Finished blocks are kept as well, and the model is the same file.
+
+    With --memory, DATA that are mapped (see hedgerow map) may be larger than that.
+    What does not fit lies in MODEL.members for the time of the fit.
+
     With --base transformer (pip install 'hedgerow[deep]'), the embeddings of an
     encoder stand beside the words. The default rate suits small encoders such as
     MiniLM and larger ones such as BERT.
@@ -223,6 +233,8 @@ def fit(
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --threads 4
       hedgerow fit records.jsonl.xz deep.hedgerow --base transformer --encoder MiniLM/ --device auto
+      hedgerow fit amazon-3m/ three.hedgerow --method bagging --cluster ray://head:10001
+      hedgerow fit amazon-3m-mapped/ three.hedgerow --memory 8GB
     """  # noqa: D301
     from .fit import Extension, run_fit
 
@@ -269,7 +281,13 @@ def fit(
         option = odd[0].replace("_", "-")
         raise typer.BadParameter("it needs --base transformer", ctx=context, param_hint=f"--{option}")
     extension = None if extend is None else Extension(extend, _given(context, settings))
-    run_fit(data, model, settings, base.value, place, threads, labels_field, extension, overwrite, json)
+    if cluster is not None and base is Base.transformer:
+        raise typer.BadParameter("a transformer is fitted here", ctx=context, param_hint="--cluster")
+    if memory is not None and (cluster is not None or base is Base.transformer):
+        other = "--cluster" if cluster is not None else "--base transformer"
+        raise typer.BadParameter(f"it does not go with {other}", ctx=context, param_hint="--memory")
+    site = {"cluster": cluster, "memory": memory}
+    run_fit(data, model, settings, base.value, place, threads, site, labels_field, extension, overwrite, json)
 
 
 def _given(context: typer.Context, settings: dict[str, Any]) -> frozenset[str]:
@@ -290,6 +308,7 @@ def predict(
     out: Out = None,
     part: PartName = None,
     threads: Threads = 0,
+    cluster: Cluster = None,
     beam: Beam = None,
     uncertainty: Annotated[
         bool,
@@ -313,17 +332,28 @@ def predict(
     labels, the same measures summed over all labels, and how far a search through
     all labels could change a probability (bound) or the total (missed).
 
+    With --cluster (pip install 'hedgerow[ray]'), INPUT is a file or a folder of files,
+    and --out a folder that gets a file of predictions for each. MODEL and both folders
+    are where all nodes see them. After Ctrl-C or a crash, the same command goes on with
+    the files that are missing.
+
     \b
     Examples:
       hedgerow predict tags.hedgerow new.jsonl
       hedgerow predict tags.hedgerow new.jsonl --uncertainty --out doubts.csv
       hedgerow predict eurlex.hedgerow eurlex-4k/ --k 10 --out predictions.parquet
+      hedgerow predict tags.hedgerow tonight/ --out tagged/ --cluster ray://head:10001
     """  # noqa: D301
     from .predict import run_predict
 
     if tolerance is not None and not uncertainty:
         raise typer.BadParameter("it needs --uncertainty", ctx=context, param_hint="--tolerance")
     search = _search(beam, candidates, missing)
+    if cluster is not None:
+        from .predict_shards import run_predict_shards
+
+        run_predict_shards(model, input, k, out, part, cluster, search, uncertainty, tolerance, overwrite)
+        return
     run_predict(model, input, k, out, part, threads, search, uncertainty, tolerance, overwrite)
 
 
@@ -526,6 +556,29 @@ def embed(
     from .embed import run_embed
 
     run_embed(encoder, data, out, part, precision.value, max_length, pooling.value, device, threads, json)
+
+
+@app.command("map")
+def map_command(
+    data: Annotated[Path, typer.Argument(help="The data set: a folder or a file.", metavar="DATA")],
+    folder: Annotated[Path, typer.Argument(help="The folder to write.", metavar="FOLDER")],
+    part: Annotated[str, typer.Option(help="Which part of DATA.")] = "train",
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write features and labels as arrays that fit can map instead of reading them into memory.
+
+    DATA is a PECOS folder or the text format of the extreme classification repository;
+    it is never in memory as a whole, and neither is FOLDER when it is read.
+
+    \b
+    Examples:
+      hedgerow map amazon-3m/ amazon-3m-mapped/
+      hedgerow fit amazon-3m-mapped/ three.hedgerow --memory 8GB
+    """  # noqa: D301
+    from .map import run_map
+
+    run_map(data, folder, part, threads, overwrite)
 
 
 @app.command()

@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     DATA = 3
     MODEL = 4
     WRITE = 5
+    CLUSTER = 6
     INTERRUPTED = 130
 
 
@@ -26,6 +27,10 @@ class Failure(Exception):  # noqa: N818
     def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+    # Met on another machine, it travels back with its code.
+    def __reduce__(self) -> tuple[type[Failure], tuple[ExitCode, str]]:
+        return Failure, (self.code, str(self))
 
 
 @contextlib.contextmanager

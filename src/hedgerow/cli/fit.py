@@ -21,6 +21,7 @@ from ..estimator import HedgerowClassifier
 from ..model_file import ModelFileError
 from ..saved_model import load
 from ..text_estimator import HedgerowTextClassifier
+from .connection import connected
 from .failures import ExitCode, Failure, failing_as, reason
 from .terminal import Report, cell, human_bytes, plain, print_json, progress_bar
 
@@ -51,6 +52,7 @@ def run_fit(
     base: str,
     place: dict[str, Any],
     threads: int,
+    site: dict[str, str | None],
     labels_field: str,
     extension: Extension | None,
     overwrite: bool,
@@ -58,16 +60,51 @@ def run_fit(
 ) -> None:
     """Read, train, save and tell; what would fail at the end fails at the start.
 
-    `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings.
+    `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings, `site`
+    has the cluster and the memory budget of the former.
     """
     check_new_file(model, overwrite)
+    with connected(site["cluster"]):
+        _run_fit(
+            data,
+            model,
+            settings,
+            base,
+            place,
+            threads,
+            site,
+            labels_field,
+            extension,
+            overwrite,
+            as_json,
+        )
+
+
+def _run_fit(
+    data: Path,
+    model: Path,
+    settings: dict[str, Any],
+    base: str,
+    place: dict[str, Any],
+    threads: int,
+    site: dict[str, str | None],
+    labels_field: str,
+    extension: Extension | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
     old = None if extension is None else _open_extendable(extension, settings)
     deep = base == "transformer" or isinstance(old, HedgerowTransformerClassifier)
+    in_blocks = any(site.values())
+    if deep and in_blocks:
+        name = "cluster" if site["cluster"] else "memory"
+        raise Failure(ExitCode.USAGE, f"--{name}: a transformer is fitted as one piece; leave it out")
     if deep:
         _check_deep(place["device"], settings)
     kept = None
-    if old is None and (deep or settings["method"] in _TRAINS_MEMBERS):
-        kept = _KeptMembers(Path(f"{model}.members"), settings["members"])
+    if old is None and (deep or in_blocks or settings["method"] in _TRAINS_MEMBERS):
+        several = deep or settings["method"] in _TRAINS_MEMBERS
+        kept = _KeptMembers(Path(f"{model}.members"), settings["members"] if several else 1)
         kept.tell()
     start = time.perf_counter()
     before = _identity(model)
@@ -82,7 +119,7 @@ def run_fit(
                     progress=lambda share: report(share, "reading"),
                 )
             inputs, estimator = _choose(data, part, deep)
-            own = place if deep else {}
+            own = place if deep else site
             if extension is None or old is None:
                 classifier = estimator(**settings, **own, n_jobs=threads or -1)
                 _fit(classifier, inputs, part, kept, report)
@@ -214,6 +251,8 @@ class _KeptMembers:
             )
         if found := self.count():
             print(f"hedgerow: {self._share(found)} found in {plain(self.folder)}", file=sys.stderr)
+        elif blocks := self.blocks():
+            print(f"hedgerow: {blocks:,} finished blocks found in {plain(self.folder)}", file=sys.stderr)
         elif self.encoders():
             print(f"hedgerow: the state of fine-tuning found in {plain(self.folder)}", file=sys.stderr)
 
@@ -221,12 +260,18 @@ class _KeptMembers:
         """How many members are done."""
         return len(list(self.folder.glob("member-*.hedgerow")))
 
+    def blocks(self) -> int:
+        """How many blocks of other members are done."""
+        return len(list(self.folder.glob("block-*.hedgerow")))
+
     def encoders(self) -> list[Path]:
         """Files with the state of fine-tuning."""
         return sorted(self.folder.glob("encoder-*.hedgerow"))
 
     def left_behind(self) -> str:
-        """What an interrupt leaves: members, or nothing at all."""
+        """What an interrupt leaves: members, blocks of them, or nothing at all."""
+        if (blocks := self.blocks()) and not self.count():
+            return f"{blocks:,} blocks are kept in {self.folder}; the same command goes on from there"
         if found := self.count():
             verb = "is" if found == 1 else "are"
             return f"{self._share(found)} {verb} kept in {self.folder}; the same command goes on from there"
@@ -241,6 +286,8 @@ class _KeptMembers:
         for path in [
             *self.folder.glob(".member-*.tmp"),
             *self.folder.glob(".encoder-*.tmp"),
+            *self.folder.glob(".block-*.tmp"),
+            *self.folder.glob(".tree-*.tmp"),
             *self.encoders(),
         ]:
             path.unlink()
@@ -289,7 +336,8 @@ def _train(train: Callable[[], object]) -> None:
         raise Failure(ExitCode.USAGE, reason(error)) from error
     except (ValueError, TypeError) as error:
         # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
-        wrong = type(error).__name__ == "InvalidParameterError"
+        kinds = ("InvalidParameterError", "BudgetTooSmallError")
+        wrong = type(error).__name__ in kinds
         raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
 
 

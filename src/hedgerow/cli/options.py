@@ -10,6 +10,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from ..memory_budget import parse_bytes
+
 
 class Method(str, Enum):
     """Ways to train."""
@@ -143,11 +145,40 @@ def read_candidates(value: str | None) -> str | None:
     raise typer.BadParameter(f"{value!r} is none of scored, all and positive numbers")
 
 
+def size_of_memory(value: str | None) -> str | None:
+    """Refuse what is no size."""
+    if value is not None:
+        try:
+            parse_bytes(value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+    return value
+
+
 Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. Results do not depend on it.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 # typer reads these annotations at run time, and Python 3.10 with older typer cannot read "int | None" there.
 Beam = Annotated[Optional[int], typer.Option(min=1, help="Search this wide instead of as fitted.")]  # noqa: UP045
+Cluster = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="auto|local|ray://HOST:PORT",
+        help="Work on a Ray cluster: that of this machine (auto), one that is started for this (local), or"
+        " another. Results do not depend on it.",
+        show_default=False,
+    ),
+]
+Memory = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="SIZE",
+        callback=size_of_memory,
+        help="Fit within this much memory, such as 8GB; DATA may be larger, if mapped (hedgerow map)."
+        " Results do not depend on it.",
+        show_default=False,
+    ),
+]
 Out = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..estimator import TopLabels
+from ..estimator import HedgerowClassifier, TopLabels
 from ..model_file import ModelFileError
 from ..saved_model import load
+from ..threads import threads_for
 from ..uncertain_labels import UncertainLabels
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_inputs
 from .label_files import LabelTable, check_output, print_labels, write_labels
-from .terminal import progress_bar
+from .terminal import Report, progress_bar
 
 
 def run_predict(
@@ -36,18 +37,32 @@ def run_predict(
         classifier = load(model)
     classifier.set_params(**search, n_jobs=threads or -1)
     with progress_bar() as report:
-        part, inputs = read_inputs(model, classifier, data, part_name, threads, report)
-        with failing_as(ExitCode.DATA, ValueError, TypeError):
-            # All labels of a model that knows fewer than k, rather than an error about the default.
-            k = min(k, classifier._ensemble.known)
-            best: TopLabels | UncertainLabels
-            if uncertainty:
-                best = classifier.predict_uncertain(inputs, k, tolerance=tolerance, progress=report)
-            else:
-                best = classifier.top(inputs, k, progress=report)
-    table = LabelTable.of_predictions(best, part.ids)
+        table = predict_part(model, classifier, data, part_name, k, uncertainty, tolerance, report)
     with failing_as(ExitCode.WRITE):
         if out is None:
             print_labels(table)
         else:
             write_labels(out, table, overwrite)
+
+
+def predict_part(
+    model: Path,
+    classifier: HedgerowClassifier,
+    data: Path,
+    part_name: str | None,
+    k: int,
+    uncertainty: bool,
+    tolerance: float | None,
+    report: Report,
+) -> LabelTable:
+    """Read inputs and predict their labels, with doubts or without."""
+    part, inputs = read_inputs(model, classifier, data, part_name, threads_for(classifier.n_jobs), report)
+    with failing_as(ExitCode.DATA, ValueError, TypeError):
+        # All labels of a model that knows fewer than k, rather than an error about the default.
+        k = min(k, classifier._ensemble.known)
+        best: TopLabels | UncertainLabels
+        if uncertainty:
+            best = classifier.predict_uncertain(inputs, k, tolerance=tolerance, progress=report)
+        else:
+            best = classifier.top(inputs, k, progress=report)
+    return LabelTable.of_predictions(best, part.ids)

@@ -3,6 +3,7 @@
 from .errors import DataError
 from .jsonl import read_jsonl, write_jsonl
 from .layout import read_part
+from .mapped import map_data
 from .part import Part
 from .pecos import write_pecos
 from .xmc_text import read_xmc_text, write_xmc_text
@@ -10,6 +11,7 @@ from .xmc_text import read_xmc_text, write_xmc_text
 __all__ = [
     "DataError",
     "Part",
+    "map_data",
     "read_jsonl",
     "read_part",
     "read_xmc_text",

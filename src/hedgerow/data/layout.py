@@ -10,6 +10,7 @@ from .compressed import SUFFIXES
 from .errors import DataError
 from .jsonl import read_jsonl
 from .lines import Progress
+from .mapped import read_mapped
 from .part import Part
 from .pecos import read_pecos
 from .tables import read_csv, read_parquet
@@ -35,6 +36,7 @@ def read_part(
 
     - ``train.txt``, ``test.txt``: text format of the extreme classification repository;
     - ``X.trn.npz``, ``Y.trn.npz``, ``X.tst.npz``, ``Y.tst.npz``, ``output-items.txt``: PECOS;
+    - ``X.trn.indptr.npy`` and its companions: arrays that are mapped, as `map_data` makes them;
     - ``train_texts.txt``, ``train_labels.txt``, ``test_texts.txt``, ``test_labels.txt``: one text a line, and
       its labels in the same line;
     - ``train.jsonl``, ``test.jsonl``: records ``{"text": ..., "labels": [...], "id": ...}``;
@@ -131,22 +133,31 @@ def _readers_of_folder(
     """Yield what could be read from the folder: the name of a telling file, and its reader."""
     if part is None:
         raise DataError(folder, "is a folder; say which part of it to read, such as 'train' or 'test'")
-    if xmc := _find(folder, part, "{}.txt"):
+    if xmc := find_in(folder, part, "{}.txt"):
         yield (
             xmc.name,
             lambda: read_xmc_text(xmc, label_names=label_names, threads=threads, progress=progress),
         )
-    features = _find(folder, part, "X.{}.npz", packed=False)
-    labels = _find(folder, part, "Y.{}.npz", packed=False)
-    raw = _find(folder, part, "X.{}.txt")
+    features = find_in(folder, part, "X.{}.npz", packed=False)
+    labels = find_in(folder, part, "Y.{}.npz", packed=False)
+    raw = find_in(folder, part, "X.{}.txt")
     if found := features or labels or raw:
-        names = _find(folder, part, "output-items.txt")
+        names = find_in(folder, part, "output-items.txt")
         yield (
             found.name,
             lambda: read_pecos(features, raw, labels, names, label_names=label_names, progress=progress),
         )
-    if texts := _find(folder, part, "{}_texts.txt"):
-        text_labels = _find(folder, part, "{}_labels.txt")
+    if mapped := find_in(folder, part, "X.{}.indptr.npy", packed=False):
+        mapped_labels = find_in(folder, part, "Y.{}.indptr.npy", packed=False)
+        mapped_names = find_in(folder, part, "output-items.txt")
+        yield (
+            mapped.name,
+            lambda: read_mapped(
+                mapped, mapped_labels, mapped_names, label_names=label_names, threads=threads
+            ),
+        )
+    if texts := find_in(folder, part, "{}_texts.txt"):
+        text_labels = find_in(folder, part, "{}_labels.txt")
         yield (
             texts.name,
             lambda: read_text_labels(
@@ -157,7 +168,7 @@ def _readers_of_folder(
                 progress=progress,
             ),
         )
-    records = _find(folder, part, "{}.jsonl") or _split_file(folder)
+    records = find_in(folder, part, "{}.jsonl") or _split_file(folder)
     if records:
         yield (
             records.name,
@@ -167,7 +178,7 @@ def _readers_of_folder(
         )
 
 
-def _find(folder: Path, part: str, pattern: str, *, packed: bool = True) -> Path | None:
+def find_in(folder: Path, part: str, pattern: str, *, packed: bool = True) -> Path | None:
     """Find the file that a pattern names, in any spelling and packing; plain files come first."""
     for suffix in SUFFIXES if packed else SUFFIXES[:1]:
         for spelling in _SPELLINGS.get(part, (part,)):
@@ -179,7 +190,7 @@ def _find(folder: Path, part: str, pattern: str, *, packed: bool = True) -> Path
 
 def _split_file(folder: Path) -> Path | None:
     """Find the one file of JSON records that holds all parts."""
-    if any(_find(folder, part, "{}.jsonl") for part in _SPELLINGS):
+    if any(find_in(folder, part, "{}.jsonl") for part in _SPELLINGS):
         return None
     found = sorted(path for suffix in SUFFIXES for path in folder.glob("*.jsonl" + suffix) if path.is_file())
     if len(found) > 1:
@@ -201,6 +212,7 @@ def _only(folder: Path, part: str | None, readers: list[_Reader]) -> Callable[[]
     raise DataError(
         folder,
         f"has no {part} part in a known layout; looked for {first}.txt, X.{short}.npz and Y.{short}.npz, "
-        f"X.{short}.txt, {first}_texts.txt and {first}_labels.txt, {first}.jsonl, or one *.jsonl of records "
-        f"with a split ({' or '.join((first, *others))}; text files also as .xz, .gz or .zst)",
+        f"X.{short}.indptr.npy, X.{short}.txt, {first}_texts.txt and {first}_labels.txt, {first}.jsonl, "
+        f"or one *.jsonl of records with a split ({' or '.join((first, *others))}; text files also as .xz, "
+        ".gz or .zst)",
     )

@@ -6,7 +6,7 @@ A header ``rows features labels``, then one line a row: ``label,label feature:va
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,37 @@ def read_xmc_text(
     X = csr(x_values, x_indices, x_indptr, features)
     Y = indicator(y_indices, y_indptr, labels)
     return Part(X=X, Y=Y, label_names=name_columns(path, labels, label_names))
+
+
+def read_rows(
+    path: Path, threads: int, progress: Progress | None
+) -> Iterator[tuple[tuple[int, int, int], tuple[np.ndarray, ...]]]:
+    """Read the same format a block at a time.
+
+    Yields the shape (rows, features, labels) of the whole, and of some rows indptr, indices and values of the
+    features, then indptr and indices of the labels; both indptr begin with 0.
+    """
+    shape: tuple[int, int, int] | None = None
+    done = lines = 0
+    for block in read_blocks(path, progress=progress):
+        if shape is None:
+            header, _, block = block.partition(b"\n")
+            shape = _parse_header(path, header)
+        parser: Any = _native.XmcTextParser(shape[0] - done, shape[1], shape[2])
+        if fault := parser.feed(block, threads):
+            line, message = fault
+            raise DataError(path, message, lines + line + 2)
+        done, lines = done + parser.rows, lines + parser.lines
+        yield shape, parser.finish()
+    if shape is None:
+        raise DataError(path, "the file is empty; its first line must be `rows features labels`", 1)
+    if done < shape[0]:
+        raise DataError(
+            path,
+            f"the header promises {shape[0]} rows, but the file ends after {done}; "
+            "fetch the file again or correct the header",
+            lines + 1,
+        )
 
 
 def _parse_header(path: Path, header: bytes) -> tuple[int, int, int]:

@@ -31,10 +31,9 @@ Progress = Callable[[float], None]
 Floats = npt.NDArray[np.float32]
 
 POOLINGS = ("mean", "cls")
-# On a GPU all batches of texts of like length have one shape, so that a text gets the same bits in each.
+# On a GPU all batches of texts of like length have one shape, so that a text gets the same bits in each. A
+# single text pays for a whole batch, but in smaller ones the kernels are too short to keep a GPU busy.
 _TOKENS_AT_ONCE = 4096
-# Where passes are recorded, a launch costs little: smaller batches, since a single text pays for a whole one.
-_TOKENS_RECORDED = 1024
 _BATCHES_ON_THE_WAY = 64
 _LENGTH_STEP = 16
 _TEXTS_A_TASK = 16
@@ -123,6 +122,7 @@ class Encoder:
         self.tokenizer.enable_truncation(self.max_length)
         self._recorded: tuple[Any, RecordedPasses] | None = None
         self._wide_masks: bool | None = None
+        self._hashed: tuple[list[tuple[int, int]], str] | None = None
 
     @classmethod
     def open(cls, name: str | os.PathLike[str], pooling: str = "mean", max_length: int = 128) -> Encoder:
@@ -284,6 +284,13 @@ class Encoder:
 
     def fingerprint(self) -> str:
         """A hash of whatever decides the embedding of a text."""
+        # Torch counts how often a tensor was changed.
+        state = [(of.data_ptr(), of._version) for of in self.model.state_dict().values()]
+        if self._hashed is None or self._hashed[0] != state:
+            self._hashed = (state, self._fingerprint())
+        return self._hashed[1]
+
+    def _fingerprint(self) -> str:
         digest = xxhash.xxh3_128(repr((self.pooling, self.max_length)).encode())
         digest.update(_config_text(self.model.config).encode())
         digest.update(self.tokenizer.to_str().encode())
@@ -412,11 +419,10 @@ class Encoder:
         with torch.inference_mode():
             for length in np.unique(lengths).tolist():
                 rows = np.flatnonzero(lengths == length)
-                small = max(1, _TOKENS_RECORDED // length)
+                size = max(1, _TOKENS_AT_ONCE // length)
                 replays = recorder is not None and recorder.record(
-                    *self._batch(tokens, rows[:small], small, length)
+                    *self._batch(tokens, rows[:size], size, length)
                 )
-                size = small if replays else max(1, _TOKENS_AT_ONCE // length)
                 for begin in range(0, len(rows), size):
                     own = rows[begin : begin + size]
                     batch = self._batch(tokens, own, size, length)
@@ -443,7 +449,8 @@ class Encoder:
         return self._recorded[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_recorded": None}  # recordings are of this process
+        # Recordings and places in memory are of this process.
+        return {**self.__dict__, "_recorded": None, "_hashed": None}
 
 
 def check_name(name: str | os.PathLike[str]) -> bool:

@@ -424,7 +424,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             mark = self._fingerprint(start, texts, data, options, seed)
         tokens = start.tokenize(texts)
         first = None
-        if self.cache is not None:
+        if self.cache is not None or self.encoders > 1:  # all start from the same embeddings
             first = self._embed(start, texts, _named_stage(progress, "embedding", 0, 1)).astype(np.float32)
         trained, reports = [], []
         for number in range(self.encoders):
@@ -589,10 +589,14 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         return PassEnsemble(trained, labels, self.members)
 
     def _expect_embeddings(self) -> None:
-        """Let the engine find the columns of the embedding without a lookup: every row has them all."""
-        if self.encoders == 1:  # of several, a member uses one only
-            for tree in self._ensemble.trees:
-                tree.native.expect(len(self.vectorizer_.idf_), self._threads())
+        """Let the engine find the columns of the embedding without a lookup: every row has them all.
+
+        Of several encoders, a member has its own: it need not look at the columns of the others.
+        """
+        words, width = len(self.vectorizer_.idf_), self.encoders_[0].width
+        for number, tree in enumerate(self._ensemble.trees):
+            first = words + (width * number if self.encoders > 1 else 0)
+            tree.native.expect(words, first, first + width, self._threads())
 
     def _plain_parameters(self) -> dict[str, Any]:
         plain = super()._plain_parameters()

@@ -24,6 +24,7 @@ from hedgerow.deep.device import torch_threads
 from hedgerow.deep.encoder import Encoder, Tokens
 from hedgerow.deep.extra import GpuMemoryError
 from hedgerow.deep.levels import Level, Matching, chosen_layers, level_truth, match
+from hedgerow.deep.recording import RecordedGradients
 from hedgerow.deep.team import Team
 from hedgerow.label_tree import LabelTree
 from hedgerow.model_file import Malformed, read_model, write_model
@@ -35,6 +36,8 @@ Progress = Callable[[float, str], None]
 # Classifiers of nodes are young and see few texts each; the encoder has seen much and must not forget it.
 _NODE_RATE = 10.0
 _AHEAD = 4  # batches that are made in advance
+# On a GPU, batches are as wide as a multiple of this: every width is recorded once.
+_WIDTH_STEP = 32
 
 
 @dataclass(frozen=True)
@@ -226,6 +229,13 @@ def fine_tune(
         if header["done"]:
             return report
     devices = [team.device] if team.device.type == "cuda" else []
+    bf16 = team.device.type == "cuda" and torch.cuda.is_bf16_supported()
+
+    def pool(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(team.device.type, dtype=torch.bfloat16, enabled=bf16, cache_enabled=False):
+            return encoder.pool(ids, mask).float()
+
+    recorded = RecordedGradients(pool, list(encoder.model.parameters()))
     with torch.random.fork_rng(devices=devices), torch_threads(threads):
         for number, layer in enumerate(layers):
             if kept is not None and number < kept[0]["level"]:
@@ -244,7 +254,9 @@ def fine_tune(
                     tree, Y, embeddings, layer, settings.matching, settings.loss, costs, seed, threads
                 )
             report.matching_seconds += time.perf_counter() - start
-            training = _LevelTraining(encoder, texts, level, settings, steps, team, counts, (seed, number))
+            training = _LevelTraining(
+                encoder, recorded, texts, level, settings, steps, team, counts, (seed, number)
+            )
             if kept is not None:
                 training.restore(kept[1], begin)
 
@@ -296,6 +308,7 @@ class _LevelTraining:
     def __init__(
         self,
         encoder: Encoder,
+        recorded: RecordedGradients,
         texts: Tokens,
         level: Level,
         settings: FineTuning,
@@ -305,6 +318,7 @@ class _LevelTraining:
         seed: tuple[int, int],
     ) -> None:
         self.encoder, self.texts, self.level, self.settings = encoder, texts, level, settings
+        self.recorded = recorded
         self.steps, self.team, self.seed = steps, team, seed
         # A text that a bootstrap drew twice is there twice.
         everything = np.arange(len(texts))
@@ -411,7 +425,11 @@ class _LevelTraining:
         rows = self.rows[chosen]
         own = slice(self.team.rank, None, self.team.size)
         candidates = gather_candidates(self.level.candidates, rows)
-        ids, mask = self.texts.padded(rows[own], self.encoder.pad)
+        width = 0
+        if self.team.device.type == "cuda":
+            longest = int(self.texts.lengths[rows[own]].max(initial=1))
+            width = min(-(-longest // _WIDTH_STEP) * _WIDTH_STEP, self.encoder.max_length)
+        ids, mask = self.texts.padded(rows[own], self.encoder.pad, width)
         return _Batch(
             ids=self._shared(ids),
             mask=self._shared(mask),
@@ -463,27 +481,39 @@ class _LevelTraining:
         return loss
 
     def _gradients(self, step: int, batch: _Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        device = self.team.device
+        """Gradients of all weights; returns those of the nodes with them, and the sum of the losses."""
+        # Only whole batches are worth a recording.
+        whole = len(batch.ids) == self.settings.batch_size // self.team.size <= self.micro_batch
+        replays = whole and self.recorded.record(batch.ids, batch.mask)
         torch.manual_seed(_step_seed(*self.seed, step, self.team.rank))
         self.optimizer.zero_grad(set_to_none=True)
         weights = self.nodes.rows(batch.nodes)
-        bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        loss = torch.zeros((), device=device)
+        if replays:
+            embeddings = self.recorded.embeddings(batch.ids, batch.mask)
+            loss = self._losses(embeddings, weights, batch, slice(None))
+            self.recorded.learn(batch.ids, embeddings.grad)
+            return weights, loss
+        loss = torch.zeros((), device=self.team.device)
         for begin in range(0, len(batch.ids), self.micro_batch):
             part = slice(begin, begin + self.micro_batch)
-            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
-                embeddings = self.encoder.pool(batch.ids[part], batch.mask[part])
-            summed = candidate_loss(
-                embeddings.float(),
-                weights,
-                batch.places[part],
-                batch.valid[part],
-                batch.right[part],
-                self.settings.loss,
-            )
-            (summed / max(1, batch.candidates)).backward()
-            loss = loss + summed.detach()
+            embeddings = self.recorded.compute(batch.ids[part], batch.mask[part])
+            loss = loss + self._losses(embeddings, weights, batch, part)
         return weights, loss
+
+    def _losses(
+        self, embeddings: torch.Tensor, weights: torch.Tensor, batch: _Batch, part: slice
+    ) -> torch.Tensor:
+        """The sum of the losses of a part of a batch; gradients flow to whatever wants them."""
+        summed = candidate_loss(
+            embeddings,
+            weights,
+            batch.places[part],
+            batch.valid[part],
+            batch.right[part],
+            self.settings.loss,
+        )
+        (summed / max(1, batch.candidates)).backward()
+        return summed.detach()
 
 
 def _step_seed(*numbers: int) -> int:

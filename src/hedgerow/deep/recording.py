@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-__all__ = ["RecordedPasses"]
+__all__ = ["RecordedGradients", "RecordedPasses"]
 
 Compute = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -45,7 +45,7 @@ class RecordedPasses:
         self._recordings: dict[tuple[int, ...], _Recording] = {}
         self._pool: Any = None
         self._lock = threading.Lock()
-        self.works = os.environ.get("HEDGEROW_RECORD", "1") != "0"
+        self.works = _wanted()
 
     def record(self, ids: torch.Tensor, mask: torch.Tensor) -> bool:
         """Record the shape of `ids`, which are on the GPU, if it is new; says whether it is recorded."""
@@ -57,6 +57,7 @@ class RecordedPasses:
                         self._recordings[tuple(ids.shape)] = self._made(ids, mask)
                 except RuntimeError:  # memory, or a launch that cannot be recorded
                     self.works = False
+                    _renew_generator(ids.device)
             return self.works
 
     def replay(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -72,13 +73,122 @@ class RecordedPasses:
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         own_ids, own_mask = ids.clone(), mask.clone()
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(_WARM_UPS):
-                self._compute(own_ids, own_mask)
-        torch.cuda.current_stream().wait_stream(aside)
+        _warm_up(lambda: self._compute(own_ids, own_mask))
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             found = self._compute(own_ids, own_mask)
         return _Recording(graph, own_ids, own_mask, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lesson:
+    """The way from tokens to embeddings and back, and the memory that both read and write."""
+
+    there: Any
+    back: Any
+    ids: torch.Tensor
+    mask: torch.Tensor
+    found: torch.Tensor
+    given: torch.Tensor
+
+
+class RecordedGradients:
+    """Records what `compute` and its gradients launch on the GPU for a shape, and replays it.
+
+    Whoever asks for embeddings asks for their gradients next, and for no other embeddings in between: all
+    shapes share the memory of what is computed on the way.
+
+    Parameters
+    ----------
+    compute : callable(ids, mask)
+        Tokens to embeddings, with gradients.
+    parameters : sequence of tensors
+        What gets gradients. They may change, but not move.
+    """
+
+    def __init__(self, compute: Compute, parameters: Sequence[torch.Tensor]) -> None:
+        self.compute = compute
+        self._parameters = list(parameters)
+        self._gradients: list[torch.Tensor | None] = []
+        self._lessons: dict[tuple[int, ...], _Lesson] = {}
+        self._pool: Any = None
+        self.works = _wanted()
+
+    def record(self, ids: torch.Tensor, mask: torch.Tensor) -> bool:
+        """Record the shape of `ids`, which are on the GPU, if it is new; says whether it is recorded."""
+        self.works = self.works and ids.is_cuda
+        if self.works and tuple(ids.shape) not in self._lessons:
+            try:
+                with torch.cuda.device(ids.device):
+                    self._lessons[tuple(ids.shape)] = self._made(ids, mask)
+            except RuntimeError:  # memory, or a launch that cannot be recorded
+                self.works = False
+                _renew_generator(ids.device)
+        return self.works
+
+    def embeddings(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """The embeddings of a batch of a shape that was recorded; the next call overwrites them."""
+        lesson = self._lessons[tuple(ids.shape)]
+        with torch.cuda.device(ids.device):
+            lesson.ids.copy_(ids, non_blocking=True)
+            lesson.mask.copy_(mask, non_blocking=True)
+            lesson.there.replay()
+        return lesson.found.detach().requires_grad_()
+
+    def learn(self, ids: torch.Tensor, gradient: torch.Tensor) -> None:
+        """Give the parameters their gradients, from that of the embeddings of `ids`."""
+        lesson = self._lessons[tuple(ids.shape)]
+        with torch.cuda.device(ids.device):
+            lesson.given.copy_(gradient)
+            lesson.back.replay()
+        for parameter, found in zip(self._parameters, self._gradients, strict=True):
+            parameter.grad = found
+
+    def _made(self, ids: torch.Tensor, mask: torch.Tensor) -> _Lesson:
+        own_ids, own_mask = ids.clone(), mask.clone()
+
+        def back(found: torch.Tensor, given: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+            return tuple(torch.autograd.grad(found, self._parameters, given, allow_unused=True))
+
+        def both() -> tuple[torch.Tensor | None, ...]:
+            found = self.compute(own_ids, own_mask)
+            return back(found, torch.zeros_like(found))
+
+        known = _warm_up(both)
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+            self._gradients = [None if of is None else torch.zeros_like(of) for of in known]
+        del known
+        options = {"pool": self._pool, "capture_error_mode": "thread_local"}  # batches are made meanwhile
+        there, returning = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(there, **options):
+            found = self.compute(own_ids, own_mask)
+        given = torch.zeros_like(found)
+        with torch.cuda.graph(returning, **options):
+            pairs = zip(self._gradients, back(found, given), strict=True)
+            kept, new = zip(*[(own, of) for own, of in pairs if own is not None], strict=True)
+            torch._foreach_copy_(kept, new)
+        return _Lesson(there, returning, own_ids, own_mask, found.detach(), given)
+
+
+def _wanted() -> bool:
+    return os.environ.get("HEDGEROW_RECORD", "1") != "0"
+
+
+def _renew_generator(device: torch.device) -> None:
+    """After a recording that failed, the generator of a GPU still waits for its end; give it a state anew."""
+    fresh = torch.Generator(device)
+    torch.cuda.default_generators[torch.cuda._get_device_index(device, optional=True)].graphsafe_set_state(
+        fresh.graphsafe_get_state()
+    )
+
+
+def _warm_up(launch: Callable[[], Any]) -> Any:
+    """Launch some times aside, as what is recorded must not be the first time; returns what came last."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(_WARM_UPS):
+            found = launch()
+    torch.cuda.current_stream().wait_stream(aside)
+    return found

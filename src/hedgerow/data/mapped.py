@@ -1,0 +1,301 @@
+"""Features and labels as plain arrays in a folder, which are mapped into memory and not read.
+
+For each part, ``X.trn.indptr.npy``, ``X.trn.indices.npy``, ``X.trn.data.npy`` and ``X.trn.shape.npy`` hold
+a CSR matrix, and ``Y.trn.indptr.npy``, ``Y.trn.indices.npy`` and ``Y.trn.shape.npy`` the labels. Label names,
+if there are any, are in ``output-items.txt``, as in a PECOS folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from hedgerow import _native
+from hedgerow.atomic_file import atomic_file
+
+from .errors import DataError
+from .label_space import name_columns
+from .lines import Progress, read_lines
+from .part import Part, csr
+from .xmc_text import read_rows
+
+__all__ = ["map_data", "read_mapped"]
+
+_TYPES: dict[str, np.dtype[Any]] = {
+    "indptr": np.dtype("<i8"),
+    "indices": np.dtype("<i4"),
+    "data": np.dtype("<f4"),
+}
+# So long is the header of an array that grows while it is written.
+_HEADER_BYTES = 128
+_READ_BYTES = 1 << 24
+_FAULTS = {
+    "indptr": "the rows are cut wrongly",
+    "range": "an index is out of range",
+    "order": "indices do not ascend; call sort_indices() before the matrix is saved",
+    "duplicate": "an entry is stored twice; call sum_duplicates() before the matrix is saved",
+    "finite": "a value is not a finite 32-bit float; clean or scale the matrix",
+}
+
+
+def read_mapped(
+    features: Path,
+    labels: Path | None,
+    names: Path | None,
+    *,
+    label_names: Sequence[str] | None = None,
+    threads: int = 0,
+) -> Part:
+    """Map one part of a folder.
+
+    Parameters
+    ----------
+    features, labels : Path or None
+        The files ``X.trn.indptr.npy`` and ``Y.trn.indptr.npy``; the others lie beside them.
+    names : Path or None
+        Label names, one a line.
+    label_names : sequence of str, optional
+        The label space, which must be that of the folder.
+    threads : int, default 0
+        Threads that check the arrays; 0 means all processors.
+
+    Returns
+    -------
+    Part
+        Its matrices are views of the files. With 2**31 entries or more, scipy makes copies in memory.
+    """
+    X = _map_matrix(features, threads)
+    if labels is None:
+        return Part(X=X)
+    Y = _map_matrix(labels, threads)
+    if X.shape[0] != Y.shape[0]:
+        raise DataError(labels, f"has {Y.shape[0]} rows, but {features} has {X.shape[0]}")
+    if names is None:
+        return Part(X=X, Y=Y, label_names=name_columns(labels, Y.shape[1], label_names))
+    own = [name for _, name in read_lines(names)]
+    if len(own) != Y.shape[1]:
+        raise DataError(names, f"has {len(own)} label names, but {labels} has {Y.shape[1]} columns")
+    if label_names is not None and list(label_names) != own:
+        raise DataError(names, "has other labels than the model; mapped data must have the same, in order")
+    return Part(X=X, Y=Y, label_names=own)
+
+
+def map_data(
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    part: str = "train",
+    *,
+    overwrite: bool = False,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> None:
+    r"""Write features and labels as arrays that can be mapped, without ever holding them in memory.
+
+    Parameters
+    ----------
+    source : path-like
+        A folder of PECOS (``X.trn.npz``, ``Y.trn.npz``) or of the extreme classification repository
+        (``train.txt``), or such a text file.
+    folder : path-like
+        Where the arrays go; made if it does not exist.
+    part : {"train", "test"}, default "train"
+        Which part.
+    overwrite : bool, default False
+        Whether arrays that are there already are replaced.
+    threads : int, default 0
+        Threads that parse; 0 means all processors.
+    progress : callable, optional
+        Is told the share of a text file that was read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from hedgerow.data import read_part
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> source = pathlib.Path(folder.name, "train.txt")
+    >>> _ = source.write_text("2 3 2\n0 0:1 2:0.5\n0,1 1:2\n")
+    >>> map_data(source, folder.name + "/mapped")
+    >>> read_part(folder.name + "/mapped").X.toarray()
+    array([[1. , 0. , 0.5],
+           [0. , 2. , 0. ]], dtype=float32)
+    >>> folder.cleanup()
+    """
+    from .layout import find_in
+
+    source, folder = Path(source), Path(folder)
+    short = {"train": "trn", "test": "tst"}.get(part, part)
+    text = source if source.is_file() else find_in(source, part, "{}.txt")
+    features = None if source.is_file() else find_in(source, part, "X.{}.npz", packed=False)
+    labels = None if source.is_file() else find_in(source, part, "Y.{}.npz", packed=False)
+    if text is None and (features is None or labels is None):
+        raise DataError(source, f"has neither X.{short}.npz and Y.{short}.npz nor {part}.txt to be mapped")
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as files:
+        X = _Matrix(files, folder, f"X.{short}", ("indptr", "indices", "data"), overwrite)
+        Y = _Matrix(files, folder, f"Y.{short}", ("indptr", "indices"), overwrite)
+        if features is not None and labels is not None:
+            X.copy_npz(features)
+            Y.copy_npz(labels)
+            if names := find_in(source, part, "output-items.txt"):
+                with atomic_file(folder / "output-items.txt", overwrite=True) as file:
+                    for _, name in read_lines(names):
+                        file.write(f"{name}\n".encode())
+        elif text is not None:
+            _copy_text(text, X, Y, threads, progress)
+
+
+def _copy_text(path: Path, X: _Matrix, Y: _Matrix, threads: int, progress: Progress | None) -> None:
+    for shape, arrays in read_rows(path, threads, progress):
+        x_indptr, x_indices, x_values, y_indptr, y_indices = arrays
+        X.append(indptr=x_indptr, indices=x_indices, data=x_values)
+        Y.append(indptr=y_indptr, indices=y_indices)
+        X.shape, Y.shape = (shape[0], shape[1]), (shape[0], shape[2])
+
+
+class _Matrix:
+    """The arrays of a matrix, in files that grow and appear as a whole at the end."""
+
+    def __init__(
+        self,
+        files: contextlib.ExitStack,
+        folder: Path,
+        name: str,
+        arrays: tuple[str, ...],
+        overwrite: bool,
+    ) -> None:
+        self.shape = (0, 0)
+        self._entries = 0
+        self._arrays = {
+            array: files.enter_context(_growing(folder / f"{name}.{array}.npy", _TYPES[array], overwrite))
+            for array in arrays
+        }
+        self._arrays["indptr"].write(np.zeros(1, dtype=_TYPES["indptr"]).data)
+        files.enter_context(self._with_shape(folder / f"{name}.shape.npy", overwrite))
+
+    def append(self, **arrays: npt.NDArray[Any]) -> None:
+        """Add rows; their indptr begins with 0."""
+        indptr = arrays.pop("indptr")
+        self._arrays["indptr"].write((indptr[1:] + self._entries).astype(_TYPES["indptr"]).data)
+        self._entries += int(indptr[-1])
+        for name, array in arrays.items():
+            self._arrays[name].write(np.ascontiguousarray(array, dtype=_TYPES[name]).data)
+
+    def copy_npz(self, path: Path) -> None:
+        """Take over a matrix as scipy and PECOS save it, unpacking it on the way."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                kind, shape = file["format"].item(), file["shape"]
+            if kind not in ("csr", b"csr"):
+                raise DataError(
+                    path, f"has the format {kind!r}; convert the matrix to csr before it is saved"
+                )
+            self.shape = (int(shape[0]), int(shape[1]))
+            with zipfile.ZipFile(path) as archive:
+                for name in ("indptr", "indices", "data"):
+                    first = True
+                    for piece in _pieces_of(archive, f"{name}.npy"):
+                        self._copy(path, name, piece[1:] if name == "indptr" and first else piece)
+                        first = False
+        except DataError:
+            raise
+        except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(
+                path, f"cannot be read as a sparse matrix: {error}; write it with scipy.sparse.save_npz"
+            ) from error
+
+    def _copy(self, path: Path, name: str, piece: npt.NDArray[Any]) -> None:
+        if name == "data" and "data" not in self._arrays:
+            if not piece.all():
+                raise DataError(path, "stores zeros; call eliminate_zeros() before the matrix is saved")
+            return
+        if name == "indices" and piece.size and (piece.min() < 0 or piece.max() >= self.shape[1]):
+            raise DataError(path, f"has an index out of range: there are {self.shape[1]} columns")
+        with np.errstate(over="ignore"):
+            self._arrays[name].write(np.ascontiguousarray(piece, dtype=_TYPES[name]).data)
+
+    @contextlib.contextmanager
+    def _with_shape(self, path: Path, overwrite: bool) -> Iterator[None]:
+        yield
+        with atomic_file(path, overwrite) as file:
+            np.save(file, np.array(self.shape, dtype=np.int64))
+
+
+def _pieces_of(archive: zipfile.ZipFile, name: str) -> Iterator[npt.NDArray[Any]]:
+    """An array of an npz file, piece by piece."""
+    with archive.open(name) as file:
+        shape, dtype = _read_header(file)
+        if len(shape) != 1 or dtype.hasobject or dtype.kind not in "biuf":
+            raise ValueError(f"{name} has the type {dtype} and {len(shape)} dimensions")
+        left = shape[0]
+        while left:
+            count = min(left, _READ_BYTES // dtype.itemsize)
+            data = file.read(count * dtype.itemsize)
+            if len(data) != count * dtype.itemsize:
+                raise EOFError(f"{name} ends too early")
+            yield np.frombuffer(data, dtype=dtype)
+            left -= count
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return shape, dtype
+
+
+@contextlib.contextmanager
+def _growing(path: Path, dtype: np.dtype[Any], overwrite: bool) -> Iterator[BinaryIO]:
+    """A file of one array, whose length is known and written at the end."""
+    with atomic_file(path, overwrite) as file:
+        file.write(b" " * _HEADER_BYTES)
+        yield file
+        count = (file.tell() - _HEADER_BYTES) // dtype.itemsize
+        about = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({count},), }}"
+        room = _HEADER_BYTES - 10
+        file.seek(0)
+        file.write(b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + f"{about:{room - 1}}\n".encode())
+
+
+def _map_matrix(path: Path, threads: int) -> csr_array:
+    """Map the arrays beside an indptr, and check all that a damaged file could get wrong."""
+    stem = path.name.removesuffix(".indptr.npy")
+    indptr, indices = _map(path, np.int64), _map(path.with_name(f"{stem}.indices.npy"), np.int32)
+    values = _map(path.with_name(f"{stem}.data.npy"), np.float32) if stem.startswith("X.") else None
+    shape = _map(path.with_name(f"{stem}.shape.npy"), np.int64)
+    sound = (
+        shape.shape == (2,)
+        and 0 <= shape.min() <= shape.max() < 2**31
+        and indptr.shape == (shape[0] + 1,)
+        and indices.shape == (indptr[-1],)
+        and (values is None or values.shape == indices.shape)
+    )
+    if not sound:
+        raise DataError(path, f"its arrays do not make a matrix of shape {tuple(shape)}; make them anew")
+    columns = int(shape[1])
+    if fault := _native.Rows(indptr, indices, values, columns).fault(threads):
+        kind, row, column, _ = fault
+        raise DataError(path, f"row {row}, column {column}: {_FAULTS[kind]}")
+    # One number for all labels: there is nothing to store.
+    ones = np.broadcast_to(np.float32(1), indices.shape)
+    return csr(ones if values is None else values, indices, indptr, columns)
+
+
+def _map(path: Path, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, TypeError, EOFError) as error:
+        raise DataError(path, f"cannot be mapped: {error}; make it with hedgerow map") from error
+    if array.dtype != dtype or array.ndim != 1:
+        raise DataError(
+            path, f"has the type {array.dtype} and {array.ndim} dimensions; make it with hedgerow map"
+        )
+    return array

@@ -1,0 +1,209 @@
+"""How a fit keeps to a memory budget: what it must hold, and how the rest is shared out.
+
+What counts is memory that is no file: memory-mapped data, finished blocks and copies that were too large
+lie in files, and the kernel takes back their pages when others need the room.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "Allotment",
+    "BudgetTooSmallError",
+    "FitSize",
+    "Scratch",
+    "allot",
+    "anonymous_bytes",
+    "parse_bytes",
+    "spilling",
+]
+
+_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", 1):
+    _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?I?B|)\s*")
+# Python's own objects, thread stacks, and what malloc keeps for later.
+_MARGIN = 64_000_000
+_SLACK = 1.1
+# With less for an array, or for the weights of a block, a fit would do nothing but start.
+_LEAST_ARRAY = 4_000_000
+_LEAST_OUTPUT = 24_000_000
+# Weights of a unit of work at most: 16 lanes of two bytes, packed, and once more on their way to disk.
+_BYTES_OF_WORK = 96
+
+
+class BudgetTooSmallError(ValueError):
+    """A fit cannot keep to its memory budget; the message has the smallest that works."""
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Where arrays lie that are too large for memory.
+
+    Attributes
+    ----------
+    folder : str
+        For files without a name, which vanish with the process.
+    most_bytes : int
+        Of an array in memory.
+    """
+
+    folder: str
+    most_bytes: int
+
+
+def spilling(scratch: Scratch | None) -> dict[str, Any]:
+    """The same as options of the engine."""
+    if scratch is None:
+        return {}
+    return {"scratch_folder": scratch.folder, "most_bytes": scratch.most_bytes}
+
+
+@dataclass(frozen=True)
+class FitSize:
+    """What decides how much memory a fit needs.
+
+    Attributes
+    ----------
+    rows, features, labels, label_entries : int
+        Shapes of X and Y, and the entries of Y.
+    branching : int
+        Children of a node.
+    matched : int
+        Nodes that a matcher finds for an input; 0 without one.
+    wrong : int
+        Hard negatives of an input; 0 without boosting.
+    """
+
+    rows: int
+    features: int
+    labels: int
+    label_entries: int
+    branching: int
+    matched: int
+    wrong: int
+
+    def to_grow(self, threads: int) -> int:
+        """Bytes to cluster the labels, less arrays that can lie in files."""
+        lanes = 8 if self.branching <= 8 else 16 * -(-self.branching // 16)
+        gathering = 16 * self.label_entries + 32 * (self.rows + self.labels) + 4 * self.features * threads
+        splitting = (64 + 4 * lanes) * self.labels + (8 + 4 * lanes) * self.features * threads
+        return max(gathering, splitting)
+
+    def to_train(self, threads: int, blocks: int) -> int:
+        """Bytes to train so many blocks at once, less arrays that can lie in files and finished weights."""
+        lists = 24 * self.rows + 16 * self.label_entries + 24 * self.labels
+        shared = 0
+        if self.wrong:
+            entries = self.wrong * self.rows
+            lists += 40 * self.rows + 20 * entries + 4 * self.label_entries
+            # Sums over earlier members, the best labels of the last one, and the negatives themselves.
+            shared += (24 + 100 * 8 + 2 * 30 * 8) * self.rows + 4 * entries
+        if self.matched:
+            entries = self.matched * self.rows
+            lists += 16 * self.rows + 12 * (entries + self.label_entries)
+            shared += 8 * self.rows + 13 * entries
+        of_thread = 112 * self.rows + (80 + 6 * self.branching) * self.features
+        drawing = 24 * self.rows
+        return blocks * lists + threads * of_thread + shared + drawing
+
+    def to_end(self) -> int:
+        """Bytes to remember the training data."""
+        return 24 * self.rows + 8 * self.label_entries + 16 * self.labels
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """What a fit may use.
+
+    Attributes
+    ----------
+    threads : int
+        In all.
+    blocks : int
+        Trained at the same time.
+    array_bytes : int
+        Larger arrays lie in files.
+    block_work : float
+        Most work of a block, so that its weights have room.
+    """
+
+    threads: int
+    blocks: int
+    array_bytes: int
+    block_work: float
+
+
+def parse_bytes(size: str | int) -> int:
+    """A number of bytes, such as "8GB", "512MiB" or 2000000000.
+
+    Examples
+    --------
+    >>> parse_bytes("1.5 GB"), parse_bytes("512MiB"), parse_bytes(1000)
+    (1500000000, 536870912, 1000)
+    >>> parse_bytes("lots")
+    Traceback (most recent call last):
+    ...
+    ValueError: memory is 'lots'; give a number of bytes, such as '8GB' or '512MiB'
+    """
+    match = _SIZE.fullmatch(str(size).upper()) if not isinstance(size, bool) else None
+    count = int(float(match[1]) * _UNITS[match[2]]) if match else 0
+    if count < 1:
+        raise ValueError(f"memory is {size!r}; give a number of bytes, such as '8GB' or '512MiB'")
+    return count
+
+
+def anonymous_bytes() -> int:
+    """What this process holds in memory that is no file; 0 where the kernel does not tell (not Linux)."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+
+
+def allot(memory: str | int, size: FitSize, threads: int, taken: int) -> Allotment:
+    """Share out a budget: as many threads as it allows, then as many blocks at once, then large arrays.
+
+    Parameters
+    ----------
+    memory : str or int
+        The budget of the whole process.
+    size : FitSize
+        Of the fit.
+    threads : int
+        That are wanted.
+    taken : int
+        Bytes that the process holds before.
+
+    Raises
+    ------
+    BudgetTooSmallError
+        The budget is too small even for one thread; the message has the smallest that is not.
+    """
+    budget = parse_bytes(memory)
+    free = budget - taken - _MARGIN
+    for count in range(threads, 0, -1):
+        for blocks in range(count, 0, -1):
+            if _least(size, count, blocks) <= free:
+                spare = free / _SLACK
+                to_grow = (spare - size.to_grow(count)) / (2 * count + 3)
+                left = spare - size.to_train(count, blocks)
+                arrays = min(to_grow, left / 2 / (2 * count))
+                return Allotment(count, blocks, int(arrays), left / 2 / blocks / _BYTES_OF_WORK)
+    smallest = -(-(_least(size, 1, 1) + taken + _MARGIN) // 1_000_000)
+    raise BudgetTooSmallError(
+        f"memory is {memory!r}, which is too small: {taken / 1e6:,.0f} MB are taken before, and the fit of"
+        f" {size.rows:,} inputs, {size.features:,} features and {size.labels:,} labels must hold the rest;"
+        f" the smallest that works is '{smallest}MB'"
+    )
+
+
+def _least(size: FitSize, threads: int, blocks: int) -> int:
+    growing = size.to_grow(threads) + (2 * threads + 3) * _LEAST_ARRAY
+    training = size.to_train(threads, blocks) + 4 * threads * _LEAST_ARRAY + 2 * blocks * _LEAST_OUTPUT
+    return int(_SLACK * max(growing, training, size.to_end()))
