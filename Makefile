@@ -88,8 +88,9 @@ $(VENV)/chromium: $(VENV)/tools
 demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 	$(BIN)/hedgerow demo
 
+# Two files at a time: many tests wait for a browser, a server or a cluster.
 test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in the docstrings
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The page is written only if all went well.
 trust: $(VENV)/test-tools fuzz ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
