@@ -35,6 +35,11 @@ SANITIZER_FLAGS := address,undefined
 SANITIZER_LIBRARY := libasan.so
 endif
 
+# Where lines are counted. Kernels for older processors are run by a second, short run.
+COVERAGE_VENV := .venv-coverage
+COVERAGE_TESTS ?=
+FALLBACK_TESTS := tests/test_search.py tests/test_solver.py tests/test_votes.py tests/test_uncertainty.py tests/test_judgement.py
+
 # Options for the benchmark, such as BENCH_ARGS='--datasets eurlex-4k --fresh'.
 BENCH_ARGS ?=
 PEERS := .venv-peers
@@ -44,9 +49,9 @@ FUZZ_SECONDS ?= 60
 FUZZ_CPU_SECONDS ?= 3600
 CLANG ?= clang++-19
 
-.PHONY: help demo test trust fuzz fuzz-long clang chromium lint format stubs sanitize bench bench-paired bench-ensembles \
-	bench-unfamiliarity bench-calibration bench-cluster bench-decisions bench-out-of-core bench-scaling bench-scoring \
-	bench-serve wheel clean
+.PHONY: help demo test trust fuzz fuzz-long clang mutate soak coverage chromium lint format stubs sanitize bench bench-paired \
+	bench-trust bench-ensembles bench-unfamiliarity bench-calibration bench-cluster bench-decisions bench-out-of-core \
+	bench-scaling bench-scoring bench-serve wheel clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -83,14 +88,15 @@ $(VENV)/chromium: $(VENV)/tools
 demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 	$(BIN)/hedgerow demo
 
+# Two files at a time: many tests wait for a browser, a server or a cluster.
 test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in the docstrings
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The page is written only if all went well.
 trust: $(VENV)/test-tools fuzz ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
 	mkdir -p build && rm -f build/trust-counts
 	HEDGEROW_TRUST_COUNTS=build/trust-counts $(BIN)/python -m pytest --timeout=1200 -m 'trust or not trust' tests/trust tests/attacks
-	$(BIN)/python docs/make_reliability.py build/trust-counts
+	$(BIN)/python docs/make_reliability.py --counts build/trust-counts
 
 # libFuzzer is a part of clang; the packages are those of Debian 12, elsewhere name yours: make fuzz CLANG=clang++.
 clang: ## Install clang with apt, for fuzzing
@@ -113,8 +119,9 @@ fuzz: build/fuzz/built ## Fuzz every reader, FUZZ_SECONDS=60 each, two at a time
 
 # Adds to what is on record, so it can be broken off and gone on with.
 fuzz-long: build/fuzz/built ## Fuzz until FUZZ_CPU_SECONDS=3600 of processor time are on record for each, and keep the corpus
-	nice -n 19 $(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_CPU_SECONDS) --record tests/fuzz/long_run.json
+	nice -n 19 $(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_CPU_SECONDS) --record docs/reliability/fuzzing.json
 	$(BIN)/python tests/fuzz/run.py --keep
+	$(BIN)/python docs/make_reliability.py
 
 chromium: $(VENV)/chromium ## Install Chromium with apt, for the tests of the pages
 
@@ -131,6 +138,16 @@ format: $(VENV)/lint-tools ## Format Python and C++, and mend what ruff can mend
 
 stubs: $(VENV)/installed ## Write src/hedgerow/_native.pyi anew from the extension
 	$(BIN)/python -m nanobind.stubgen --quiet -m hedgerow._native -o src/hedgerow/_native.pyi
+
+# Both tell what they found in docs/reliability/; the first takes half an hour, the second as long as is asked.
+mutate: $(VENV)/test-tools ## Make mistakes in the core, one at a time, and count which the tests notice
+	$(BIN)/python tests/trust/mutate.py --out docs/reliability/mutation.json
+	$(BIN)/python docs/make_reliability.py
+
+SOAK_MINUTES ?= 30
+soak: $(VENV)/test-tools ## Load library and server for SOAK_MINUTES, kill at random, and look for leaks and wrong answers
+	$(BIN)/python tests/trust/soak.py --minutes $(SOAK_MINUTES) --out docs/reliability/soak.json
+	$(BIN)/python docs/make_reliability.py
 
 # The second environment borrows the packages of the first, but not its editable install: .pth files there are not read.
 $(SANITIZER_VENV)/installed: $(VENV)/test-tools $(SOURCES)
@@ -153,7 +170,31 @@ sanitize: $(SANITIZER_VENV)/installed ## Run the tests of the native code under 
 	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 --hypothesis-profile=sanitize \
 	--junitxml=build/$(SANITIZER)/tests.xml $(SANITIZER_LEAVES) $(SANITIZER_TESTS); \
 	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; \
-	[ $$status = 0 ] && $(BIN)/python tests/record_sanitizer.py $(SANITIZER_FLAGS) build/$(SANITIZER)/tests.xml; \
+	[ $$status = 0 ] && $(BIN)/python docs/make_reliability.py --sanitizer $(SANITIZER_FLAGS) build/$(SANITIZER)/tests.xml; \
+	exit $$status
+
+$(COVERAGE_VENV)/installed: $(VENV)/test-tools $(SOURCES)
+	$(PYTHON) -m venv $(COVERAGE_VENV)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))' \
+		> $$($(COVERAGE_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/borrowed.pth
+	$(COVERAGE_VENV)/bin/python $(PIP) install --ignore-installed 'coverage>=7.10' 'gcovr>=8'
+	$(COVERAGE_VENV)/bin/python $(PIP) install --no-build-isolation --no-deps -e . \
+		-C build-dir=build/coverage/native -C cmake.build-type=RelWithDebInfo -C cmake.define.HEDGEROW_COVERAGE=ON
+	touch $@
+
+# Also the tests of trust in their short form. The page is written whatever the tests say: lines were run.
+coverage: $(COVERAGE_VENV)/installed ## Count which lines the tests run, Python and C++, for docs/reliability.md
+	mkdir -p build/coverage/lines && rm -f build/coverage/lines/*; find build/coverage -name '*.gcda' -delete
+	status=0; \
+	$(COVERAGE_VENV)/bin/python -m coverage run -m pytest --timeout=1200 $(COVERAGE_TESTS) || status=$$?; \
+	for level in baseline v3 v4; do \
+		HEDGEROW_SIMD=$$level $(COVERAGE_VENV)/bin/python -m pytest --timeout=1200 $(FALLBACK_TESTS) || status=$$?; \
+	done; \
+	$(COVERAGE_VENV)/bin/python -m coverage combine --quiet && \
+	$(COVERAGE_VENV)/bin/python -m coverage json --quiet -o build/coverage/python.json && \
+	$(COVERAGE_VENV)/bin/python -m gcovr --root . --filter native/ --merge-lines --gcov-suspicious-hits-threshold 0 --json-summary build/coverage/native.json \
+		--html-details build/coverage/native.html build/coverage/native && \
+	$(COVERAGE_VENV)/bin/python docs/make_reliability.py --coverage build/coverage/python.json build/coverage/native.json; \
 	exit $$status
 
 $(VENV)/bench-tools: $(VENV)/installed
@@ -171,6 +212,10 @@ bench: $(VENV)/bench-tools $(PEERS)/installed ## Measure the engine beside PECOS
 
 bench-paired: $(VENV)/bench-tools $(PEERS)/installed ## Let PECOS and Hedgerow predict in turns
 	$(BIN)/python -m bench.paired $(BENCH_ARGS)
+
+bench-trust: $(VENV)/installed $(PEERS)/installed ## Try bad inputs, kills and damage on PECOS, omikuji, napkinXC and Hedgerow
+	$(BIN)/python -m bench.peer_trust $(BENCH_ARGS)
+	$(BIN)/python docs/make_reliability.py
 
 bench-ensembles: $(VENV)/bench-tools ## Measure ensembles and uncertainty
 	$(BIN)/python -m bench.ensembles $(BENCH_ARGS)
@@ -210,4 +255,4 @@ wheel: $(VENV)/tools ## Build a wheel and a source archive into dist/
 	$(BIN)/python -m build
 
 clean: ## Remove environments and build products
-	rm -rf $(VENV) $(PEERS) .venv-address .venv-thread build dist
+	rm -rf $(VENV) $(PEERS) $(COVERAGE_VENV) .venv-address .venv-thread build dist

@@ -44,7 +44,7 @@ def prepare(name: str, source: Path = SOURCE, cache: Path = CACHE) -> Path:
     """Return the prepared folder of a data set, after making it where it is not there yet."""
     folder = cache / name
     if not folder.exists():
-        _store(folder, *_matrices(name, source))
+        store(folder, *_matrices(name, source))
     return folder
 
 
@@ -53,7 +53,7 @@ def prepare_generated(labels: int, rows: int, cache: Path = CACHE) -> Path:
     folder = cache / f"amazon-shape-{labels}-labels-{rows}-rows"
     if not folder.exists():
         X, Y, X_test, Y_test = generate(Shape(labels=labels, train_rows=rows, test_rows=max(1, rows // 5)))
-        _store(folder, Split(X, Y), Split(X_test, Y_test))
+        store(folder, Split(X, Y), Split(X_test, Y_test))
     return folder
 
 
@@ -90,7 +90,7 @@ def _records(path: Path) -> Iterator[dict]:
         yield from map(json.loads, lines)
 
 
-def _store(folder: Path, train: Split, test: Split) -> None:
+def store(folder: Path, train: Split, test: Split) -> None:
     """Write both formats into a folder that appears only when it is complete."""
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)

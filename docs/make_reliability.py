@@ -1,20 +1,22 @@
-"""Write docs/reliability.md from what `make trust` counted: `python docs/make_reliability.py COUNTS`.
+"""Write docs/reliability.md from what was measured: `python docs/make_reliability.py`.
 
-What takes hours is on record in the repository: tests/fuzz/long_run.json, written by `make fuzz-long`, and
-tests/sanitizers.json, written by `make sanitize`.
+The figures are kept in `docs/reliability/`, and the peers' in `bench/results/`. `--counts` takes over what
+`make trust` counted, `--coverage` what coverage.py and gcovr found, `--sanitizer` how many tests passed
+without a report; `make soak`, `make mutate` and `make fuzz-long` write theirs.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 PAGE = Path(__file__).with_name("reliability.md")
-TESTS = Path(__file__).parents[1] / "tests"
-FUZZING = TESTS / "fuzz" / "long_run.json"
-SANITIZERS = TESTS / "sanitizers.json"
+FIGURES = Path(__file__).with_name("reliability")
+PEERS = Path(__file__).parent.parent / "bench/results/peer_trust.json"
 INTRODUCTION = """# Reliability
 
 What is tried on every release, and how often. Every case must end as the last column says, or there is no
@@ -71,28 +73,226 @@ other native suite. Nothing in our code is exempt.
 |---|---:|---:|
 """
 
+SOAK = """
+## Under load
 
-def page(counts: Counter[str], fuzzing: dict[str, dict[str, float]], sanitizers: dict[str, int]) -> str:
-    """The whole page."""
+`make soak` keeps two servers and two loops of the library busy for {minutes:g} minutes, with valid, invalid,
+oversized, slow and cut requests, and kills one of each pair at random. Every answer must have the bits that
+the library gave beforehand, every text that a queue acknowledged must be there after a kill, and no process
+may grow.
+
+| | last run |
+|---|---:|
+| requests | {requests:,} |
+| answers compared, bit by bit | {answers:,} |
+| rounds of fit, save, load, predict and decide | {rounds:,} |
+| changes of the model under load | {changes:,} |
+| kills of the server, of the library | {server_kills:,}, {library_kills:,} |
+| valid requests turned away, in words, on a busy machine (503, 504) | {away:,} |
+| wrong answers, lost texts, broken files, lost connections | {wrong} |
+| growth of the server, of the library (MiB; allowed: {allowed:g}) | {server:.1f}, {library:.1f} |
+"""
+TESTS = """
+## The tests themselves
+
+The tests run {python:.1f} % of the lines of Python and {native:.1f} % of those of C++ (`make coverage`).
+To see whether they would notice a mistake, `make mutate` makes some, one token each, in a seeded sample of
+what computes uncertainties, metrics and the search. A mutant is *equivalent* if it changes no result; each of
+these is listed with its reason in `docs/reliability/mutation.json`, as is every survivor.
+
+| mistakes in | noticed | not noticed | equivalent |
+|---|---:|---:|---:|"""
+BESIDE = """
+## The same elsewhere
+
+The same cases on the same data, each in a process of its own, through the calls that each library
+documents (`make bench-trust`, {date}): Hedgerow {hedgerow}, PECOS {libpecos}, omikuji {omikuji}, napkinXC
+{napkinxc}. PECOS has two ways to load a model, and "predict only" is the one for serving. All were trained on
+generated data with 300 labels. "Other answers" are those of no model that was ever saved; "no model" is a
+save that lost the old model and has no new one.
+
+"""
+COLUMNS = {
+    "hedgerow": "Hedgerow",
+    "pecos": "PECOS",
+    "pecos, predict only": "PECOS, predict only",
+    "omikuji": "omikuji",
+    "napkinxc": "napkinXC",
+}
+# What became of a case, in the words of the table; {kind: {what the worker says: what the page says}}.
+ANSWERS = {"refused": "refused", "answered": "answered", "crashed": "crashed", "hung": "hung"}
+DAMAGED = {
+    "refused": "refused",
+    "old": "unnoticed, same answers",
+    "answered otherwise": "**other answers**",
+    "crashed": "**crashed**",
+    "hung": "**hung**",
+}
+SCORED = "NaN or infinity in an input"
+REPEATED = {"the same": "the same", "other answers": "other answers"}
+BESIDE_CASES: dict[str, dict[str, str]] = {
+    SCORED: ANSWERS,
+    "NaN or infinity in training": {**ANSWERS, "answered": "trained"},
+    "feature index below 0 or too large": ANSWERS,
+    "killed while saving over a model": {
+        "old": "the old model",
+        "new": "the new model",
+        "refused": "no model",
+        "crashed": "**crashes when loaded**",
+        "answered otherwise": "**other answers**",
+    },
+    "model file cut short": DAMAGED,
+    "one bit of the model flipped": DAMAGED,
+    "trained again, with the same seed if it takes one": REPEATED,
+    "predicted again, otherwise cut": REPEATED,
+    "pickle in a model": {**DAMAGED, "code was run": "**code was run**"},
+    "pickle in a text model": {**DAMAGED, "code was run": "**code was run**"},
+}
+
+
+def page() -> str:
+    """The whole page, from the figures that are kept."""
+    return (
+        INTRODUCTION
+        + promises(Counter(_figures("counts")))
+        + fuzzing(_figures("fuzzing"))
+        + sanitizing(_figures("sanitizers"))
+        + load(_figures("soak"))
+        + tests(_figures("coverage"), _figures("mutation"))
+        + beside(json.loads(PEERS.read_text()))
+    )
+
+
+def _figures(name: str) -> dict[str, Any]:
+    path = FIGURES / f"{name}.json"
+    figures: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return figures
+
+
+def promises(counts: Counter[str]) -> str:
+    """A row for everything that was counted."""
     unknown = set(counts) - set(PROMISES)
     if unknown:
         raise ValueError(f"nothing is promised for {', '.join(sorted(unknown))}; add it to PROMISES")
     rows = [
         f"| {kind} | {counts[kind]:,} | {promise} |" for kind, promise in PROMISES.items() if counts[kind]
     ]
-    fuzzed = [
-        f"| {what} | {fuzzing[name]['executions']:,} | {fuzzing[name]['cpu_seconds'] / 60:.0f} min"
-        f" | {fuzzing[name]['coverage']:,} |"
+    return "\n".join(rows) + "\n"
+
+
+def fuzzing(efforts: dict[str, Any]) -> str:
+    """How much every reader was fuzzed."""
+    rows = [
+        f"| {what} | {efforts[name]['executions']:,} | {efforts[name]['cpu_seconds'] / 60:.0f} min"
+        f" | {efforts[name]['coverage']:,} |"
         for name, what in FUZZED.items()
-        if name in fuzzing
     ]
-    # A run with a report is not put on record.
-    sanitized = [
-        f"| {what} | {sanitizers[name]:,} | 0 |" for name, what in SANITIZED.items() if name in sanitizers
-    ]
-    tables = {INTRODUCTION: rows, INTRODUCTION_TO_FUZZING: fuzzed, INTRODUCTION_TO_SANITIZERS: sanitized}
-    return "".join(
-        "\n".join([head.removesuffix("\n"), *table, ""]) for head, table in tables.items() if table
+    return INTRODUCTION_TO_FUZZING + "\n".join(rows) + "\n"
+
+
+def sanitizing(passed: dict[str, int]) -> str:
+    """How many tests ran under the sanitizers; a run with a report is not put on record."""
+    rows = [f"| {what} | {passed[name]:,} | 0 |" for name, what in SANITIZED.items() if name in passed]
+    return INTRODUCTION_TO_SANITIZERS + "\n".join(rows) + "\n" if rows else ""
+
+
+def load(soak: dict[str, Any]) -> str:
+    """What became of library and server under load."""
+    counts = Counter(soak["counts"])
+    requests = sum(cases for what, cases in counts.items() if what.startswith("requests: "))
+    grown = {name: found["bytes"] / 2**20 for name, found in soak["growth"].items()}
+    return SOAK.format(
+        minutes=soak["minutes"],
+        requests=requests,
+        answers=counts["answers compared with the oracle"],
+        rounds=counts["rounds of the library"],
+        changes=counts["changes of the model under load"],
+        server_kills=counts["kills of the server"],
+        library_kills=counts["kills of the library"],
+        away=counts["valid requests turned away: 503, 504"],
+        wrong=len(soak["wrong"]) or "none",
+        server=grown["server"],
+        library=grown["library"],
+        allowed=soak["allowed_growth"]["bytes"] / 2**20,
+    )
+
+
+def tests(coverage: dict[str, Any], mutation: dict[str, Any]) -> str:
+    """How much of the code the tests run, and how much of it they notice."""
+    lines = [TESTS.format(python=coverage["python"]["percent"], native=coverage["native"]["percent"])]
+    for name, counts in mutation["files"].items():
+        cells = [counts.get(ended, 0) for ended in ("killed", "survived", "equivalent")]
+        lines.append(f"| `{name}` | {' | '.join(map(str, cells))} |")
+    every: Counter[str] = Counter()
+    for counts in mutation["files"].values():
+        every.update(counts)
+    share = every["killed"] / (every["killed"] + every["survived"])
+    lines.append(
+        f"| all: {share:.0%} noticed | {every['killed']} | {every['survived']} | {every['equivalent']} |"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def percentages(python: Path, native: Path) -> dict[str, Any]:
+    """What coverage.py and gcovr found, in short, with the files of which least is run."""
+    found: dict[str, Any] = {}
+    own = json.loads(python.read_text())
+    files = {name: entry["summary"] for name, entry in own["files"].items()}
+    found["python"] = _share(
+        {name: (entry["covered_lines"], entry["num_statements"]) for name, entry in files.items()}
+    )
+    other = json.loads(native.read_text())
+    found["native"] = _share(
+        {entry["filename"]: (entry["line_covered"], entry["line_total"]) for entry in other["files"]}
+    )
+    return found
+
+
+def _share(files: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    run, lines = (sum(counts) for counts in zip(*files.values(), strict=True))
+    least = sorted((100 * own / of, name) for name, (own, of) in files.items() if of)[:5]
+    return {
+        "lines": lines,
+        "run": run,
+        "percent": round(100 * run / lines, 1),
+        "least": {name: round(percent, 1) for percent, name in least},
+    }
+
+
+def beside(measured: dict[str, Any]) -> str:
+    """What became of the same cases in every library."""
+    found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    scores: defaultdict[str, list[str]] = defaultdict(list)
+    for engine, kind, _, ended in measured["cases"]:
+        found[kind, engine][ended.partition(",")[0]] += 1
+        if kind == SCORED and " best score " in ended:
+            scores[engine].append(ended.rpartition(" ")[2])
+    versions = {
+        **measured["machine"]["environments"]["hedgerow"],
+        **measured["machine"]["environments"]["peers"],
+    }
+    lines = [f"| what is done | {' | '.join(COLUMNS.values())} |", "|---|" + "---|" * len(COLUMNS)]
+    for kind, words in BESIDE_CASES.items():
+        cells = [_cell(found[kind, engine], words) for engine in COLUMNS]
+        if kind == SCORED:
+            told = [
+                f", best scores {', '.join(scores[engine])}" if scores[engine] else "" for engine in COLUMNS
+            ]
+            cells = [cell + score for cell, score in zip(cells, told, strict=True)]
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return BESIDE.format(date=measured["machine"]["date"], **_names(versions)) + "\n".join(lines) + "\n"
+
+
+def _names(versions: dict[str, str]) -> dict[str, str]:
+    return {name: versions[name] for name in ("hedgerow", "libpecos", "omikuji", "napkinxc")}
+
+
+def _cell(counts: Counter[str], words: dict[str, str]) -> str:
+    """Every outcome with its count, in the order of the words."""
+    if unknown := set(counts) - set(words):
+        raise ValueError(f"no words for {', '.join(sorted(unknown))}")
+    return (
+        "; ".join(f"{counts[ended]} {word}" for ended, word in words.items() if counts[ended]) or "has none"
     )
 
 
@@ -105,11 +305,38 @@ def read_counts(path: Path) -> Counter[str]:
     return counts
 
 
-if __name__ == "__main__":
-    PAGE.write_text(
-        page(
-            read_counts(Path(sys.argv[1])),
-            json.loads(FUZZING.read_text()) if FUZZING.exists() else {},
-            json.loads(SANITIZERS.read_text()) if SANITIZERS.exists() else {},
-        )
+def passed_tests(path: Path) -> int:
+    """The tests of a JUnit file that were run and passed."""
+    suites = ElementTree.parse(path).getroot().iter("testsuite")
+    return sum(
+        int(suite.get("tests", 0))
+        - sum(int(suite.get(kind, 0)) for kind in ("errors", "failures", "skipped"))
+        for suite in suites
     )
+
+
+def main() -> None:
+    """Take over what was measured, and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--counts", type=Path)
+    parser.add_argument("--coverage", type=Path, nargs=2, metavar=("PYTHON", "NATIVE"))
+    parser.add_argument("--sanitizer", nargs=2, metavar=("NAME", "JUNIT_FILE"))
+    arguments = parser.parse_args()
+    if arguments.counts:
+        _keep("counts", dict(read_counts(arguments.counts)))
+    if arguments.coverage:
+        _keep("coverage", percentages(*arguments.coverage))
+    if arguments.sanitizer:
+        name, tests_run = arguments.sanitizer
+        _keep("sanitizers", {**_figures("sanitizers"), name: passed_tests(Path(tests_run))})
+    PAGE.write_text(page())
+
+
+def _keep(name: str, figures: dict[str, Any]) -> None:
+    (FIGURES / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

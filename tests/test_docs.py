@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("script", ["make_api", "make_scale"])
+@pytest.mark.parametrize("script", ["make_api", "make_reliability", "make_scale"])
 def test_page_is_what_its_script_makes(script: str) -> None:
     spec = importlib.util.spec_from_file_location(script, ROOT / f"docs/{script}.py")
     assert spec is not None

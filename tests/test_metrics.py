@@ -206,10 +206,13 @@ def test_propensities_and_counts_that_make_no_sense_are_refused() -> None:
         psp_at(labels, Y, [0.5], 1)
     with pytest.raises(ValueError, match=r"counts has shape \(3,\); it must be \(2,\)"):
         coverage_by_decile(labels, Y, [1, 2, 3], 1)
-    with pytest.raises(ValueError, match="counts must be a vector of whole numbers"):
-        propensities([1.5], 10)
+    for counts in ([1.5], [[1, 2], [3, 4]], ["1"], [-1], [np.nan], [np.inf], [True]):
+        with pytest.raises(ValueError, match="counts must be a vector of whole numbers"):
+            propensities(counts, 10)
     with pytest.raises(ValueError, match="n is 2; propensities need at least 3"):
         propensities([1], 2)
+    with pytest.raises(ValueError, match=r"a and b must not be negative; they are 0\.5 and -1"):
+        propensities([1], 10, a=0.5, b=-1)
 
 
 # --- detection ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { kNothing, kKillBefore, kKillAfter, kNoSpace, kInputOutput, kShort, kNoMemory };
@@ -74,6 +75,7 @@ ssize_t write(int descriptor, const void* bytes, size_t count) {
   after(mine);
   return found;
 }
+WRAP(ssize_t, writev, is_ours(descriptor), (int descriptor, const struct iovec* parts, int count), (descriptor, parts, count))
 WRAP(int, fsync, is_ours(descriptor), (int descriptor), (descriptor))
 WRAP(int, fdatasync, is_ours(descriptor), (int descriptor), (descriptor))
 WRAP(int, close, is_ours(descriptor), (int descriptor), (descriptor))
