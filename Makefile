@@ -95,7 +95,7 @@ test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in t
 # The page is written only if all went well.
 trust: $(VENV)/test-tools fuzz ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
 	mkdir -p build && rm -f build/trust-counts
-	HEDGEROW_TRUST_COUNTS=build/trust-counts $(BIN)/python -m pytest --timeout=1200 -m 'trust or not trust' tests/trust tests/attacks
+	HEDGEROW_TRUST_COUNTS=build/trust-counts $(BIN)/python -m pytest --timeout=1200 -m 'trust or not trust' tests/trust tests/attacks tests/fuzz
 	$(BIN)/python docs/make_reliability.py --counts build/trust-counts
 
 # libFuzzer is a part of clang; the packages are those of Debian 12, elsewhere name yours: make fuzz CLANG=clang++.

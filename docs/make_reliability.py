@@ -54,7 +54,8 @@ INTRODUCTION_TO_FUZZING = """
 
 Inputs are changed at random, and those that reach new code are changed further, under AddressSanitizer and
 UndefinedBehaviorSanitizer where the code is C++. `make fuzz` does so for a minute each; the table is of
-`make fuzz-long`; `make test` runs what was found before. There is no finding that is not mended.
+`make fuzz-long`, which goes on until an hour of processor time is on record for each; `make test` runs what
+was found before. There is no finding that is not mended.
 
 | what is fuzzed | inputs run | processor time | edges reached |
 |---|---:|---:|---:|
@@ -85,9 +86,10 @@ may grow.
 |---|---:|
 | requests | {requests:,} |
 | answers compared, bit by bit | {answers:,} |
-| rounds of fit, save, load, predict and decide | {rounds:,} |
+| rounds of save, load, predict and decide, every fourth with a fit | {rounds:,} |
 | changes of the model under load | {changes:,} |
 | kills of the server, of the library | {server_kills:,}, {library_kills:,} |
+| requests to a server that was just killed, before it was back | {lost:,} |
 | valid requests turned away, in words, on a busy machine (503, 504) | {away:,} |
 | wrong answers, lost texts, broken files, lost connections | {wrong} |
 | growth of the server, of the library (MiB; allowed: {allowed:g}) | {server:.1f}, {library:.1f} |
@@ -209,6 +211,7 @@ def load(soak: dict[str, Any]) -> str:
         changes=counts["changes of the model under load"],
         server_kills=counts["kills of the server"],
         library_kills=counts["kills of the library"],
+        lost=counts["requests lost to a kill"],
         away=counts["valid requests turned away: 503, 504"],
         wrong=len(soak["wrong"]) or "none",
         server=grown["server"],
@@ -230,7 +233,12 @@ def tests(coverage: dict[str, Any], mutation: dict[str, Any]) -> str:
     lines.append(
         f"| all: {share:.0%} noticed | {every['killed']} | {every['survived']} | {every['equivalent']} |"
     )
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    if mutation["tried"] < mutation["chosen"]:
+        text += (
+            f"\nSo far {mutation['tried']} of the {mutation['chosen']} mutants of the sample were tried.\n"
+        )
+    return text
 
 
 def percentages(python: Path, native: Path) -> dict[str, Any]:

@@ -208,9 +208,9 @@ def test_join_when_nodes_are_missing_or_doubled_then_is_refused() -> None:
             join(TREE, wrong, FEATURES, "squared_hinge", True)
 
 
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=30), st.floats(0.1, 200))
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=30), st.integers(1, 200))
 def test_cut_covers_every_node_once_and_exceeds_the_target_only_by_a_single_node(
-    work: list[float], target: float
+    work: list[int], target: int
 ) -> None:
     blocks = cut(work, 1, target)
     assert [node for block in blocks for node in range(block.first, block.last)] == list(range(len(work)))

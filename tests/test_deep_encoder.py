@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,11 @@ from transformers import AutoModel, AutoTokenizer
 from hedgerow.deep.device import choose_device
 from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens, _wide
+from hedgerow.deep.fine_tuning import FineTuning, fine_tune
 from hedgerow.deep.recording import RecordedPasses
+from hedgerow.deep.team import Team
+from hedgerow.label_tree import LabelTree
+from hedgerow.labels import encode_labels
 
 TEXTS = ["a thorny shrub", "an evergreen tree with soft needles seen in spring", "", "wren"]
 
@@ -155,6 +160,28 @@ def test_fingerprint_follows_weights_that_change_in_place(tiny_encoder: Path) ->
     assert (encoder.fingerprint() == before) == (other.fingerprint() == before)
     encoder.load_weights(Encoder.open(tiny_encoder).weights())
     assert encoder.fingerprint() == before
+
+
+def test_fingerprint_and_cache_follow_fine_tuning_by_a_fused_optimiser(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fused = torch.optim.AdamW
+
+    def always_fused(groups: Any, lr: float, **_: Any) -> torch.optim.AdamW:
+        return fused(groups, lr=lr, fused=True)
+
+    monkeypatch.setattr(torch.optim, "AdamW", always_fused)
+    encoder = Encoder.open(tiny_encoder)
+    cache = EmbeddingCache(tmp_path)
+    before = cache.embed(encoder, TEXTS)
+    texts, labels = texts_and_labels(32)
+    matrix, _, _ = encode_labels(labels, len(texts), None, 1)
+    tree = LabelTree.from_clusters([np.arange(matrix.shape[1]) // 5])
+    settings = FineTuning(steps=3, batch_size=8, learning_rate=1e-2)
+    fine_tune(encoder, encoder.tokenize(texts), matrix, tree, settings, team=Team(torch.device("cpu")))
+    after = cache.embed(encoder, TEXTS)
+    assert np.abs(after - before).max() > 1e-3
+    np.testing.assert_allclose(after, encoder.embed(TEXTS), atol=1e-3)
 
 
 HUGE = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -317,3 +318,55 @@ def test_command_line_when_given_a_budget_then_writes_the_same_file(
     assert "the smallest that works" in capsys.readouterr().err
     assert main(["fit", mapped, str(tmp_path / "other"), "--memory", "much"]) == ExitCode.USAGE
     assert main(["map", str(source), mapped]) == ExitCode.WRITE
+
+
+def test_label_names_of_mapped_data_when_another_source_is_mapped_are_never_those_of_the_first(
+    part: Part, tmp_path: Path
+) -> None:
+    first, second = as_pecos(tmp_path / "first", part), tmp_path / "second"
+    names = [f"name {number}" for number in range(part.Y.shape[1])]  # type: ignore[union-attr]
+    (first / "output-items.txt").write_text("".join(f"{name}\n" for name in names))
+    map_data(first, tmp_path / "mapped")
+    assert read_part(tmp_path / "mapped").label_names == names
+    second.mkdir()
+    text = as_text(second, part)
+    with pytest.raises(DataError, match="has other labels"):
+        map_data(text, tmp_path / "mapped", "test")
+    map_data(text, tmp_path / "mapped", overwrite=True)
+    assert read_part(tmp_path / "mapped").label_names != names
+
+
+def test_mapping_that_fails_over_older_data_leaves_those_or_none(
+    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = as_text(tmp_path, part)
+    map_data(source, tmp_path / "mapped")
+    replace = os.replace
+    renamed: list[str] = []
+
+    def failing(old: Any, new: Any) -> None:
+        renamed.append(str(new))
+        if len(renamed) == 3:
+            raise OSError(28, "No space left on device")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OSError, match="No space"):
+        map_data(source, tmp_path / "mapped", overwrite=True)
+    monkeypatch.undo()
+    with pytest.raises(DataError, match="make it with hedgerow map"):
+        read_part(tmp_path / "mapped")
+
+
+def test_budget_counts_given_vectors_of_labels(problem: tuple[Any, Any]) -> None:
+    X, Y = problem
+    entries = 10_000_000
+    indices = np.tile(np.arange(entries // Y.shape[1], dtype=np.int32), Y.shape[1])
+    indptr = np.arange(Y.shape[1] + 1) * (entries // Y.shape[1])
+    vectors = sp.csr_array((np.ones(len(indices), dtype=np.float32), indices, indptr))
+    smallest = []
+    for given_vectors in (None, vectors):
+        with pytest.raises(BudgetTooSmallError) as refused:
+            HedgerowClassifier(memory="1MB", random_state=0).fit(X, Y, label_features=given_vectors)
+        smallest.append(int(str(refused.value).rpartition("'")[0].rpartition("'")[2].removesuffix("MB")))
+    assert smallest[1] >= smallest[0] + 8 * entries // 1_100_000

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-__all__ = ["atomic_file", "check_target"]
+__all__ = ["atomic_file", "check_target", "leftovers"]
 
 
 def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -84,9 +85,7 @@ def atomic_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterat
     check_target(path, overwrite)
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    # Cut in bytes, because that is how file systems limit names.
-    short = os.fsdecode(os.fsencode(name)[:100])
-    temporary = os.path.join(folder, f".{short}.{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".{_short(name)}.{secrets.token_hex(8)}.tmp")
     file: BinaryIO | None = None
     try:
         # Not tempfile: its mode 0600 would hide the finished file from others; here the umask decides.
@@ -139,3 +138,14 @@ def _sync_folder(folder: str) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def leftovers(path: str | os.PathLike[str]) -> list[str]:
+    """What crashes left of earlier attempts to write a file."""
+    folder, name = os.path.split(os.path.realpath(path))
+    return glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(_short(name))}.{'?' * 16}.tmp"))
+
+
+def _short(name: str) -> str:
+    """Cut in bytes, because that is how file systems limit names."""
+    return os.fsdecode(os.fsencode(name)[:100])

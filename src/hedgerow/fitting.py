@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -163,7 +164,9 @@ def _mark(model: HedgerowClassifier, wanted: Wanted) -> str:
     """By what a later fit knows that it is the same."""
     if not isinstance(model.random_state, int | np.integer):
         raise ValueError("a fit can only go on later with an integer random_state; choose one")
-    settings = repr((sorted(model._plain_parameters().items()), wanted.seed))
+    # Another release, or other kernels, may give other bits.
+    engine = (metadata.version("hedgerow"), _native.simd_level())
+    settings = repr((sorted(model._plain_parameters().items()), wanted.seed, engine))
     return wanted.data.fingerprint(wanted.X, wanted.tree, wanted.label_features, settings)
 
 

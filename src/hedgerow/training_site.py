@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import scipy.sparse as sp
+
 from hedgerow.cluster.alone import Alone
 from hedgerow.cluster.crew import open_crew
 from hedgerow.cluster.training import BlockTraining
@@ -58,7 +60,8 @@ def open_site(
         alone = None
         if memory is not None:
             size = FitSize(rows, data.width, labels, data.indicator.nnz, branching, matched, wrong)
-            alone = allot(memory, size, threads or os.cpu_count() or 1, anonymous_bytes())
+            taken = anonymous_bytes() + _copied_bytes(label_features)
+            alone = allot(memory, size, threads or os.cpu_count() or 1, taken)
         # Mapped files stay readable when their folder is gone.
         folder = checkpoint or opened.enter_context(tempfile.TemporaryDirectory(prefix="hedgerow-"))
         os.makedirs(folder, exist_ok=True)
@@ -67,3 +70,11 @@ def open_site(
         else:
             crew = opened.enter_context(open_crew(str(cluster)))
         yield BlockTraining(crew, data, label_features, folder, "" if checkpoint is None else mark())
+
+
+def _copied_bytes(label_features: Any) -> int:
+    """What a copy of given vectors of labels takes, which growing a tree makes."""
+    if label_features is None:
+        return 0
+    given = sp.csr_array(label_features)
+    return int(given.data.nbytes + given.indices.nbytes + given.indptr.nbytes)

@@ -57,6 +57,18 @@ def test_unreachable_address_is_told(unconnected: Any, closed_port: int) -> None
         pass
 
 
+def test_host_that_is_not_known_is_told(unconnected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: Any, **__: Any) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "create_connection", unknown)
+    with (
+        pytest.raises(ClusterError, match=r"ray://no-such-host.invalid:10001 does not answer: .*not known"),
+        open_crew("ray://no-such-host.invalid:10001"),
+    ):
+        pass
+
+
 def test_unreachable_address_on_the_command_line_is_told_before_the_data_are_read(
     unconnected: Any, closed_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,8 +106,8 @@ def test_ray_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_processor_that_cannot_compute_the_same_bits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     here = Engine.here()
-    here.check()
     monkeypatch.setenv("HEDGEROW_SIMD", here.simd)
+    here.check()
     with pytest.raises(ClusterError, match=f"start the fit with HEDGEROW_SIMD={here.simd}"):
         Engine(here.version, "v9").check()
 

@@ -216,6 +216,34 @@ def test_folder_of_another_run_is_refused_unless_it_may_be_overwritten(
     assert_as_one_by_one(model, shards, out)
 
 
+def test_overwriting_removes_what_an_earlier_run_left_also_of_inputs_that_are_gone(
+    here: None, model: Path, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert score(model, shards, out) == 0
+    (shards / "part-0.jsonl").unlink()
+    (out / ".part-1.jsonl.0123456789abcdef.tmp").write_text("half")
+    assert score(model, shards, out, "--overwrite") == 0
+    assert_as_one_by_one(model, shards, out)
+    assert not list(out.glob(".*")) + list(out.glob("part-0*"))
+    elsewhere = tmp_path / "mine"
+    elsewhere.mkdir()
+    (elsewhere / "part-1.jsonl").write_text("precious")
+    assert score(model, shards, elsewhere, "--overwrite") == ExitCode.WRITE
+    assert "not by this command" in capsys.readouterr().err
+    assert (elsewhere / "part-1.jsonl").read_text() == "precious"
+
+
+def test_empty_file_is_predicted_to_an_empty_one_and_others_are_told_of(
+    here: None, model: Path, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shards / "part-0.jsonl").write_text("")
+    (shards / "part-9.tsv").write_text("a\tb\n")
+    assert score(model, shards, tmp_path / "out", "--uncertainty") == 0
+    assert (tmp_path / "out" / "part-0.jsonl").read_text() == ""
+    assert "part-9.tsv" in capsys.readouterr().err
+
+
 def test_folder_with_other_files_is_refused(
     nodes: Any, model: Path, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

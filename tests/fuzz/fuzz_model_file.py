@@ -6,6 +6,7 @@ Either it is refused with a `ModelFileError`, or the model answers: with labels,
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import random
 import struct
@@ -54,6 +55,8 @@ def prepare() -> None:
     """Import what takes seconds, or the first input that asks for it seems to hang."""
     with contextlib.suppress(ImportError):
         load_torch()
+        importlib.import_module("hedgerow.deep.encoder")
+        importlib.import_module("hedgerow.deep.passes")
 
 
 def run(data: bytes, folder: Path) -> None:

@@ -14,12 +14,14 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from corpus import HERE, NATIVE, TARGETS, pack, unpack
 
+RECORDING = threading.Lock()
 BUILD = HERE.parents[1] / "build" / "fuzz"
 # A long run goes in legs, so that what it has done is on record if it is cut off.
 LEG_SECONDS = 300
@@ -124,8 +126,12 @@ def read_record(path: Path) -> dict[str, Effort]:
 
 
 def write_record(path: Path, efforts: dict[str, Effort]) -> None:
-    """Put on record what was done."""
-    path.write_text(json.dumps({name: asdict(efforts[name]) for name in sorted(efforts)}, indent=2) + "\n")
+    """Put on record what was done; targets run side by side."""
+    with RECORDING:
+        text = json.dumps({name: asdict(efforts[name]) for name in sorted(efforts)}, indent=2) + "\n"
+        whole = path.with_suffix(".new")
+        whole.write_text(text)
+        whole.replace(path)
 
 
 def main() -> int:

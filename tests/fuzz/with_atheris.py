@@ -17,12 +17,12 @@ def main() -> None:
     target, *arguments = sys.argv[1:]
     sys.path.insert(0, str(Path(__file__).parent))
     harness = importlib.import_module(f"fuzz_{target}")
+    if hasattr(harness, "prepare"):
+        harness.prepare()
     # Not atheris.instrument_imports: an editable install has a loader of its own, which it passes by.
     for found in gc.get_objects():
         if isinstance(found, FunctionType) and (found.__module__ or "").split(".")[0] == "hedgerow":
             atheris.instrument_func(found)
-    if hasattr(harness, "prepare"):
-        harness.prepare()
     options = {}
     if hasattr(harness, "mutated"):
         options["custom_mutator"] = lambda data, largest, seed: harness.mutated(

@@ -239,14 +239,15 @@ def outcome(mutant: Mutant, tests: Tests) -> str:
     lines[mutant.line - 1] = mutant.after
     source.write_text("\n".join(lines) + "\n")
     try:
-        if not mutant.file.endswith(".py") and not build():
+        # Also for Python: the one before may have left its library.
+        if not build():
             return "not compiled"
         return "killed" if tests.notice([mutant.file]) else "survived"
     finally:
         source.write_text(whole)
 
 
-def summary(tried: dict[Mutant, str]) -> dict[str, object]:
+def summary(tried: dict[Mutant, str], chosen: int) -> dict[str, object]:
     """Counts for each file, and every survivor by name."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in TARGETS}
     survivors, equivalent = [], []
@@ -258,7 +259,13 @@ def summary(tried: dict[Mutant, str]) -> dict[str, object]:
         elif ended == "survived":
             survivors.append(asdict(mutant))
         counts[mutant.file][ended] += 1
-    return {"files": counts, "survived": survivors, "equivalent": equivalent}
+    return {
+        "chosen": chosen,
+        "tried": len(tried),
+        "files": counts,
+        "survived": survivors,
+        "equivalent": equivalent,
+    }
 
 
 def main() -> None:
@@ -295,7 +302,7 @@ def main() -> None:
             print(f"{known[mutant]:12} {mutant.file}:{mutant.line} {mutant.after.strip()}", flush=True)
         tried[mutant] = known[mutant]
         if arguments.out:
-            arguments.out.write_text(json.dumps(summary(tried), indent=1) + "\n")
+            arguments.out.write_text(json.dumps(summary(tried, len(chosen)), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -67,6 +67,17 @@ class Diary:
         with self._lock:
             self.wrong.append(what)
 
+    def thread(self, work: Callable[..., None], *arguments: Any) -> threading.Thread:
+        """A thread whose end by an error is a fault, and not silence."""
+
+        def watched() -> None:
+            try:
+                work(*arguments)
+            except Exception as error:
+                self.blame(f"{getattr(work, '__qualname__', work)} ended: {error!r}")
+
+        return threading.Thread(target=watched)
+
 
 class Server:
     """`hedgerow serve` in a process of its own, on one port for life."""
@@ -390,12 +401,12 @@ def soak(minutes: float, folder: Path) -> dict[str, Any]:
         end = time.monotonic() + 60 * minutes
         clients = [Client(steady, oracle, texts, diary, seed) for seed in range(CLIENTS)]
         others = [Client(mortal, oracle, texts, diary, 100 + seed) for seed in range(CLIENTS // 2)]
-        threads = [threading.Thread(target=client.run, args=(end,)) for client in clients + others]
+        threads = [diary.thread(client.run, end) for client in clients + others]
         threads += [
-            threading.Thread(target=listen_to, args=(loop, diary)),
-            threading.Thread(target=kill_loops, args=(folder, hashes, diary, end)),
-            threading.Thread(target=kill_server, args=(mortal, others, diary, end)),
-            threading.Thread(target=swap_models, args=(steady, folder, served, diary, end)),
+            diary.thread(listen_to, loop, diary),
+            diary.thread(kill_loops, folder, hashes, diary, end),
+            diary.thread(kill_server, mortal, others, diary, end),
+            diary.thread(swap_models, steady, folder, served, diary, end),
         ]
         for thread in threads:
             thread.start()

@@ -365,7 +365,6 @@ BOMBS: dict[str, Callable[[], str]] = {
 MEASURE = """
 import json, sys
 import hedgerow
-from hedgerow import _native
 from hedgerow.model_file import ModelFileError
 
 def peak():

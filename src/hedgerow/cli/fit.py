@@ -277,6 +277,8 @@ class _KeptMembers:
             return f"{self._share(found)} {verb} kept in {self.folder}; the same command goes on from there"
         if self.encoders():
             return f"the state of fine-tuning is kept in {self.folder}; the same command goes on from there"
+        if any(self.folder.glob("tree-*.hedgerow")):
+            return f"a label tree is kept in {self.folder}; the same command goes on from there"
         with contextlib.suppress(OSError):  # not there, or not ours alone
             self.folder.rmdir()
         return "nothing was written"

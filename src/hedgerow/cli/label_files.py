@@ -69,6 +69,13 @@ class LabelTable:
         of_inputs = {name: getattr(found, name) for name in parts if getattr(found, name) is not None}
         return cls(found.indptr, found.labels, columns, of_inputs, ids)
 
+    def emptied(self) -> LabelTable:
+        """The same columns, and no inputs."""
+        of_labels, of_inputs = (
+            {name: values[:0] for name, values in of.items()} for of in (self.of_labels, self.of_inputs)
+        )
+        return LabelTable(self.indptr[:1], self.labels[:0], of_labels, of_inputs, None)
+
     def __len__(self) -> int:
         return len(self.indptr) - 1
 

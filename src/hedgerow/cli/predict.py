@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from ..estimator import HedgerowClassifier, TopLabels
 from ..model_file import ModelFileError
 from ..saved_model import load
@@ -54,9 +57,14 @@ def predict_part(
     uncertainty: bool,
     tolerance: float | None,
     report: Report,
+    may_be_empty: bool = False,
 ) -> LabelTable:
     """Read inputs and predict their labels, with doubts or without."""
     part, inputs = read_inputs(model, classifier, data, part_name, threads_for(classifier.n_jobs), report)
+    texts = isinstance(inputs, list)
+    empty = may_be_empty and (len(inputs) if texts else inputs.shape[0]) == 0
+    if empty:  # asks about something else, to know the columns
+        inputs = [""] if texts else sp.csr_array((1, classifier.n_features_in_), dtype=np.float32)
     with failing_as(ExitCode.DATA, ValueError, TypeError):
         # All labels of a model that knows fewer than k, rather than an error about the default.
         k = min(k, classifier._ensemble.known)
@@ -65,4 +73,5 @@ def predict_part(
             best = classifier.predict_uncertain(inputs, k, tolerance=tolerance, progress=report)
         else:
             best = classifier.top(inputs, k, progress=report)
-    return LabelTable.of_predictions(best, part.ids)
+    table = LabelTable.of_predictions(best, None if empty else part.ids)
+    return table.emptied() if empty else table

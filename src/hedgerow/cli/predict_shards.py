@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import glob
 import json
 import os
 import platform
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from ..atomic_file import atomic_file
+from ..atomic_file import atomic_file, leftovers
 from ..cluster import ClusterError, Crew
 from ..cluster.worker import Engine
 from ..data.compressed import SUFFIXES
@@ -25,7 +25,7 @@ from .connection import connected
 from .failures import ExitCode, Failure, failing_as
 from .label_files import check_output, write_labels
 from .predict import predict_part
-from .terminal import cell, progress_bar
+from .terminal import cell, plain, progress_bar
 
 RECORD = "_run.json"
 
@@ -103,7 +103,7 @@ def run_predict_shards(
         _begin(folder, scoring, shards, overwrite)
         todo = [shard for shard in shards if not os.path.exists(shard.target)]
         rows = 0 if crew is None else _score(crew, engine, scoring, shards, todo)
-        _tidy(folder, shards)
+        _tidy(shards)
     there = len(shards) - len(todo)
     console = Console(soft_wrap=True, highlight=False)
     console.print(cell(f"Saved {out}: {rows:,} rows of {len(todo):,} files; {there:,} were there before."))
@@ -113,12 +113,19 @@ def find_shards(data: Path, folder: Path) -> list[Shard]:
     """The files of inputs, by name, and where their predictions go."""
     with failing_as(ExitCode.DATA):
         paths = sorted(data.iterdir()) if data.is_dir() else [data]
-        shards = []
+        shards, others = [], []
         for path in paths:
             name = _target_name(path.name)
-            if name is not None:
+            if name is not None and path.is_file():
                 status = path.stat()
                 shards.append(Shard(str(path), str(folder / name), status.st_size, status.st_mtime_ns))
+            elif not path.name.startswith((".", "_")):
+                others.append(path.name)
+    if others and shards:
+        told = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")
+        print(
+            f"hedgerow: passed over {plain(told)} in {plain(data)}: no files of inputs", file=sys.stderr
+        )
     if not shards:
         raise Failure(ExitCode.DATA, f"{data} has no files of inputs: .jsonl, .csv, .parquet or .txt")
     if folder == (data if data.is_dir() else data.parent):
@@ -155,20 +162,27 @@ def _begin(folder: Path, scoring: Scoring, shards: list[Shard], overwrite: bool)
     wanted = json.loads(json.dumps({**asdict(scoring), "inputs": inputs}))
     record = folder / RECORD
     folder.mkdir(parents=True, exist_ok=True)
-    if overwrite:
-        for path in [record, *(Path(shard.target) for shard in shards)]:
-            path.unlink(missing_ok=True)
+    if not record.exists() and any(folder.iterdir()):
+        raise Failure(
+            ExitCode.WRITE, f"{folder} is not empty, and not by this command; choose another folder"
+        )
     if record.exists():
-        if json.loads(record.read_text()) != wanted:
+        with failing_as(ExitCode.WRITE, ValueError):
+            found = json.loads(record.read_text())
+        if not overwrite and found == wanted:
+            return
+        if not overwrite:
             raise Failure(
                 ExitCode.WRITE,
                 f"{folder} holds predictions of other inputs, or made in another way; choose another folder,"
                 " or begin anew with --overwrite",
             )
-        return
-    if any(folder.iterdir()):
-        raise Failure(ExitCode.WRITE, f"{folder} is not empty; choose another folder")
-    with atomic_file(record) as file:
+        # What was begun before, also of inputs that are gone now.
+        for name in {*found["inputs"], *inputs}:
+            target = folder / str(_target_name(name))
+            for path in (target, *map(Path, leftovers(target))):
+                path.unlink(missing_ok=True)
+    with atomic_file(record, overwrite=True) as file:
         file.write(json.dumps(wanted, indent=1).encode())
 
 
@@ -210,7 +224,11 @@ class Scorer:
         """
         try:
             return self._score(shard)
-        except (Failure, ClusterError) as failure:
+        except Failure as failure:
+            if shard.source in str(failure):
+                return failure
+            return Failure(failure.code, f"{shard.source}: {failure}")
+        except ClusterError as failure:
             return failure
 
     def _score(self, shard: Shard) -> int:
@@ -227,6 +245,7 @@ class Scorer:
             scoring.uncertainty,
             scoring.tolerance,
             lambda share, what: None,
+            may_be_empty=True,
         )
         with failing_as(ExitCode.WRITE):
             write_labels(shard.target, table, overwrite=True)
@@ -253,9 +272,9 @@ def _digest(model: Path) -> str:
         return file.read().hex()
 
 
-def _tidy(folder: Path, shards: list[Shard]) -> None:
+def _tidy(shards: list[Shard]) -> None:
     """Remove what killed processes left of files."""
     for shard in shards:
-        for path in folder.glob(f".{glob.escape(Path(shard.target).name)}.*.tmp"):
+        for path in leftovers(shard.target):
             with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+                os.unlink(path)

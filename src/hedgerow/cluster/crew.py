@@ -101,7 +101,7 @@ def _connect(ray: Any, cluster: str) -> None:
         else:
             _check_answers(cluster)
             _init_through_client_server(ray, cluster, quiet)
-    except (ConnectionError, TimeoutError) as error:
+    except OSError as error:  # nobody there, no such host, or no way to it
         if cluster == "auto":
             raise ClusterError(
                 "no Ray cluster runs on this machine; start one with 'ray start --head', name another with"
@@ -247,7 +247,7 @@ class Crew:
             yield from self._get(done)
         except ImportError as error:
             raise ClusterError(f"scoring needs Ray Data: pip install 'hedgerow[ray]' ({error})") from error
-        except self._ray.exceptions.RayError as error:
+        except (self._ray.exceptions.RayError, ConnectionError) as error:
             raise ClusterError(
                 f"the cluster gave up: {_in_one_line(error)}; the same command goes on with what is missing"
             ) from error
@@ -280,7 +280,7 @@ class Crew:
             if isinstance(error.cause, Exception):
                 raise error.cause from None
             raise ClusterError(f"a task failed on the cluster: {error}") from error
-        except errors.RayError as error:
+        except (errors.RayError, ConnectionError) as error:
             raise ClusterError(
                 f"the cluster gave up on a task, after up to {RETRIES} attempts: {_in_one_line(error)}; what"
                 " is done is kept in the checkpoint, if there is one"

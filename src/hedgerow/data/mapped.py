@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from hedgerow import _native
-from hedgerow.atomic_file import atomic_file
+from hedgerow.atomic_file import atomic_file, check_target
 
 from .errors import DataError
 from .label_space import name_columns
@@ -139,18 +139,34 @@ def map_data(
     if text is None and (features is None or labels is None):
         raise DataError(source, f"has neither X.{short}.npz and Y.{short}.npz nor {part}.txt to be mapped")
     folder.mkdir(parents=True, exist_ok=True)
+    pecos = features is not None and labels is not None
+    found = find_in(source, part, "output-items.txt") if pecos else None
+    names = None if found is None else "".join(f"{name}\n" for _, name in read_lines(found)).encode()
+    own_names = folder / "output-items.txt"
+    if own_names.exists() and own_names.read_bytes() != names and not overwrite:
+        raise DataError(own_names, f"has other labels than {source}; map it into another folder")
+    shapes = [folder / f"{matrix}.{short}.shape.npy" for matrix in "XY"]
+    for shape in shapes:
+        check_target(shape, overwrite)
     with contextlib.ExitStack() as files:
         X = _Matrix(files, folder, f"X.{short}", ("indptr", "indices", "data"), overwrite)
         Y = _Matrix(files, folder, f"Y.{short}", ("indptr", "indices"), overwrite)
         if features is not None and labels is not None:
             X.copy_npz(features)
             Y.copy_npz(labels)
-            if names := find_in(source, part, "output-items.txt"):
-                with atomic_file(folder / "output-items.txt", overwrite=True) as file:
-                    for _, name in read_lines(names):
-                        file.write(f"{name}\n".encode())
         elif text is not None:
             _copy_text(text, X, Y, threads, progress)
+        # Without its shape a matrix is none: until all is there, nobody can take the old for the new.
+        for shape in shapes:
+            shape.unlink(missing_ok=True)
+    if names is not None:
+        with atomic_file(own_names, overwrite=True) as file:
+            file.write(names)
+    else:
+        own_names.unlink(missing_ok=True)
+    for path, matrix in zip(shapes, (X, Y), strict=True):
+        with atomic_file(path) as file:
+            np.save(file, np.array(matrix.shape, dtype=np.int64))
 
 
 def _copy_text(path: Path, X: _Matrix, Y: _Matrix, threads: int, progress: Progress | None) -> None:
@@ -179,7 +195,6 @@ class _Matrix:
             for array in arrays
         }
         self._arrays["indptr"].write(np.zeros(1, dtype=_TYPES["indptr"]).data)
-        files.enter_context(self._with_shape(folder / f"{name}.shape.npy", overwrite))
 
     def append(self, **arrays: npt.NDArray[Any]) -> None:
         """Add rows; their indptr begins with 0."""
@@ -221,12 +236,6 @@ class _Matrix:
             raise DataError(path, f"has an index out of range: there are {self.shape[1]} columns")
         with np.errstate(over="ignore"):
             self._arrays[name].write(np.ascontiguousarray(piece, dtype=_TYPES[name]).data)
-
-    @contextlib.contextmanager
-    def _with_shape(self, path: Path, overwrite: bool) -> Iterator[None]:
-        yield
-        with atomic_file(path, overwrite) as file:
-            np.save(file, np.array(self.shape, dtype=np.int64))
 
 
 def _pieces_of(archive: zipfile.ZipFile, name: str) -> Iterator[npt.NDArray[Any]]:

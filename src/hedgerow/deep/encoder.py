@@ -122,7 +122,7 @@ class Encoder:
         self.tokenizer.enable_truncation(self.max_length)
         self._recorded: tuple[Any, RecordedPasses] | None = None
         self._wide_masks: bool | None = None
-        self._hashed: tuple[list[tuple[int, int]], str] | None = None
+        self._hashed: tuple[Any, str] | None = None
 
     @classmethod
     def open(cls, name: str | os.PathLike[str], pooling: str = "mean", max_length: int = 128) -> Encoder:
@@ -285,7 +285,8 @@ class Encoder:
     def fingerprint(self) -> str:
         """A hash of whatever decides the embedding of a text."""
         # Torch counts how often a tensor was changed.
-        state = [(of.data_ptr(), of._version) for of in self.model.state_dict().values()]
+        weights = [(of.data_ptr(), of._version) for of in self.model.state_dict().values()]
+        state = (self.pooling, self.max_length, weights)
         if self._hashed is None or self._hashed[0] != state:
             self._hashed = (state, self._fingerprint())
         return self._hashed[1]

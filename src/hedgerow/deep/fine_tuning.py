@@ -361,6 +361,8 @@ class _LevelTraining:
                     progress((step + 1) / self.steps)
         finally:
             self.encoder.model.eval()
+            # A fused optimiser changes weights without a trace; whoever looks for changes must see them.
+            torch.autograd.graph.increment_version(list(self.parameters.values()))
         total = losses.item()  # waits for the GPU
         report.seconds += time.perf_counter() - start - storing
         report.micro_batch = self.micro_batch
@@ -461,6 +463,7 @@ class _LevelTraining:
                     ) from None
             # Outside of the handler, which would keep the tensors alive.
             self.micro_batch = max(1, self.micro_batch // 2)
+            self.recorded.give_up()
             torch.cuda.empty_cache()
         gradient = weights.grad
         learned = [p for p in self.parameters.values() if p.grad is not None]

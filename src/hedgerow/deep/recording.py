@@ -122,9 +122,14 @@ class RecordedGradients:
                 with torch.cuda.device(ids.device):
                     self._lessons[tuple(ids.shape)] = self._made(ids, mask)
             except RuntimeError:  # memory, or a launch that cannot be recorded
-                self.works = False
+                self.give_up()
                 _renew_generator(ids.device)
         return self.works
+
+    def give_up(self) -> None:
+        """Forget all recordings, with the memory that they hold, and make no more."""
+        self._lessons.clear()
+        self._gradients, self._pool, self.works = [], None, False
 
     def embeddings(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch of a shape that was recorded; the next call overwrites them."""
@@ -177,10 +182,10 @@ def _wanted() -> bool:
 
 def _renew_generator(device: torch.device) -> None:
     """After a recording that failed, the generator of a GPU still waits for its end; give it a state anew."""
+    generator = torch.cuda.default_generators[torch.cuda._get_device_index(device, optional=True)]
     fresh = torch.Generator(device)
-    torch.cuda.default_generators[torch.cuda._get_device_index(device, optional=True)].graphsafe_set_state(
-        fresh.graphsafe_get_state()
-    )
+    fresh.manual_seed(generator.initial_seed())
+    generator.graphsafe_set_state(fresh.graphsafe_get_state())
 
 
 def _warm_up(launch: Callable[[], Any]) -> Any:
