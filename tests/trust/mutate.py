@@ -35,7 +35,7 @@ TARGETS = {
     "native/kernels/measures.h": ("uncertainty", "ensemble"),
     "native/kernels/vote_measures.h": ("uncertainty", "judgement", "ensemble"),
     "native/judgement.cpp": ("judgement",),
-    "native/beam_search.cpp": ("search", "estimator"),
+    "native/beam_search.cpp": ("search",),
     "native/vote_search.cpp": ("ensemble",),
     "src/hedgerow/uncertainty.py": ("uncertainty",),
     "src/hedgerow/judgement.py": ("judgement",),
