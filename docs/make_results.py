@@ -80,6 +80,9 @@ def page() -> str:
         included("decisions"),
         included("deep"),
         included("serve"),
+        included("cluster"),
+        included("scoring"),
+        included("out_of_core"),
     ]
     if (RESULTS / "scaling.svg").exists():
         parts.append(
