@@ -13,6 +13,7 @@ mean nothing by themselves; the ratios do. `make bench` repeats the tables of th
 `make bench-paired` the ratios taken in turns, `make bench-ensembles` the tables of ensembles and
 uncertainty, `make bench-unfamiliarity` those of outsiders, `make bench-calibration` and
 `make bench-decisions` those of probabilities and promises, `make bench-serve` those of the server,
+`make bench-cluster`, `make bench-scoring` and `make bench-out-of-core` those of clusters and budgets,
 `make bench-scaling` draws time against the number of labels, `python -m bench.evaluation` measures the
 memory of an evaluation, and `python -m bench.seeds` repeats the accuracy over seeds. The
 paper's experiments name their commands. This page is made by `python docs/make_results.py`.
