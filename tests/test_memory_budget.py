@@ -160,6 +160,9 @@ def test_budget_with_a_cluster_or_with_shared_trees_is_refused(problem: tuple[An
         HedgerowClassifier(memory="8GB", cluster="local").fit(*problem)
     with pytest.raises(ValueError, match="merged in memory"):
         HedgerowClassifier(memory="8GB", method="bagging", members=2, trees=1).fit(*problem)
+    model = HedgerowClassifier(**SMALL, method="bagging", members=2).fit(*problem)
+    with pytest.raises(ValueError, match="leave it out, or cluster"):
+        model.set_params(memory="8GB", cluster="local").add_members(*problem, 1)
 
 
 def test_budget_is_no_part_of_a_model_file_and_none_is_taken_from_one(

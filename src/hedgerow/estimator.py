@@ -388,6 +388,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"method {self.method!r} has no members to add to; fit with method='bagging'")
         if not isinstance(self.random_state, int | np.integer):
             raise ValueError("members can be added only to a model with an integer random_state")
+        self._check_parameters()
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise ValueError(f"count is {count!r}; it must be a positive integer")
         if self.members + count > MOST_MEMBERS:
