@@ -236,7 +236,8 @@ def fit(
       hedgerow fit amazon-3m/ three.hedgerow --method bagging --cluster ray://head:10001
       hedgerow fit amazon-3m-mapped/ three.hedgerow --memory 8GB
     """  # noqa: D301
-    from .fit import Extension, run_fit
+    from .connection import connected
+    from .fit import Extension, check_new_file, run_fit
 
     if trees is not None and trees > members:
         raise typer.BadParameter(
@@ -287,7 +288,11 @@ def fit(
         other = "--cluster" if cluster is not None else "--base transformer"
         raise typer.BadParameter(f"it does not go with {other}", ctx=context, param_hint="--memory")
     site = {"cluster": cluster, "memory": memory}
-    run_fit(data, model, settings, base.value, place, threads, site, labels_field, extension, overwrite, json)
+    check_new_file(model, overwrite)
+    with connected(cluster):
+        run_fit(
+            data, model, settings, base.value, place, threads, site, labels_field, extension, overwrite, json
+        )
 
 
 def _given(context: typer.Context, settings: dict[str, Any]) -> frozenset[str]:

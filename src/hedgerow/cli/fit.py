@@ -21,7 +21,6 @@ from ..estimator import HedgerowClassifier
 from ..model_file import ModelFileError
 from ..saved_model import load
 from ..text_estimator import HedgerowTextClassifier
-from .connection import connected
 from .failures import ExitCode, Failure, failing_as, reason
 from .terminal import Report, cell, human_bytes, plain, print_json, progress_bar
 
@@ -61,38 +60,8 @@ def run_fit(
     """Read, train, save and tell; what would fail at the end fails at the start.
 
     `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings, `site`
-    has the cluster and the memory budget of the former.
+    has the cluster, to which this process is connected, and the memory budget of the former.
     """
-    check_new_file(model, overwrite)
-    with connected(site["cluster"]):
-        _run_fit(
-            data,
-            model,
-            settings,
-            base,
-            place,
-            threads,
-            site,
-            labels_field,
-            extension,
-            overwrite,
-            as_json,
-        )
-
-
-def _run_fit(
-    data: Path,
-    model: Path,
-    settings: dict[str, Any],
-    base: str,
-    place: dict[str, Any],
-    threads: int,
-    site: dict[str, str | None],
-    labels_field: str,
-    extension: Extension | None,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
     old = None if extension is None else _open_extendable(extension, settings)
     deep = base == "transformer" or isinstance(old, HedgerowTransformerClassifier)
     in_blocks = any(site.values())

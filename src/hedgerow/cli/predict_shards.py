@@ -123,9 +123,7 @@ def find_shards(data: Path, folder: Path) -> list[Shard]:
                 others.append(path.name)
     if others and shards:
         told = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")
-        print(
-            f"hedgerow: passed over {plain(told)} in {plain(data)}: no files of inputs", file=sys.stderr
-        )
+        print(f"hedgerow: passed over {plain(told)} in {plain(data)}: no files of inputs", file=sys.stderr)
     if not shards:
         raise Failure(ExitCode.DATA, f"{data} has no files of inputs: .jsonl, .csv, .parquet or .txt")
     if folder == (data if data.is_dir() else data.parent):
