@@ -29,7 +29,7 @@ class Characters {
   static constexpr int kDeltaShift = 3;
 
   Characters() {
-    const auto mark = [this](const auto& ranges, std::uint16_t flag) {
+    const auto mark = [](const auto& ranges, std::uint16_t flag) {
       for (const auto& range : ranges)
         for (std::uint32_t c = range.first; c <= range.last; ++c) records_[c] |= flag;
     };

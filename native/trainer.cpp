@@ -73,8 +73,8 @@ std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree, const
 
   std::vector<Lists> layers(static_cast<std::size_t>(tree.depth()) + 1);
   Lists& last = layers.back();
-  const auto here = [&](std::int32_t label) { return position[static_cast<std::size_t>(label)] >= 0; };
-  last.items.reserve(static_cast<std::size_t>(std::count_if(Y.indices, Y.indices + Y.size(), here)));
+  const auto wanted = [&](std::int32_t label) { return position[static_cast<std::size_t>(label)] >= 0; };
+  last.items.reserve(static_cast<std::size_t>(std::count_if(Y.indices, Y.indices + Y.size(), wanted)));
   last.begins.reserve(static_cast<std::size_t>(Y.rows) + 1);
   for (std::int64_t row = 0; row < Y.rows; ++row) {
     const SparseRow labels = Y[row];

@@ -129,7 +129,8 @@ int run_target(std::span<const std::uint8_t> input) {
       for (const ChunkEntry& entry : unpack_chunk(view))
         require(entry.lane < view.lanes && std::isfinite(entry.weight));
     }
-    model.expect(std::max<std::int64_t>(features - 100, 0), 1, watch);
+    const std::int64_t shared = std::max<std::int64_t>(features - 100, 0);
+    model.expect({shared, shared, features}, 1, watch);
     check_search(model, X);
   } catch (const std::invalid_argument&) {
   }
