@@ -1,7 +1,7 @@
 """Write docs/reliability.md from what was measured: `python docs/make_reliability.py`.
 
 The figures are kept in `docs/reliability/`, and the peers' in `bench/results/`. `--counts` takes over what
-`make trust` counted, `--coverage` what coverage.py and gcovr found, `--sanitizer` how many tests passed
+`make damage` counted, `--coverage` what coverage.py and gcovr found, `--sanitizer` how many tests passed
 without a report; `make soak`, `make mutate` and `make fuzz-long` write theirs.
 """
 
@@ -30,7 +30,7 @@ PROMISES = {
     "every bit flipped": "a model file with any one bit changed is refused",
     "cut off at every byte": "a model file that ends early is refused, also with `verify=False`",
     "wrong, but with right checksums": "refused, in memory of at most twice the file and 8 MiB",
-    "headers made to be costly": "refused, in memory of at most twice the file and 192 MiB",
+    "headers made to be costly": "refused, in memory of at most twice the file and 8 MiB",
     "bad arguments of the library": "`ValueError` or `TypeError`, or a defined answer; also with `-O`",
     "ways to the same model": "one hash of the file and one of what it predicts, for each seed",
     "files of earlier formats": "every one loads, and predicts what it did",
@@ -53,9 +53,9 @@ INTRODUCTION_TO_FUZZING = """
 ## Fuzzing
 
 Inputs are changed at random, and those that reach new code are changed further, under AddressSanitizer and
-UndefinedBehaviorSanitizer where the code is C++. `make fuzz` does so for a minute each; the table is of
-`make fuzz-long`, which goes on until an hour of processor time is on record for each; `make test` runs what
-was found before. There is no finding that is not mended.
+UndefinedBehaviorSanitizer where the code is C++. `make test` does so for a minute each, and runs what was
+found before; the table is of `make fuzz-long`, which goes on until an hour of processor time is on record for
+each. There is no finding that is not mended.
 
 | what is fuzzed | inputs run | processor time | edges reached |
 |---|---:|---:|---:|

@@ -6,7 +6,8 @@ The file is read by any safetensors library::
     N bytes    JSON: dtype, shape and place of each section; ``__metadata__`` names the format and carries
                the model's own header as a JSON string; spaces at its end align the data
     data       the sections by name, each starting at a multiple of 64 bytes, with ``padding.I`` sections of
-               zeros between them (safetensors allows no gaps), and the section ``checksums`` last
+               zeros between them (safetensors allows no gaps) and behind them where the JSON would be long
+               beside its data, and the section ``checksums`` last
 
 ``checksums`` holds one XXH3-128 digest (16 bytes) for the length and the JSON, one for each other section in
 file order (paddings too), and one for all the digests before it. So there is no byte that could change
@@ -56,10 +57,13 @@ __all__ = [
 FORMAT_NAME = "hedgerow"
 FORMAT_VERSION = 1
 ALIGNMENT = 64
-# A model of 4,096 trees needs some 7 MB and 600,000 values. Python's objects take up to 40 times the bytes of
-# their JSON, so whatever is far beyond that is refused before it is parsed.
+# A model of 4,096 trees needs some 7 MB and 600,000 values; whatever is far beyond that is refused before it
+# is parsed. So is a header that is long beside its file: text can take ten times its bytes while it is
+# parsed, and a value 250 bytes, yet no file may take more memory than twice its size and a little.
 MAX_HEADER_BYTES = 16 << 20
 MAX_HEADER_VALUES = 1_000_000
+FREE_HEADER_BYTES, DATA_FOR_BYTE = 512 << 10, 8
+FREE_HEADER_VALUES, DATA_FOR_VALUE = 16_000, 256
 MAX_DIMENSIONS = 32
 CHECKSUMS = "checksums"
 PADDING = "padding."
@@ -214,8 +218,14 @@ def write_model(
     (array([0., 1., 2.], dtype=float32), {'method': 'single'})
     """
     check_target(path, overwrite)
-    layout = _lay_out({name: _as_chunked(name, sections[name]) for name in sorted(sections)})
+    chunked = {name: _as_chunked(name, sections[name]) for name in sorted(sections)}
+    layout = _lay_out(chunked)
     front = _front(layout, header)
+    missing = _data_for(front[8:]) - sum(map(_nbytes, layout.values()))
+    if missing > 0:
+        # A little more, because the header has one section more then.
+        layout = _lay_out(chunked, _up_to(ALIGNMENT, missing + (1 << 16)))
+        front = _front(layout, header)
     digests = [xxh3_128(front).digest()]
     with atomic_file(path, overwrite) as file:
         file.write(front)
@@ -266,16 +276,28 @@ def _nbytes(section: Chunked) -> int:
     return math.prod(section.shape) * np.dtype(section.dtype).itemsize
 
 
-def _lay_out(sections: dict[str, Chunked]) -> dict[str, Chunked]:
-    """Put paddings between the sections, and the checksums at the end."""
+def _up_to(multiple: int, size: int) -> int:
+    """The next multiple."""
+    return size + -size % multiple
+
+
+def _lay_out(sections: dict[str, Chunked], more: int = 0) -> dict[str, Chunked]:
+    """Put paddings between the sections, so many bytes more, and the checksums at the end."""
     layout: dict[str, Chunked] = {}
     for number, (name, section) in enumerate(sections.items()):
         layout[name] = section
         missing = -_nbytes(section) % ALIGNMENT
         if missing:
-            layout[f"{PADDING}{number}"] = Chunked(np.uint8, (missing,), [np.zeros(missing, np.uint8)])
+            layout[f"{PADDING}{number}"] = _zeros(missing)
+    if more:
+        layout[f"{PADDING}{len(sections)}"] = _zeros(more)
     layout[CHECKSUMS] = Chunked(np.uint8, (len(layout) + 2, DIGEST_BYTES), [])
     return layout
+
+
+def _zeros(size: int) -> Chunked:
+    piece = np.zeros(min(size, WRITE_BYTES), np.uint8)
+    return Chunked(np.uint8, (size,), (piece[: size - begin] for begin in range(0, size, WRITE_BYTES)))
 
 
 def _front(layout: dict[str, Chunked], header: Mapping[str, Any]) -> bytes:
@@ -310,6 +332,14 @@ def _front(layout: dict[str, Chunked], header: Mapping[str, Any]) -> bytes:
 def _values(text: bytes) -> int:
     """How many values there are in JSON, at most."""
     return sum(text.count(mark) for mark in (b"[", b"{", b","))
+
+
+def _data_for(text: bytes) -> int:
+    """How many bytes must follow a header, so that parsing it takes little memory beside its file."""
+    return max(
+        (len(text) - FREE_HEADER_BYTES) * DATA_FOR_BYTE,
+        (_values(text) - FREE_HEADER_VALUES) * DATA_FOR_VALUE,
+    )
 
 
 def _own_version() -> str:
@@ -394,12 +424,13 @@ def read_model(path: str | os.PathLike[str], verify: bool = True) -> ModelFile:
             raise NotAModel(f"{name} is empty, not a hedgerow model; copy or write it again")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     size = len(mapped)
-    front = _read_front(name, mapped)
-    entries = _parse_json(name, front[8:], "its header")
+    text = _read_front(name, mapped)
+    start = 8 + len(text)
+    entries = _parse_json(name, text, "its header")
     information = _read_metadata(name, entries)
-    places = _read_places(name, entries, len(front), size)
+    places = _read_places(name, entries, start, size)
     if verify:
-        _verify(name, mapped, len(front), places)
+        _verify(name, mapped, start, places)
     header = _parse_json(name, information["header"], "the model's header")
     sections = {
         place.name: _view(name, mapped, place) for place in places[:-1] if not place.name.startswith(PADDING)
@@ -408,7 +439,7 @@ def read_model(path: str | os.PathLike[str], verify: bool = True) -> ModelFile:
 
 
 def _read_front(name: str, mapped: mmap.mmap) -> bytes:
-    """Return the length and the JSON as bytes."""
+    """Return the JSON as bytes."""
     size = len(mapped)
     start = mapped[:16]
     length = int.from_bytes(start[:8], "little")
@@ -425,7 +456,13 @@ def _read_front(name: str, mapped: mmap.mmap) -> bytes:
         raise Truncated(
             f"{name} is cut off: its header alone takes {8 + length} bytes and it has {size}; get it again"
         )
-    return mapped[: 8 + length]
+    text = mapped[8 : 8 + length]
+    if _data_for(text) > size - 8 - length:
+        raise Truncated(
+            f"{name} is cut off, or was not written by hedgerow: its header of {length} bytes is too long for"
+            f" the {size - 8 - length} that follow; get it again"
+        )
+    return text
 
 
 def _parse_json(name: str, text: bytes | str, what: str) -> dict[str, Any]:
