@@ -49,7 +49,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_CPU_SECONDS ?= 3600
 CLANG ?= clang++-19
 
-.PHONY: help demo test trust fuzz fuzz-long clang mutate soak coverage chromium lint format stubs sanitize bench bench-paired \
+.PHONY: help demo test trust damage fuzz fuzz-long clang mutate soak coverage chromium lint format stubs sanitize bench bench-paired \
 	bench-trust bench-ensembles bench-unfamiliarity bench-calibration bench-cluster bench-decisions bench-out-of-core \
 	bench-scaling bench-scoring bench-serve wheel clean
 .DEFAULT_GOAL := help
@@ -88,12 +88,21 @@ $(VENV)/chromium: $(VENV)/tools
 demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 	$(BIN)/hedgerow demo
 
-# Two files at a time: many tests wait for a browser, a server or a cluster.
-test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests and the examples in the docstrings
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+# Two files at a time: many tests wait for a browser, a server or a cluster. The fuzzers use what they leave idle; where
+# clang cannot be had, they do not run and make says so, or fails if CI is true.
+test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests, the examples in the docstrings and the fuzzers
+	mkdir -p build; nice -n 19 $(MAKE) fuzz > build/fuzz.log 2>&1 & fuzz=$$!; trap "kill $$fuzz 2> /dev/null" EXIT; \
+	status=0; $(BIN)/python -m pytest -n 2 --dist loadfile || status=$$?; \
+	if wait $$fuzz; then grep 'inputs in' build/fuzz.log; \
+	elif [ "$$CI" = true ] || command -v $(CLANG) > /dev/null; then cat build/fuzz.log; status=1; \
+	else echo 'clang could not be installed; nothing was fuzzed.'; fi; exit $$status
+
+trust: damage fuzz soak mutate coverage ## Try all of docs/reliability.md anew, for hours, and write that page
+	$(MAKE) sanitize SANITIZER=address
+	$(MAKE) sanitize SANITIZER=thread
 
 # The page is written only if all went well.
-trust: $(VENV)/test-tools fuzz ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
+damage: $(VENV)/test-tools ## Damage, kill, starve and attack, in every way there is, and count it in docs/reliability.md
 	mkdir -p build && rm -f build/trust-counts
 	HEDGEROW_TRUST_COUNTS=build/trust-counts $(BIN)/python -m pytest --timeout=1200 -m 'trust or not trust' tests/trust tests/attacks tests/fuzz
 	$(BIN)/python docs/make_reliability.py --counts build/trust-counts

@@ -1,4 +1,4 @@
-"""How many cases were tried: `make trust` adds them up for docs/reliability.md."""
+"""How many cases were tried: `make damage` adds them up for docs/reliability.md."""
 
 from __future__ import annotations
 

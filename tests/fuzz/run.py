@@ -99,7 +99,11 @@ def run_target(target: str, options: argparse.Namespace, efforts: dict[str, Effo
         effort.coverage = max(effort.coverage, done.coverage)
         if options.record:
             write_record(options.record, efforts)
-        print(f"{target}: {effort}", flush=True)
+        print(
+            f"{target}: {effort.executions:,} inputs in {effort.cpu_seconds} s of processor time,"
+            f" {effort.coverage:,} edges reached",
+            flush=True,
+        )
         if not well or options.seconds or effort.cpu_seconds >= options.cpu_seconds:
             return well
 
