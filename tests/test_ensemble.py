@@ -671,6 +671,21 @@ def test_votes_and_measures_at_any_batch_size_and_number_of_threads_are_the_same
             assert_same_labels(joined([model.predict_uncertain(piece, k=4) for piece in pieces]), found)
 
 
+@pytest.mark.parametrize("missing", ["exact", "bound"])
+def test_one_long_input_whose_trees_threads_share_gets_the_bits_of_one_thread(missing: str) -> None:
+    X, Y = random_problem(26, 200, 3000, 400, density=0.4)
+    model = HedgerowClassifier(
+        method="bagging", members=5, leaf_size=4, branching=4, weight_threshold=0.01, beam=20, missing=missing
+    ).fit(X, Y)
+    whole, found = model.predict_votes(X[:4]), model.predict_uncertain(X[:4])
+    assert np.diff(X.indptr[:5]).max() * 20 * 5 > 3 * 20_000  # enough work for three threads
+    for threads in (1, 2, 3, 5):
+        model.set_params(n_jobs=threads)
+        rows = [X[row : row + 1] for row in range(4)]
+        assert_same_votes(Votes.concatenate([model.predict_votes(row) for row in rows]), whole)
+        assert_same_labels(joined([model.predict_uncertain(row) for row in rows]), found)
+
+
 def file_of(model: HedgerowClassifier, folder: Path) -> bytes:
     path = folder / "model.hedgerow"
     model.save(path, overwrite=True)

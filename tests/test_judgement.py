@@ -274,6 +274,12 @@ def test_a_k_that_is_no_positive_integer_is_refused(k: Any) -> None:
         judge(Votes([0, 1], [0], [[0.5]], 1), csr_array((1, 1)), k=k)
 
 
+def test_one_judgement_alone_is_the_whole() -> None:
+    votes, Y = random_case(4, 5, 6, 3, 0.3)
+    alone = judge(votes, Y)
+    assert_same(Judgement.concatenate([alone]), alone)
+
+
 def test_judgements_that_do_not_fit_together_are_refused() -> None:
     votes = Votes([0, 1], [0], [[0.5]], 1)
     parts = [judge(votes, csr_array((1, 1)), k=k) for k in (1, 2)]

@@ -192,8 +192,9 @@ def test_labels_that_do_not_fit_the_truth_are_refused(metric: Any) -> None:
         metric(np.array([[-2], [1]]), Y, 1)
     with pytest.raises(ValueError, match="it must hold column numbers"):
         metric(np.array([["a"], ["b"]]), Y, 1)
-    with pytest.raises(ValueError, match="k is 0; it must be a positive integer"):
-        metric(np.array([[0], [1]]), Y, 0)
+    for k in (0, True, 1.5):
+        with pytest.raises(ValueError, match=f"k is {k}; it must be a positive integer"):
+            metric(np.array([[0], [1]]), Y, k)
     with pytest.raises(ValueError, match="no input has a true label"):
         metric(np.array([[0], [1]]), csr_array((2, 2)), 1)
 
@@ -267,7 +268,7 @@ def test_a_roc_curve_of_many_points_keeps_its_area_when_thinned() -> None:
     random = np.random.default_rng(0)
     outsiders, insiders = random.normal(1, 1, 5000), random.normal(0, 1, 4000)
     thin = roc_curve_points(outsiders, insiders)
-    assert len(thin.false_positive) <= 200
+    assert len(thin.false_positive) == 200  # a point of every stretch, and the first of all
     area = auc(thin.false_positive, thin.true_positive)
     assert area == pytest.approx(detection(outsiders, insiders).auroc, abs=1e-4)
 
@@ -344,6 +345,12 @@ def test_reliability_takes_the_best_labels_of_many_inputs_as_they_come() -> None
     assert reliability(p, right).ece == reliability(p.ravel(), right.ravel()).ece
 
 
+def test_the_shortest_curve_of_risk_has_the_least_doubt_and_all() -> None:
+    curve = risk_coverage([0.1, 0.2, 0.3, 0.4], [False, True, True, True], points=2)
+    np.testing.assert_array_equal(curve.coverage, [0.25, 1])
+    np.testing.assert_array_equal(curve.risk, [0, 0.75])
+
+
 def test_confidence_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValueError, match=r"doubt has shape \(2,\) and wrong has \(1,\)"):
         risk_coverage([0.1, 0.2], [True])
@@ -351,6 +358,8 @@ def test_confidence_that_makes_no_sense_is_refused() -> None:
         risk_coverage([np.nan], [True])
     with pytest.raises(ValueError, match="wrong has the value 2; it must be 0 or 1"):
         risk_coverage([0.1], [2])
+    with pytest.raises(ValueError, match="points is 1; a curve needs at least 2"):
+        risk_coverage([0.1], [True], points=1)
     with pytest.raises(ValueError, match=r"probability has the value 1.5; it must be from 0 to 1"):
         reliability([1.5], [True])
     with pytest.raises(ValueError, match="bins is 0; there must be at least 1"):

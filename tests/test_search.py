@@ -194,9 +194,10 @@ def test_results_at_any_batch_size_and_number_of_threads_are_the_same_bits(
     np.testing.assert_array_equal(np.vstack([part.probability for part in parts]), expected.probability)
 
 
-def test_one_long_input_shared_by_threads_gets_the_bits_of_one_thread() -> None:
+@pytest.mark.parametrize("beam", [60, 61])  # threads take four nodes at a time: also where one is left
+def test_one_long_input_shared_by_threads_gets_the_bits_of_one_thread(beam: int) -> None:
     model, X = fitted(3, 200, 3000, 400, density=0.4, leaf_size=4, branching=4, weight_threshold=0.01)
-    model.set_params(beam=60)
+    model.set_params(beam=beam)
     whole = model.top(X[:6], k=20)
     assert np.diff(X.indptr[:7]).max() * 60 > 3 * 20_000  # enough work for three threads
     for threads in (1, 2, 3, 5):
