@@ -168,15 +168,16 @@ $(SANITIZER_VENV)/installed: $(VENV)/test-tools $(SOURCES)
 		-C cmake.define.HEDGEROW_SANITIZE=$(SANITIZER_FLAGS)
 	touch $@
 
-# libstdc++ is loaded first as well, or the sanitizer finds no exceptions to intercept. Reports go to files, because
-# pytest swallows what a dying process prints; leaks are not looked for, because Python's own drown all others.
+# libstdc++ is loaded first as well, or the sanitizer finds no exceptions to intercept. Reports go to files or to the
+# terminal, and pytest must not swallow what a dying process prints there; leaks are not looked for, because Python's own
+# drown all others.
 sanitize: $(SANITIZER_VENV)/installed ## Run the tests of the native code under a sanitizer (SANITIZER=address or thread)
 	rm -f build/$(SANITIZER)/report.*
 	LD_PRELOAD="$$($(CXX) -print-file-name=$(SANITIZER_LIBRARY)) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:log_path=build/$(SANITIZER)/report \
 	UBSAN_OPTIONS=print_stacktrace=1:log_path=build/$(SANITIZER)/report \
 	TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1:log_path=build/$(SANITIZER)/report \
-	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 --hypothesis-profile=sanitize \
+	PYTHONMALLOC=malloc $(SANITIZER_VENV)/bin/python -m pytest --timeout=1200 --capture=sys --hypothesis-profile=sanitize \
 	--junitxml=build/$(SANITIZER)/tests.xml $(SANITIZER_LEAVES) $(SANITIZER_TESTS); \
 	status=$$?; cat build/$(SANITIZER)/report.* 2>/dev/null && status=1; \
 	[ $$status = 0 ] && $(BIN)/python docs/make_reliability.py --sanitizer $(SANITIZER_FLAGS) build/$(SANITIZER)/tests.xml; \

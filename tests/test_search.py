@@ -198,13 +198,13 @@ def test_results_at_any_batch_size_and_number_of_threads_are_the_same_bits(
 def test_one_long_input_shared_by_threads_gets_the_bits_of_one_thread(beam: int) -> None:
     model, X = fitted(3, 200, 3000, 400, density=0.4, leaf_size=4, branching=4, weight_threshold=0.01)
     model.set_params(beam=beam)
-    whole = model.top(X[:6], k=20)
+    whole = model.top(X[:6], k=200)
     assert np.diff(X.indptr[:7]).max() * 60 > 3 * 20_000  # enough work for three threads
     for threads in (1, 2, 3, 5):
         model.set_params(n_jobs=threads)
         for _ in range(2):  # the second finds the scratch memory of the first
             for row in range(6):
-                alone = model.top(X[row : row + 1], k=20)
+                alone = model.top(X[row : row + 1], k=200)
                 np.testing.assert_array_equal(alone.labels[0], whole.labels[row])
                 np.testing.assert_array_equal(alone.probability[0], whole.probability[row])
 

@@ -74,6 +74,7 @@ inline void turn(const float* probs, std::int64_t members, std::int64_t lanes, f
 
 // What each member says: the mean, the mean of the members' doubts, the variance.
 void measure_members(const float* probs, int members, std::int64_t size, const Measures& out, float* room) {
+  if (size == 0) return;  // there may be no memory to copy nothing to
   if (members == 1) {
     __builtin_memcpy(out.probability, probs, static_cast<unsigned long>(size) * 4);
     __builtin_memset(out.variance, 0, static_cast<unsigned long>(size) * 4);
