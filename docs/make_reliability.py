@@ -38,7 +38,6 @@ PROMISES = {
     "killed while training": "the next run ends with the same bits",
     "system calls that fail while saving": "a clean error; the old model, or the new once it is named",
     "allocations that fail while loading": "an error that does not blame the file, or a model",
-    "the same, and nanobind aborts": "known: where the binding library lacks a few bytes, the process ends",
     "inputs that fuzzing found": "refused with the error of their kind, or read; the same after writing",
     "attacks": "they fail, and nothing is run, written elsewhere or used up",
 }

@@ -1,4 +1,4 @@
-// What all binding files share: checked array types and the bridge from Ctrl-C to the engine.
+// What all binding files share: arrays to and from NumPy, and the bridge from Ctrl-C to the engine.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,13 +8,10 @@
 #include <memory>
 #include <vector>
 
+#include "arrays.h"
 #include "parallel.h"
 
 namespace nb = nanobind;
-
-// A read-only, C-contiguous NumPy vector. Python code converts before it calls, so that dtype errors are ours to word.
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Hands a vector's memory to NumPy without a copy.
 template <class T>

@@ -14,9 +14,9 @@ using namespace nb::literals;
 
 namespace {
 
-using Probabilities = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Values = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Probabilities = Array<float, 2>;
+using Bytes = Array<std::uint8_t, 2>;
+using Values = Array<double, 3>;
 using Counts = nb::ndarray<std::int64_t, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 
 void check_labels(const Vector<std::int32_t>& labels, const Probabilities& probs, const Vector<std::uint8_t>& group,

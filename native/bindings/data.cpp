@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
@@ -43,9 +44,8 @@ nb::tuple finish(XmcTextParser& parser) {
 }
 
 void check_rows(const Vector<std::int64_t>& indptr, std::size_t entries, const char* what) {
-  bool good = indptr.size() > 0;
-  for (std::size_t i = 1; good && i < indptr.size(); ++i) good = indptr(i - 1) <= indptr(i);
-  if (!good || static_cast<std::size_t>(indptr(indptr.size() - 1) - indptr(0)) != entries)
+  const std::int64_t *begin = indptr.data(), *end = begin + indptr.size();
+  if (begin == end || !std::is_sorted(begin, end) || static_cast<std::size_t>(end[-1] - *begin) != entries)
     throw std::invalid_argument(std::string(what) + ": indptr does not ascend to the number of entries");
 }
 

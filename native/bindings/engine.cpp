@@ -135,9 +135,9 @@ nb::tuple aggregate(const Rows& X, const Rows& rows_of_label, const std::optiona
                         to_numpy(std::move(owned.values)));
 }
 
-LabelTree make_tree(const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels) {
+LabelTree make_tree(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels) {
   std::vector<std::vector<std::int32_t>> layers;
-  for (const auto& layer : begins) layers.emplace_back(layer.data(), layer.data() + layer.size());
+  for (const auto& layer : begins.get()) layers.emplace_back(layer.data(), layer.data() + layer.size());
   return LabelTree(std::move(layers), std::vector<std::int32_t>(labels.data(), labels.data() + labels.size()));
 }
 
@@ -179,10 +179,10 @@ TrainOptions train_options(float negative_share, const std::string& loss, float 
   return options;
 }
 
-nb::tuple fit(const Rows& X, const Rows& Y, const std::vector<Vector<std::int32_t>>& begins,
-              const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs, const Rows* negatives,
-              float negative_share, const std::string& loss, float cost, float positive_cost, float negative_cost,
-              float bias, float tolerance, int max_passes, float weight_threshold, int matcher_beam, bool normalise,
+nb::tuple fit(const Rows& X, const Rows& Y, const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels,
+              const std::optional<Vector<float>>& costs, const Rows* negatives, float negative_share,
+              const std::string& loss, float cost, float positive_cost, float negative_cost, float bias,
+              float tolerance, int max_passes, float weight_threshold, int matcher_beam, bool normalise,
               std::uint64_t seed, int threads, nb::object progress) {
   PythonWatch watch(std::move(progress));
   const TrainOptions options = train_options(negative_share, loss, cost, positive_cost, negative_cost, bias, tolerance,
@@ -205,7 +205,7 @@ nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>> to_table(const std::vector<Ch
   return matrix(std::move(rows), shapes.size(), 6);
 }
 
-nb::tuple fit_block(const Rows& X, const Rows& Y, const std::vector<Vector<std::int32_t>>& begins,
+nb::tuple fit_block(const Rows& X, const Rows& Y, const Vectors<std::int32_t>& begins,
                     const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs,
                     const Rows* negatives, const Rows* matched, int layer, std::int32_t first, std::int32_t last,
                     float negative_share, const std::string& loss, float cost, float positive_cost, float negative_cost,
@@ -226,7 +226,7 @@ nb::tuple fit_block(const Rows& X, const Rows& Y, const std::vector<Vector<std::
 }
 
 nb::ndarray<nb::numpy, double, nb::ndim<1>> layer_work(const Rows& X, const Rows& Y,
-                                                       const std::vector<Vector<std::int32_t>>& begins,
+                                                       const Vectors<std::int32_t>& begins,
                                                        const Vector<std::int32_t>& labels, const Rows* negatives,
                                                        const Rows* matched, int layer) {
   return to_numpy(without_gil([&] {
@@ -235,9 +235,8 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> layer_work(const Rows& X, const Rows
   }));
 }
 
-Model* open_model(const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels,
-                  std::int64_t features, const std::string& transform, int members, int parts,
-                  nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> table,
+Model* open_model(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels, std::int64_t features,
+                  const std::string& transform, int members, int parts, Array<std::uint64_t, 2> table,
                   Vector<std::uint8_t> weights, bool deep, int threads) {
   if (table.shape(1) != 6) throw nb::value_error("the table of chunks must have six columns");
   if (members < 1 || members > kMostMembers || parts < 1 || parts > 3)
@@ -263,7 +262,7 @@ Model* open_model(const std::vector<Vector<std::int32_t>>& begins, const Vector<
     return TreeModel(std::move(tree), features, kind, members, parts, std::move(shapes), weights.data(), weights.size(),
                      deep, resolve_threads(threads), watch);
   });
-  return new Model(std::move(model), nb::cast(weights));
+  return new Model(std::move(model), weights.owner());
 }
 
 Model* merge(const std::vector<const Model*>& models, int threads, nb::object progress) {
@@ -278,8 +277,8 @@ Model* merge(const std::vector<const Model*>& models, int threads, nb::object pr
 
 // A model from the weights of each node, in any order: (features, lanes, weights, bias). Weights keep float32.
 using NodeWeights = std::tuple<Vector<std::int32_t>, Vector<std::int32_t>, Vector<float>, Vector<float>>;
-Model* assemble(const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels,
-                std::int64_t features, const std::string& transform, const std::vector<NodeWeights>& nodes) {
+Model* assemble(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels, std::int64_t features,
+                const std::string& transform, const std::vector<NodeWeights>& nodes) {
   constexpr int kParts = 3;
   const Transform kind = transform == "sigmoid" ? Transform::sigmoid : Transform::l3_hinge;
   TreeModel model(make_tree(begins, labels), features, kind, 1, kParts);
@@ -473,9 +472,8 @@ nb::tuple votes(const Trees& forest, const Rows& X, int k, int beam, int top, co
                         to_numpy(std::move(arrays.missed)));
 }
 
-void add_predictions(HardNegatives& negatives,
-                     nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> labels,
-                     nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> probabilities, int threads) {
+void add_predictions(HardNegatives& negatives, Array<std::int32_t, 2> labels, Array<float, 2> probabilities,
+                     int threads) {
   if (labels.shape(0) != probabilities.shape(0) || labels.shape(1) != probabilities.shape(1) ||
       static_cast<std::int64_t>(labels.shape(0)) != negatives.rows())
     throw nb::value_error("labels and probabilities differ in shape");
@@ -506,9 +504,7 @@ void bind_engine(nb::module_& m) {
         "Clusters labels into a tree: (begins of each layer, labels in order).");
   m.def(
       "check_tree",
-      [](const std::vector<Vector<std::int32_t>>& begins, const Vector<std::int32_t>& labels) {
-        make_tree(begins, labels);
-      },
+      [](const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels) { make_tree(begins, labels); },
       "begins"_a, "labels"_a, "Raises ValueError unless this is a label tree.");
   m.def("train", &fit, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "negatives"_a.none(), "negative_share"_a,
         "loss"_a, "C"_a, "positive_cost"_a, "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a,

@@ -31,7 +31,7 @@ class OwnedMeasures {
   std::unique_ptr<float[]> parts_[kMeasures];
 };
 
-using Probabilities = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Probabilities = Array<float, 2>;
 
 // Rows that rise from 0 to the number of entries; what the entries are was checked before.
 void check_rows(const Vector<std::int64_t>& indptr, std::size_t rows, std::size_t entries) {

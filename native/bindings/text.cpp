@@ -189,8 +189,7 @@ void bind_text(nb::module_& m) {
   nb::class_<Tfidf>(m, "Tfidf", "Text to tf-idf rows by a vocabulary, whose arrays are checked here.")
       .def(nb::init<Vector<std::uint8_t>, Vector<std::uint64_t>, Vector<std::uint64_t>, Vector<std::uint64_t>,
                     Vector<std::uint64_t>, Vector<float>>(),
-           "word_bytes"_a.noconvert(), "word_starts"_a.noconvert(), "word_table"_a.noconvert(), "pairs"_a.noconvert(),
-           "pair_table"_a.noconvert(), "idf"_a.noconvert())
+           "word_bytes"_a, "word_starts"_a, "word_table"_a, "pairs"_a, "pair_table"_a, "idf"_a)
       .def("rows", &Tfidf::rows, "texts"_a, "sublinear"_a, "threads"_a, "indptr, indices, values of a CSR matrix.")
       .def("row", &Tfidf::row, "text"_a, "sublinear"_a, "indices and values of one text.")
       .def("unknown_share", &Tfidf::unknown_share, "texts"_a, "threads"_a)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 
@@ -17,7 +18,7 @@ class Rows:
     A CSR matrix: int64 indptr, int32 indices, float32 values (None: all ones).
     """
 
-    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, columns: int) -> None: ...
+    def __init__(self, indptr: numpy.typing.NDArray[numpy.int64], indices: numpy.typing.NDArray[numpy.int32], values: numpy.typing.NDArray[numpy.float32] | None, columns: int) -> None: ...
 
     def fault(self, threads: int = 0) -> tuple[str, int, int, float] | None:
         """
@@ -30,24 +31,24 @@ class Rows:
     def hashes(self, threads: int = 0) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """A hash of every row, by which it is known again."""
 
-def aggregate_labels(X: Rows, rows_of_label: Rows, costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, normalise: bool, threads: int, progress: object | None) -> tuple:
+def aggregate_labels(X: Rows, rows_of_label: Rows, costs: numpy.typing.NDArray[numpy.float32] | None, normalise: bool, threads: int, progress: object | None) -> tuple:
     """PIFA: the normalised sum of each label's rows, as CSR arrays."""
 
-def grow_tree(label_features: Rows, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], branching: int, leaf_size: int, iterations: int, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> tuple:
+def grow_tree(label_features: Rows, labels: numpy.typing.NDArray[numpy.int32], branching: int, leaf_size: int, iterations: int, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> tuple:
     """Clusters labels into a tree: (begins of each layer, labels in order)."""
 
-def check_tree(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+def check_tree(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32]) -> None:
     """Raises ValueError unless this is a label tree."""
 
-def train(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, negatives: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> tuple:
+def train(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> tuple:
     """Fits a tree: (model, passes, weights kept)."""
 
-def train_block(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, negatives: Rows | None, matched: Rows | None, layer: int, first: int, last: int, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> tuple:
+def train_block(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, matched: Rows | None, layer: int, first: int, last: int, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> tuple:
     """
     Fits some nodes of a layer: (table of their chunks, bytes, passes, weights kept).
     """
 
-def layer_work(X: Rows, Y: Rows, begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], negatives: Rows | None, matched: Rows | None, layer: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+def layer_work(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], negatives: Rows | None, matched: Rows | None, layer: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """
     How much there is to do for each node of a layer: features of its rows, times panels.
     """
@@ -56,7 +57,7 @@ class TreeModel:
     """A label tree with its weights."""
 
     @staticmethod
-    def open(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], features: int, transform: str, members: int, parts: int, table: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], deep: bool, threads: int) -> TreeModel: ...
+    def open(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, members: int, parts: int, table: numpy.typing.NDArray[numpy.uint64], weights: numpy.typing.NDArray[numpy.uint8], deep: bool, threads: int) -> TreeModel: ...
 
     def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None) -> tuple:
         """
@@ -87,7 +88,7 @@ class TreeModel:
 def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:
     """One model with the members of several that share a tree."""
 
-def assemble(begins: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], features: int, transform: str, nodes: Sequence[tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> TreeModel:
+def assemble(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, nodes: Sequence[tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32]]]) -> TreeModel:
     """A model from (features, lanes, weights, bias) of each inner node."""
 
 class HardNegatives:
@@ -95,7 +96,7 @@ class HardNegatives:
 
     def __init__(self, rows: int, room: int) -> None: ...
 
-    def add(self, labels: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], probabilities: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> None:
+    def add(self, labels: numpy.typing.NDArray[numpy.int32], probabilities: numpy.typing.NDArray[numpy.float32], threads: int) -> None:
         """One more member's best labels."""
 
     def wrong(self, Y: Rows, count: int) -> tuple:
@@ -124,7 +125,7 @@ class Forest:
         Candidates and members' probabilities: (indptr, labels, probs, bound, missed).
         """
 
-def judge(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, truth_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, threads: int) -> tuple:
+def judge(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> tuple:
     """
     Votes beside the truth: (auroc, aupr, sums, best labels, their measures, ranks of the true labels, theirs).
     """
@@ -132,12 +133,12 @@ def judge(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C',
 def calibration_edges() -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Where the bins of calibration begin, and the end of the last."""
 
-def count_votes(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], truth_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], truth_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], allowed: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, each: bool, best: int, counts: Annotated[NDArray[numpy.int64], dict(shape=(None, None, None, None), order='C', device='cpu')], threads: int) -> None:
+def count_votes(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], group: numpy.typing.NDArray[numpy.uint8], allowed: numpy.typing.NDArray[numpy.uint8] | None, each: bool, best: int, counts: Annotated[NDArray[numpy.int64], dict(shape=(None, None, None, None), order='C', device='cpu')], threads: int) -> None:
     """
     Adds to counts, (members or 1, groups, bins, 4): best candidates, the true ones, others, the true ones.
     """
 
-def apply_maps(labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], each: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+def apply_maps(labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], group: numpy.typing.NDArray[numpy.uint8], values: numpy.typing.NDArray[numpy.float64], each: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
     """
     The probabilities as the maps, of shape (members or 1, groups, bins + 1), move them.
     """
@@ -163,7 +164,7 @@ class XmcTextParser:
     @property
     def lines(self) -> int: ...
 
-def format_xmc_rows(feature_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 0) -> bytes:
+def format_xmc_rows(feature_indptr: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.int32], values: numpy.typing.NDArray[numpy.float32], label_indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], threads: int = 0) -> bytes:
     """The lines of these rows in the XMC repository's text format, as bytes."""
 
 unicode_version: str = '14.0.0'
@@ -178,7 +179,7 @@ def fit_vocabulary(texts: tuple, with_pairs: bool, min_count: int, max_terms: in
 class Tfidf:
     """Text to tf-idf rows by a vocabulary, whose arrays are checked here."""
 
-    def __init__(self, word_bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], word_starts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], word_table: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], pairs: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_table: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], idf: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, word_bytes: numpy.typing.NDArray[numpy.uint8], word_starts: numpy.typing.NDArray[numpy.uint64], word_table: numpy.typing.NDArray[numpy.uint64], pairs: numpy.typing.NDArray[numpy.uint64], pair_table: numpy.typing.NDArray[numpy.uint64], idf: numpy.typing.NDArray[numpy.float32]) -> None: ...
 
     def rows(self, texts: tuple, sublinear: bool, threads: int) -> tuple:
         """indptr, indices, values of a CSR matrix."""

@@ -104,10 +104,7 @@ def test_failing_allocation_of_a_load_is_an_error_that_does_not_blame_the_file(
     found = run(shim, "starve", tmp_path, whole_file, cases)
     assert len(found) >= cases
     ends = Counter(ended for _, _, ended, _, _ in found)
-    # nanobind aborts where it cannot get the few bytes to hand over an array or a list. Python, NumPy and
-    # scikit-learn lose a MemoryError here and there and raise something else.
-    assert set(ends) <= {"refused", "done", "SIGABRT", "another error"}
-    assert ends["SIGABRT"] <= max(2, 0.01 * len(found))
+    # Python, NumPy and scikit-learn lose a MemoryError here and there and raise something else.
+    assert set(ends) <= {"refused", "done", "another error"}
     assert ends["another error"] <= max(1, 0.01 * len(found))
-    count("allocations that fail while loading", len(found) - ends["SIGABRT"])
-    count("the same, and nanobind aborts", ends["SIGABRT"])
+    count("allocations that fail while loading", len(found))
