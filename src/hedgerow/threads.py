@@ -9,6 +9,8 @@ from joblib import effective_n_jobs
 
 __all__ = ["threads_for"]
 
+MOST_THREADS = 256
+
 
 def threads_for(n_jobs: Any) -> int:
     """Return what the engine takes for the number of threads; 0 is all processors.
@@ -16,7 +18,8 @@ def threads_for(n_jobs: Any) -> int:
     Parameters
     ----------
     n_jobs : int or None
-        None and -1 are all processors, -2 all but one, as in scikit-learn.
+        None and -1 are all processors, -2 all but one, as in scikit-learn. Every thread has memory of its
+        own, so more than 256 are started only where there are as many processors.
 
     Examples
     --------
@@ -27,4 +30,6 @@ def threads_for(n_jobs: Any) -> int:
         return 0
     if not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} must be None, a positive number of threads, or negative")
+    if n_jobs > MOST_THREADS:
+        return max(MOST_THREADS, int(effective_n_jobs(-1)))
     return int(n_jobs) if n_jobs > 0 else int(effective_n_jobs(int(n_jobs)))
