@@ -84,9 +84,7 @@ def markdown(
             lines += [
                 "",
                 "One text at a time, ms (`bench/deep_device.sh --dataset NAME --parts tuned --steps 100"
-                " --test 2000`: as large a model, fine-tuned for a moment only). Then a single text was"
-                " computed as a batch of 1,024 tokens; it is one of 4,096 since, which embeds many texts"
-                " twice as fast, and one text in 4.4 ms (debian-tags).",
+                " --test 2000`: as large a model, fine-tuned for a moment only).",
                 "",
                 "| | median | p99 | on one thread | of which the encoder |",
                 "|---|---|---|---|---|",
