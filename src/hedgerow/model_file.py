@@ -426,12 +426,12 @@ def read_model(path: str | os.PathLike[str], verify: bool = True) -> ModelFile:
     size = len(mapped)
     text = _read_front(name, mapped)
     start = 8 + len(text)
-    entries = _parse_json(name, text, "its header")
+    entries = _parse_json(name, text, "its header", size - start)
     information = _read_metadata(name, entries)
     places = _read_places(name, entries, start, size)
     if verify:
         _verify(name, mapped, start, places)
-    header = _parse_json(name, information["header"], "the model's header")
+    header = _parse_json(name, information["header"], "the model's header", size - start)
     sections = {
         place.name: _view(name, mapped, place) for place in places[:-1] if not place.name.startswith(PADDING)
     }
@@ -456,16 +456,12 @@ def _read_front(name: str, mapped: mmap.mmap) -> bytes:
         raise Truncated(
             f"{name} is cut off: its header alone takes {8 + length} bytes and it has {size}; get it again"
         )
-    text = mapped[8 : 8 + length]
-    if _data_for(text) > size - 8 - length:
-        raise Truncated(
-            f"{name} is cut off, or was not written by hedgerow: its header of {length} bytes is too long for"
-            f" the {size - 8 - length} that follow; get it again"
-        )
-    return text
+    return mapped[8 : 8 + length]
 
 
-def _parse_json(name: str, text: bytes | str, what: str) -> dict[str, Any]:
+def _parse_json(name: str, text: bytes | str, what: str, data: int) -> dict[str, Any]:
+    """Parse JSON, if it is not too long for the bytes of data in its file."""
+
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
@@ -480,11 +476,18 @@ def _parse_json(name: str, text: bytes | str, what: str) -> dict[str, Any]:
         encoded = text if isinstance(text, bytes) else text.encode("ascii")
         if _values(encoded) > MAX_HEADER_VALUES:
             raise ValueError(f"it has more than {MAX_HEADER_VALUES:,} values")
+        if _data_for(encoded) > data:
+            raise Truncated(
+                f"{name} is cut off, or was not written by hedgerow: {what} has {len(encoded)} bytes, which"
+                f" is long beside the {data} that follow; get the file again"
+            )
         decoded = encoded.decode("ascii")
         del encoded
         value = json.loads(decoded, object_pairs_hook=unique, parse_constant=refuse)
     except RecursionError:
         raise _malformed(name, f"{what} is nested too deeply") from None
+    except Truncated:
+        raise
     except ValueError as error:
         raise _malformed(name, f"{what} is not valid JSON: {error}") from None
     if not isinstance(value, dict):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from trust_counts import Count
+from xxhash import xxh3_128
 
 import hedgerow
 from hedgerow import _native
@@ -431,6 +432,30 @@ def test_huge_headers_are_refused_within_bounds(
         count("headers made to be costly")
 
 
+def test_values_that_escapes_hide_are_refused_within_bounds(
+    whole_file: Path, tmp_path: Path, count: Count
+) -> None:
+    # The model's own header is JSON within JSON: only when the outer is parsed do its marks show.
+    hidden = "\\u002c".join(f'\\u007b\\"{number}\\":1e9}}' for number in range(175_000))
+    size = 32 << 20
+    text = (
+        '{"__metadata__":{' + METADATA + ',"header":"{\\"a\\":\\u005b' + hidden + ']}"},'
+        f'"padding.0":{{"dtype":"U8","shape":[{size}],"data_offsets":[0,{size}]}},'
+        f'"checksums":{{"dtype":"U8","shape":[3,16],"data_offsets":[{size},{size + 48}]}}}}'
+    ).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    parts = [len(text).to_bytes(8, "little") + text, bytes(size)]
+    digests = b"".join(xxh3_128(part).digest() for part in parts)
+    path = tmp_path / "hidden.hedgerow"
+    path.write_bytes(b"".join([*parts, digests, xxh3_128(digests).digest()]))
+    with pytest.raises(Truncated, match="the model's header has"):
+        read_model(path)
+    [(_, outcome, grown)] = measured(whole_file, [path])
+    assert outcome == "refused"
+    assert grown <= 2 * path.stat().st_size + SLACK
+    count("headers made to be costly")
+
+
 @pytest.mark.parametrize("free", ["bytes", "values"])
 def test_header_that_is_long_beside_its_data_is_stored_with_a_longer_file(tmp_path: Path, free: str) -> None:
     header = {"text": "x" * 1_000_000} if free == "bytes" else {"list": [0] * 40_000}
@@ -442,7 +467,7 @@ def test_header_that_is_long_beside_its_data_is_stored_with_a_longer_file(tmp_pa
     front = 8 + int.from_bytes(path.read_bytes()[:8], "little")
     cut = tmp_path / "cut.hedgerow"
     cut.write_bytes(path.read_bytes()[: front + 100_000])
-    with pytest.raises(Truncated, match="is cut off, or was not written by hedgerow: its header of"):
+    with pytest.raises(Truncated, match="is cut off, or was not written by hedgerow: its header has"):
         read_model(cut)
 
 
