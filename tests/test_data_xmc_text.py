@@ -249,6 +249,15 @@ def test_writer_when_given_dense_or_unsorted_matrices_writes_the_same(tmp_path):
     assert X.indices.tolist() == [1, 0, 1], "the caller's matrix must not change"
 
 
+def test_writer_when_values_lie_apart_in_memory_writes_the_same(tmp_path):
+    indices, indptr = np.arange(3, dtype=np.int32), np.array([0, 2, 3], np.int32)
+    values = np.linspace(0, 1, 6, dtype=np.float32)[::2]
+    for name, data in (("a", values), ("b", values.copy())):
+        X = csr_array((data, indices, indptr), shape=(2, 3))
+        write_xmc_text(tmp_path / name, X, np.ones((2, 1)))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
 def test_writer_when_a_value_is_not_finite_refuses_and_leaves_nothing(tmp_path, value):
     with pytest.raises(DataError, match="row 1 of X"):

@@ -251,6 +251,22 @@ def test_arrays_that_are_no_tree_are_refused(begins: Any, labels: Any, message: 
         LabelTree(tuple(np.array(b, np.int32) for b in begins), np.array(labels, np.int32))
 
 
+def test_arrays_of_other_integers_make_the_same_tree() -> None:
+    begins, labels = [[0, 2], [0, 2, 4]], [3, 1, 0, 2]
+    tree = LabelTree(tuple(np.array(b, np.int32) for b in begins), np.array(labels, np.int32))
+    for dtype in (np.int64, np.uint16):
+        other = LabelTree(
+            tuple(np.repeat(np.array(b, dtype), 2)[::2] for b in begins), np.array(labels, dtype)
+        )
+        assert [b.tolist() for b in other.begins] == begins
+        assert other.labels.dtype == np.int32
+        np.testing.assert_array_equal(other.labels, tree.labels)
+    with pytest.raises(TypeError, match=r"begins\[1\] has shape \(3,\) and dtype float64"):
+        LabelTree((np.array([0, 2]), np.array([0.0, 2, 4])), np.array(labels))
+    with pytest.raises(ValueError, match="labels goes from 0 to 4294967296"):
+        LabelTree(tuple(np.array(b) for b in begins), np.array([3, 1, 0, 2**32]))
+
+
 def test_path_of_a_label_outside_the_tree_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="label 9 is not in the tree"):
         LabelTree.from_clusters([[0, 0, 1]]).path(9)

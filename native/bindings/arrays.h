@@ -26,7 +26,8 @@ class Array {
       return starved;
     }
     const Py_buffer& view = *PyMemoryView_GET_BUFFER(memory_.ptr());
-    if (view.ndim != N || !holds_numbers(view) || !PyBuffer_IsContiguous(&view, 'C')) return false;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(view.buf) % alignof(T) == 0;
+    if (view.ndim != N || !holds_numbers(view) || !aligned || !PyBuffer_IsContiguous(&view, 'C')) return false;
     data_ = static_cast<const T*>(view.buf);
     for (int axis = 0; axis < N; ++axis) shape_[axis] = static_cast<std::size_t>(view.shape[axis]);
     return true;

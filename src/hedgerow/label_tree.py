@@ -48,6 +48,9 @@ class LabelTree:
     labels: npt.NDArray[np.int32]
 
     def __post_init__(self) -> None:
+        begins = tuple(_int32(f"begins[{layer}]", own) for layer, own in enumerate(self.begins))
+        object.__setattr__(self, "begins", begins)
+        object.__setattr__(self, "labels", _int32("labels", self.labels))
         _native.check_tree(list(self.begins), self.labels)
 
     @classmethod
@@ -281,6 +284,17 @@ def aggregate_to_files(
     vectors = _native.Rows(np.concatenate(ends), *mapped, columns)
     check_finite(vectors, "label_features", threads)
     return vectors
+
+
+def _int32(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}; a vector of integers is needed"
+        )
+    if array.size and not -(2**31) <= int(array.min()) <= int(array.max()) < 2**31:
+        raise ValueError(f"{name} goes from {array.min()} to {array.max()}; integers of 32 bits are needed")
+    return np.ascontiguousarray(array, dtype=np.int32)
 
 
 def _rows_of(labels: npt.NDArray[np.int32], Y: sp.csr_array) -> _native.Rows:

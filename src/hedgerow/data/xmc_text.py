@@ -165,8 +165,8 @@ def write_xmc_text(path: str | PathLike[str], X: Any, Y: Any, *, threads: int = 
         Y.sum_duplicates()
         Y.eliminate_zeros()
     rows = X.shape[0]
-    x_indptr = X.indptr.astype(np.int64, copy=False)
-    y_indptr = Y.indptr.astype(np.int64, copy=False)
+    x_indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
+    y_indptr = np.ascontiguousarray(Y.indptr, dtype=np.int64)
     with packed_file(path, overwrite=True) as file:
         file.write(f"{rows} {X.shape[1]} {Y.shape[1]}\n".encode())
         start = 0
@@ -180,10 +180,10 @@ def write_xmc_text(path: str | PathLike[str], X: Any, Y: Any, *, threads: int = 
             file.write(
                 _native.format_xmc_rows(
                     x_indptr[start : stop + 1],
-                    X.indices[x_range].astype(np.int32, copy=False),
-                    X.data[x_range],
+                    np.ascontiguousarray(X.indices[x_range], dtype=np.int32),
+                    np.ascontiguousarray(X.data[x_range]),
                     y_indptr[start : stop + 1],
-                    Y.indices[y_range].astype(np.int32, copy=False),
+                    np.ascontiguousarray(Y.indices[y_range], dtype=np.int32),
                     threads,
                 )
             )
