@@ -31,5 +31,5 @@ def threads_for(n_jobs: Any) -> int:
     if not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} must be None, a positive number of threads, or negative")
     if n_jobs > MOST_THREADS:
-        return max(MOST_THREADS, int(effective_n_jobs(-1)))
+        return min(int(n_jobs), max(MOST_THREADS, int(effective_n_jobs(-1))))
     return int(n_jobs) if n_jobs > 0 else int(effective_n_jobs(int(n_jobs)))
