@@ -16,7 +16,8 @@ SANITIZER_VENV := .venv-$(SANITIZER)
 # These measure memory, of which a sanitizer takes its own.
 CRAFTED := tests/trust/test_crafted_files.py
 SANITIZER_LEAVES := --deselect $(CRAFTED)::test_crafted_files_take_no_more_memory_than_twice_their_size \
-	--deselect $(CRAFTED)::test_huge_headers_are_refused_within_bounds
+	--deselect $(CRAFTED)::test_huge_headers_are_refused_within_bounds \
+	--deselect $(CRAFTED)::test_values_that_escapes_hide_are_refused_within_bounds
 # All tests that call the engine, but those that need a browser, torch or a system without a sanitizer in every process.
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
 	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_blocks.py tests/test_estimator.py \
@@ -90,14 +91,16 @@ demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 
 # Two files at a time: many tests wait for a browser, a server or a cluster. The fuzzers use what they leave idle; where
 # clang cannot be had, they do not run and make says so, or fails if CI is true.
+BESIDE = $(MAKE)
 test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests, the examples in the docstrings and the fuzzers
-	mkdir -p build; nice -n 19 $(MAKE) fuzz > build/fuzz.log 2>&1 & fuzz=$$!; trap "kill $$fuzz 2> /dev/null" EXIT; \
+	mkdir -p build; nice -n 19 $(BESIDE) fuzz > build/fuzz.log 2>&1 & fuzz=$$!; \
+	trap "kill $$fuzz 2> /dev/null" EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
 	status=0; $(BIN)/python -m pytest -n 2 --dist loadfile || status=$$?; \
 	if wait $$fuzz; then grep 'inputs in' build/fuzz.log; \
 	elif [ "$$CI" = true ] || command -v $(CLANG) > /dev/null; then cat build/fuzz.log; status=1; \
 	else echo 'clang could not be installed; nothing was fuzzed.'; fi; exit $$status
 
-trust: damage fuzz soak mutate coverage ## Try all of docs/reliability.md anew, for hours, and write that page
+trust: damage fuzz soak mutate coverage bench-trust ## Try all that docs/reliability.md tells of, for hours, and write that page
 	$(MAKE) sanitize SANITIZER=address
 	$(MAKE) sanitize SANITIZER=thread
 
@@ -113,8 +116,9 @@ clang: ## Install clang with apt, for fuzzing
 		|| { $(AS_ROOT) apt-get -qq update \
 		&& $(AS_ROOT) apt-get -qq install --no-install-recommends clang-19 libclang-rt-19-dev llvm-19 > /dev/null; }
 
+# There is no atheris for Python 3.10.
 $(VENV)/fuzz-tools: $(VENV)/test-tools
-	$(BIN)/python $(PIP) install 'atheris>=3'
+	$(BIN)/python $(PIP) install 'atheris>=3' || echo 'atheris could not be installed; only the readers in C++ will be fuzzed.'
 	touch $@
 
 build/fuzz/built: $(VENV)/fuzz-tools $(SOURCES) $(wildcard tests/fuzz/*.cpp tests/fuzz/*.h tests/fuzz/CMakeLists.txt) | clang

@@ -8,10 +8,13 @@ status is 1.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.util
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +25,7 @@ from pathlib import Path
 from corpus import HERE, NATIVE, TARGETS, pack, unpack
 
 RECORDING = threading.Lock()
+RUNNING: set[int] = set()
 BUILD = HERE.parents[1] / "build" / "fuzz"
 # A long run goes in legs, so that what it has done is on record if it is cut off.
 LEG_SECONDS = 300
@@ -73,7 +77,9 @@ def run_leg(target: str, seconds: int) -> tuple[Effort, bool]:
     log = BUILD / f"{target}.log"
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+        RUNNING.add(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
+        RUNNING.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
     text = log.read_text(errors="replace")
     runs = re.findall(r"stat::number_of_executed_units: *(\d+)", text) or re.findall(r"(?m)^#(\d+)", text)
@@ -138,10 +144,22 @@ def write_record(path: Path, efforts: dict[str, Effort]) -> None:
         whole.replace(path)
 
 
+def end(number: int, _: object) -> None:
+    """End with all fuzzers."""
+    for process in RUNNING.copy():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
+    os._exit(128 + number)
+
+
 def main() -> int:
     """Run the targets that are named, or all."""
+    signal.signal(signal.SIGTERM, end)
+    missing = importlib.util.find_spec("atheris") is None and os.environ.get("CI") != "true"
+    if missing:
+        print("there is no atheris: only the readers in C++ are fuzzed")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("targets", nargs="*", default=TARGETS, help=", ".join(TARGETS))
+    parser.add_argument("targets", nargs="*", default=NATIVE if missing else TARGETS, help=", ".join(TARGETS))
     length = parser.add_mutually_exclusive_group(required=True)
     length.add_argument("--seconds", type=int, help="time for each target")
     length.add_argument("--cpu-seconds", type=int, help="go on until processors have spent so much on each")
