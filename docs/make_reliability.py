@@ -312,9 +312,13 @@ def read_counts(path: Path) -> Counter[str]:
     return counts
 
 
-def passed_tests(path: Path) -> int:
-    """The tests of a JUnit file that were run and passed."""
-    suites = ElementTree.parse(path).getroot().iter("testsuite")
+def passed_tests(folder: Path) -> int:
+    """The tests of all JUnit files in a folder that were run and passed."""
+    suites = [
+        suite
+        for path in folder.glob("*.xml")
+        for suite in ElementTree.parse(path).getroot().iter("testsuite")
+    ]
     return sum(
         int(suite.get("tests", 0))
         - sum(int(suite.get(kind, 0)) for kind in ("errors", "failures", "skipped"))
@@ -329,7 +333,7 @@ def main() -> None:
     )
     parser.add_argument("--counts", type=Path)
     parser.add_argument("--coverage", type=Path, nargs=2, metavar=("PYTHON", "NATIVE"))
-    parser.add_argument("--sanitizer", nargs=2, metavar=("NAME", "JUNIT_FILE"))
+    parser.add_argument("--sanitizer", nargs=2, metavar=("NAME", "FOLDER"))
     arguments = parser.parse_args()
     if arguments.counts:
         _keep("counts", dict(read_counts(arguments.counts)))
