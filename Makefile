@@ -47,9 +47,9 @@ FALLBACK_TESTS := tests/test_search.py tests/test_solver.py tests/test_votes.py 
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-# Time for each target of `make fuzz`, and processor time for each of `make fuzz-long`.
+# Processor time for each target of `make fuzz`, and of `make fuzz-long`.
 FUZZ_SECONDS ?= 60
-FUZZ_CPU_SECONDS ?= 3600
+FUZZ_LONG_SECONDS ?= 3600
 CLANG ?= clang++-19
 
 .PHONY: help demo test trust damage fuzz fuzz-long clang mutate soak coverage chromium lint format stubs sanitize bench bench-paired \
@@ -129,12 +129,12 @@ build/fuzz/built: $(VENV)/fuzz-tools $(SOURCES) $(wildcard tests/fuzz/*.cpp test
 	$(BIN)/cmake --build build/fuzz > build/fuzz/build.log || { cat build/fuzz/build.log; exit 1; }
 	touch $@
 
-fuzz: build/fuzz/built ## Fuzz every reader, FUZZ_SECONDS=60 each, two at a time
-	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
+fuzz: build/fuzz/built ## Fuzz every reader for FUZZ_SECONDS=60 of processor time, two at a time
+	$(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_SECONDS)
 
 # Adds to what is on record, so it can be broken off and gone on with.
-fuzz-long: build/fuzz/built ## Fuzz until FUZZ_CPU_SECONDS=3600 of processor time are on record for each, and keep the corpus
-	nice -n 19 $(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_CPU_SECONDS) --record docs/reliability/fuzzing.json
+fuzz-long: build/fuzz/built ## Fuzz until FUZZ_LONG_SECONDS=3600 of processor time are on record for each, and keep the corpus
+	nice -n 19 $(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_LONG_SECONDS) --record docs/reliability/fuzzing.json
 	$(BIN)/python tests/fuzz/run.py --keep
 	$(BIN)/python docs/make_reliability.py
 
