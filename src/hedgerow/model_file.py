@@ -224,7 +224,7 @@ def write_model(
     missing = _data_for(front[8:]) - sum(map(_nbytes, layout.values()))
     if missing > 0:
         # A little more, because the header has one section more then.
-        layout = _lay_out(chunked, _up_to(ALIGNMENT, missing + (1 << 16)))
+        layout = _lay_out(chunked, missing - missing % ALIGNMENT + (1 << 16))
         front = _front(layout, header)
     digests = [xxh3_128(front).digest()]
     with atomic_file(path, overwrite) as file:
@@ -274,11 +274,6 @@ def _pieces(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
 
 def _nbytes(section: Chunked) -> int:
     return math.prod(section.shape) * np.dtype(section.dtype).itemsize
-
-
-def _up_to(multiple: int, size: int) -> int:
-    """The next multiple."""
-    return size + -size % multiple
 
 
 def _lay_out(sections: dict[str, Chunked], more: int = 0) -> dict[str, Chunked]:
