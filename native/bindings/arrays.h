@@ -61,6 +61,16 @@ class Array {
 
 template <class T>
 using Vector = Array<T, 1>;
+// Of each candidate, of each member.
+using Probabilities = Array<float, 2>;
+
+// Rows that rise from 0 to the number of entries; what the entries are was checked before.
+inline void check_rows(const Vector<std::int64_t>& indptr, std::size_t rows, std::size_t entries) {
+  if (indptr.size() != rows + 1 || indptr.data()[0] != 0 || indptr.data()[rows] != static_cast<std::int64_t>(entries))
+    throw nb::value_error("indptr does not fit the entries");
+  for (std::size_t row = 0; row < rows; ++row)
+    if (indptr.data()[row] > indptr.data()[row + 1]) throw nb::value_error("indptr must not fall");
+}
 
 // A list or tuple of vectors.
 template <class T>

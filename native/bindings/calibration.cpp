@@ -14,7 +14,6 @@ using namespace nb::literals;
 
 namespace {
 
-using Probabilities = Array<float, 2>;
 using Bytes = Array<std::uint8_t, 2>;
 using Values = Array<double, 3>;
 using Counts = nb::ndarray<std::int64_t, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
@@ -30,13 +29,6 @@ void check_labels(const Vector<std::int32_t>& labels, const Probabilities& probs
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (labels.data()[i] < 0 || static_cast<std::size_t>(labels.data()[i]) >= group.size())
       throw nb::value_error("a candidate is no label");
-}
-
-void check_rows(const Vector<std::int64_t>& indptr, std::size_t rows, std::size_t entries) {
-  if (indptr.size() != rows + 1 || indptr.data()[0] != 0 || indptr.data()[rows] != static_cast<std::int64_t>(entries))
-    throw nb::value_error("indptr does not fit the entries");
-  for (std::size_t row = 0; row < rows; ++row)
-    if (indptr.data()[row] > indptr.data()[row + 1]) throw nb::value_error("indptr must not fall");
 }
 
 void count(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels, const Probabilities& probs,

@@ -31,16 +31,6 @@ class OwnedMeasures {
   std::unique_ptr<float[]> parts_[kMeasures];
 };
 
-using Probabilities = Array<float, 2>;
-
-// Rows that rise from 0 to the number of entries; what the entries are was checked before.
-void check_rows(const Vector<std::int64_t>& indptr, std::size_t rows, std::size_t entries) {
-  if (indptr.size() != rows + 1 || indptr.data()[0] != 0 || indptr.data()[rows] != static_cast<std::int64_t>(entries))
-    throw nb::value_error("indptr does not fit the entries");
-  for (std::size_t row = 0; row < rows; ++row)
-    if (indptr.data()[row] > indptr.data()[row + 1]) throw nb::value_error("indptr must not fall");
-}
-
 nb::tuple judge(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels, const Probabilities& probs,
                 std::int64_t n_labels, const Vector<std::int64_t>& truth_indptr,
                 const Vector<std::int32_t>& truth_labels, int k, int threads) {
