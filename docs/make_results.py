@@ -35,8 +35,7 @@ EXPERIMENTS = {
     "eurlex": "hedgerow reproduce eurlex-4k --weight-threshold 0.001 --missing exact --out results/",
     "texts": "hedgerow reproduce tibkat-en debian:tags debian:depends --ood reuters --out results/",
     "deep-tibkat": "hedgerow reproduce tibkat-en --base transformer --encoder MiniLM-L6 --batch-size 64"
-    " --learning-rate 1e-4 --ood reuters --method single --method bagging --method boosting"
-    " --method boosted-bagging --out results/",
+    " --learning-rate 1e-4 --ood reuters --out results/",
     "deep-tags": "hedgerow reproduce debian:tags --base transformer --encoder MiniLM-L6 --epochs 2"
     " --batch-size 64 --learning-rate 1e-4 --ood reuters --encoders --out results/",
 }
