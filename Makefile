@@ -91,14 +91,16 @@ $(VENV)/chromium: $(VENV)/tools
 demo: $(VENV)/installed ## Train on the embedded sample and show predictions
 	$(BIN)/hedgerow demo
 
-# Two files at a time: many tests wait for a browser, a server or a cluster. The fuzzers use what they leave idle; where
-# clang cannot be had, they do not run and make says so, or fails if CI is true.
+# Two files at a time: many tests wait for a browser, a server or a cluster. The fuzzers are built while pip installs, and
+# run in what the tests leave idle; where clang cannot be had, they do not run and make says so, or fails if CI is true.
 BESIDE = $(MAKE)
-test: $(VENV)/test-tools $(VENV)/chromium ## Run all tests, the examples in the docstrings and the fuzzers
-	mkdir -p build; nice -n 19 $(BESIDE) fuzz > build/fuzz.log 2>&1 & fuzz=$$!; \
-	trap "kill $$fuzz 2> /dev/null" EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+test: $(VENV)/chromium ## Run all tests, the examples in the docstrings and the fuzzers
+	mkdir -p build; $(BESIDE) build/fuzz/built > build/fuzz.log 2>&1 & beside=$$!; \
+	trap 'kill $$beside 2> /dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+	$(BESIDE) $(VENV)/test-tools || exit; wait $$beside; \
+	nice -n 19 $(BESIDE) fuzz > build/fuzz.log 2>&1 & beside=$$!; \
 	status=0; $(BIN)/python -m pytest -n 2 --dist loadfile || status=$$?; \
-	if wait $$fuzz; then grep 'inputs in' build/fuzz.log; \
+	if wait $$beside; then grep 'inputs in' build/fuzz.log; \
 	elif [ "$$CI" = true ] || command -v $(CLANG) > /dev/null; then cat build/fuzz.log; status=1; \
 	else echo 'clang could not be installed; nothing was fuzzed.'; fi; exit $$status
 
@@ -123,17 +125,17 @@ $(VENV)/fuzz-tools: $(VENV)/test-tools
 	$(BIN)/python $(PIP) install 'atheris>=3' || echo 'atheris could not be installed; only the readers in C++ will be fuzzed.'
 	touch $@
 
-build/fuzz/built: $(VENV)/fuzz-tools $(SOURCES) $(wildcard tests/fuzz/*.cpp tests/fuzz/*.h tests/fuzz/CMakeLists.txt) | clang
+build/fuzz/built: $(VENV)/tools $(SOURCES) $(wildcard tests/fuzz/*.cpp tests/fuzz/*.h tests/fuzz/CMakeLists.txt) | clang
 	$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCMAKE_CXX_COMPILER=$(CLANG) \
 		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DHEDGEROW_FUZZ=ON -DHEDGEROW_SANITIZE=address,undefined > /dev/null
 	$(BIN)/cmake --build build/fuzz > build/fuzz/build.log || { cat build/fuzz/build.log; exit 1; }
 	touch $@
 
-fuzz: build/fuzz/built ## Fuzz every reader for FUZZ_SECONDS=60 of processor time, two at a time
-	$(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_SECONDS)
+fuzz: build/fuzz/built $(VENV)/fuzz-tools ## Fuzz every reader for FUZZ_SECONDS=60 of processor time, all at once
+	$(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_SECONDS) --at-once 5
 
 # Adds to what is on record, so it can be broken off and gone on with.
-fuzz-long: build/fuzz/built ## Fuzz until FUZZ_LONG_SECONDS=3600 of processor time are on record for each, and keep the corpus
+fuzz-long: build/fuzz/built $(VENV)/fuzz-tools ## Fuzz until FUZZ_LONG_SECONDS=3600 of processor time are on record for each, and keep the corpus
 	nice -n 19 $(BIN)/python tests/fuzz/run.py --cpu-seconds $(FUZZ_LONG_SECONDS) --record docs/reliability/fuzzing.json
 	$(BIN)/python tests/fuzz/run.py --keep
 	$(BIN)/python docs/make_reliability.py
