@@ -331,8 +331,7 @@ nb::tuple top(const Model& model, const Rows& X, int k, int beam, bool normalise
   {
     PythonWatch watch(std::move(progress));
     nb::gil_scoped_release release;
-    top_labels(model.get(), X.view(), options, rows == 1 ? 1 : resolve_threads(threads), watch, labels.get(),
-               probabilities.get());
+    top_labels(model.get(), X.view(), options, resolve_threads(threads), watch, labels.get(), probabilities.get());
   }
   return nb::make_tuple(matrix(std::move(labels), rows, columns), matrix(std::move(probabilities), rows, columns));
 }
