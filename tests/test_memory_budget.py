@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,16 +61,21 @@ def test_model_when_hardly_anything_fits_into_memory_then_is_the_same_file(
     assert saved(budgeted, tmp_path) == saved(ordinary, tmp_path)
 
 
-def test_fit_when_stopped_then_goes_on_from_finished_blocks(
-    problem: tuple[Any, Any], narrow: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def stopped_fit(problem: tuple[Any, Any], kept: Path) -> HedgerowClassifier:
     def stop(share: float, what: str) -> None:
         if what == "training" and share > 0.5:
             raise KeyboardInterrupt
 
     model = HedgerowClassifier(**SMALL, memory="1GB")
     with pytest.raises(KeyboardInterrupt):
-        model.fit(*problem, checkpoint=tmp_path / "kept", progress=stop)
+        model.fit(*problem, checkpoint=kept, progress=stop)
+    return model
+
+
+def test_fit_when_stopped_then_goes_on_from_finished_blocks(
+    problem: tuple[Any, Any], narrow: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = stopped_fit(problem, tmp_path / "kept")
     before = {path.name for path in (tmp_path / "kept").glob("block-*")}
     assert before
     written: list[str] = []
@@ -84,6 +90,38 @@ def test_fit_when_stopped_then_goes_on_from_finished_blocks(
     assert written
     assert not before & set(written)
     assert saved(model, tmp_path) == saved(HedgerowClassifier(**SMALL).fit(*problem), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "sections", "header", "told"),
+    [
+        ("tree-*", {"labels": None}, {}, "does not hold a tree"),
+        ("tree-*", {"labels": np.zeros(60, dtype=np.int32)}, {}, "does not hold a tree"),
+        ("tree-*", {}, {"depth": "three"}, "does not hold a tree"),
+        ("block-*", {"weights": np.zeros(0, dtype=np.uint8)}, {}, "its table does not fit its weights"),
+        ("block-*", {"table": None}, {}, "does not hold a whole block"),
+        ("block-*", {}, {"kept": "many"}, "does not hold a whole block"),
+        ("block-*", {}, {"fingerprint": "another"}, "holds blocks of another fit"),
+    ],
+)
+def test_kept_file_when_sound_but_wrong_then_is_refused_by_name(
+    problem: tuple[Any, Any],
+    narrow: None,
+    tmp_path: Path,
+    file: str,
+    sections: dict[str, Any],
+    header: dict[str, Any],
+    told: str,
+) -> None:
+    model = stopped_fit(problem, tmp_path / "kept")
+    path = min((tmp_path / "kept").glob(file))
+    found = read_model(path)
+    changed = {**{name: np.array(section) for name, section in found.sections.items()}, **sections}
+    kept = {name: section for name, section in changed.items() if section is not None}
+    write_model(path, kept, {**found.header, **header}, overwrite=True)
+    with pytest.raises(ValueError, match=told) as error:
+        model.fit(*problem, checkpoint=tmp_path / "kept")
+    assert str(tmp_path / "kept") in str(error.value)
 
 
 def test_blocks_that_run_when_a_fit_is_stopped_then_end_before_they_are_done(tmp_path: Path) -> None:
@@ -298,6 +336,76 @@ def test_mapped_array_when_damaged_then_is_refused_by_name(
     with pytest.raises(DataError, match=told) as error:
         read_part(tmp_path / "mapped")
     assert str(tmp_path / "mapped") in str(error.value)
+
+
+def parts_of(matrix: Any, **changed: Any) -> dict[str, Any]:
+    own = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data}
+    return {"format": "csr", "shape": matrix.shape, **own, **changed}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("X", {"format": "csc"}, "has the format 'csc'; convert"),
+        ("X", {"indices": np.array([99])}, "an index out of range: there are 50 columns"),
+        ("X", {"indices": np.array([-1])}, "an index out of range"),
+        ("X", {"data": np.array([1j])}, "has the type complex128"),
+        ("X", {"data": np.array([[1.0]])}, "2 dimensions"),
+        ("X", {"shape": None}, "cannot be read as a sparse matrix"),
+        ("Y", {"data": np.array([0.0])}, r"stores zeros; call eliminate_zeros\(\)"),
+    ],
+)
+def test_matrix_when_malformed_then_is_not_mapped(
+    part: Part, tmp_path: Path, name: str, change: dict[str, Any], told: str
+) -> None:
+    source = as_pecos(tmp_path, part)
+    np.savez(source / f"{name}.trn.npz", **parts_of(getattr(part, name), **change))
+    with pytest.raises(DataError, match=told) as error:
+        map_data(source, tmp_path / "mapped")
+    assert f"{name}.trn.npz" in str(error.value)
+    assert not list((tmp_path / "mapped").iterdir())
+
+
+@pytest.mark.parametrize("kept", [0, 10, 0.5, 0.99])
+def test_matrix_file_when_cut_short_then_is_not_mapped(part: Part, tmp_path: Path, kept: float) -> None:
+    source = as_pecos(tmp_path, part)
+    whole = (source / "X.trn.npz").read_bytes()
+    (source / "X.trn.npz").write_bytes(whole[: int(kept * len(whole)) if kept < 1 else int(kept)])
+    with pytest.raises(DataError, match="cannot be read as a sparse matrix"):
+        map_data(source, tmp_path / "mapped")
+    assert not list((tmp_path / "mapped").iterdir())
+
+
+def test_array_that_promises_more_than_it_holds_is_not_mapped(part: Part, tmp_path: Path) -> None:
+    source = as_pecos(tmp_path, part)
+    np.savez(source / "X.trn.npz", **parts_of(part.X))
+    with zipfile.ZipFile(source / "X.trn.npz") as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    count = part.X.indices.size
+    promised = str(10 * count).encode()
+    members["indices.npy"] = members["indices.npy"].replace(b"(%d,)" % count, b"(%s,)" % promised, 1)
+    with zipfile.ZipFile(source / "X.trn.npz", "w") as archive:
+        for member, data in members.items():
+            archive.writestr(member, data)
+    with pytest.raises(DataError, match="cannot be read as a sparse matrix"):
+        map_data(source, tmp_path / "mapped")
+    assert not list((tmp_path / "mapped").iterdir())
+
+
+def test_mapped_data_when_parts_do_not_fit_together_then_are_refused(part: Part, tmp_path: Path) -> None:
+    map_data(as_text(tmp_path, part), tmp_path / "mapped")
+    names = tmp_path / "mapped" / "output-items.txt"
+    names.write_text("only one\n")
+    with pytest.raises(DataError, match=r"has 1 label names, but .* has 60 columns"):
+        read_part(tmp_path / "mapped")
+    names.write_text("".join(f"other {number}\n" for number in range(60)))
+    with pytest.raises(DataError, match="has other labels than the model"):
+        read_part(tmp_path / "mapped", label_names=part.label_names)
+    np.save(tmp_path / "mapped" / "Y.trn.indptr.npy", np.zeros(2, dtype=np.int64))
+    np.save(tmp_path / "mapped" / "Y.trn.indices.npy", np.zeros(0, dtype=np.int32))
+    np.save(tmp_path / "mapped" / "Y.trn.shape.npy", np.array([1, 60], dtype=np.int64))
+    with pytest.raises(DataError, match=r"has 1 rows, but .* has 300"):
+        read_part(tmp_path / "mapped")
 
 
 def test_text_that_ends_early_or_is_wrong_is_not_mapped(tmp_path: Path) -> None:
