@@ -22,10 +22,14 @@ ROWS = {
 def main() -> None:
     found: dict[str, dict[tuple[str, str], dict[int, Any]]] = {}
     latency: dict[str, list[Any]] = {}
+    processor: dict[str, Any] = {}
     profiles: dict[str, list[Any]] = {}
     about: dict[str, Any] = {}
     for path in sorted(RAW.glob("deep-*.json")):
         whole = json.loads(path.read_text())
+        if whole["settings"]["device"] == "cpu":
+            processor[whole["settings"]["dataset"]] = whole
+            continue
         about = whole
         if whole["settings"]["steps"] != "None":  # fine-tuned for a moment, to time one text
             latency[whole["settings"]["dataset"]] = whole["runs"]
@@ -36,12 +40,13 @@ def main() -> None:
         runs = found.setdefault(whole["settings"]["dataset"], {})
         for run in whole["runs"]:
             runs.setdefault((run["model"], run["method"]), {})[run["seed"]] = run
-    (RESULTS / "deep.md").write_text(markdown(found, latency, profiles, about))
+    (RESULTS / "deep.md").write_text(markdown(found, latency, processor, profiles, about))
 
 
 def markdown(
     found: dict[str, dict[tuple[str, str], dict[int, Any]]],
     latency: dict[str, list[Any]],
+    processor: dict[str, Any],
     profiles: dict[str, list[Any]],
     about: dict[str, Any],
 ) -> str:
@@ -81,18 +86,20 @@ def markdown(
                 told = "see below" if key in later else f"{one[0]:.1f} / {one[1]:.1f}"
                 lines.append(f"| {title} | {fit:.0f} | {told} |")
         if data in latency:
-            lines += [
-                "",
+            lines += one_text(
                 "One text at a time, ms (`bench/deep_device.sh --dataset NAME --parts tuned --steps 100"
                 " --test 2000`: as large a model, fine-tuned for a moment only).",
-                "",
-                "| | median | p99 | on one thread | of which the encoder |",
-                "|---|---|---|---|---|",
-            ]
-            for run in latency[data]:
-                one = [run["one_text_ms"][part] for part in ("median", "p99", "one_thread", "encoder")]
-                title = ROWS[run["model"], run["method"]]
-                lines.append(f"| {title} | " + " | ".join(f"{value:.1f}" for value in one) + " |")
+                latency[data],
+            )
+        if data in processor:
+            own = processor[data]
+            cores = own["machine"]["cores"]
+            lines += one_text(
+                f"One text at a time without a GPU, ms, on {cores} cores (`python -m bench.deep --encoder"
+                f" MiniLM-L6 --dataset {data} --parts frozen --train {own['train']} --test {own['test']}"
+                " --device cpu`: the encoder as it is takes as long as a fine-tuned one).",
+                own["runs"],
+            )
         tuned = [run for run in runs.get(("tuned", "single"), {}).values() if "fine_tuning" in run]
         if tuned:
             tokens = [run["fine_tuning"]["tokens_per_second"] for run in tuned]
@@ -120,6 +127,22 @@ def markdown(
                 )
         lines.append("")
     return "\n".join(lines)
+
+
+def one_text(title: str, runs: list[Any]) -> list[str]:
+    """A table of the time for one text."""
+    parts = ("median", "p99", "one_thread", "encoder")
+    lines = [
+        "",
+        title,
+        "",
+        "| | median | p99 | on one thread | of which the encoder |",
+        "|---|---|---|---|---|",
+    ]
+    for run in runs:
+        times = " | ".join(f"{run['one_text_ms'][part]:.1f}" for part in parts)
+        lines.append(f"| {ROWS[run['model'], run['method']]} | {times} |")
+    return lines
 
 
 def mean(values: list[float | None]) -> str:
