@@ -186,6 +186,32 @@ def test_features_of_another_width_than_in_training_are_refused(width: int, entr
     refused(lambda: ENTRIES[entry](given), ValueError, f"X has {width} features", "expecting 6 features")
 
 
+QUESTIONS = {
+    "top": {"k": LABELS},
+    "predict_proba": {"k": LABELS},
+    "predict": {},
+    "predict_uncertain": {"k": LABELS},
+    "predict_votes": {},
+}
+
+
+@pytest.mark.parametrize("method", ["single", "bagging"])
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("alone", [False, True])
+def test_features_too_large_to_score_are_refused_unless_they_are_normalised(
+    method: str, question: str, alone: bool
+) -> None:
+    model = HedgerowClassifier(method=method, members=2, normalize=False, random_state=0, n_jobs=2).fit(X, Y)
+    large = dense(value=1e31)[3:4] if alone else dense(value=1e31)
+
+    def ask() -> None:
+        getattr(model, question)(large, **QUESTIONS[question])
+
+    refused(ask, ValueError, "row 0" if alone else "row 3", "too large to score", "scale X")
+    model.set_params(normalize=True).fit(X, Y)
+    ask()
+
+
 # --- texts ----------------------------------------------------------------------------------------------
 
 BAD_TEXTS = [
