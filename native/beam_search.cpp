@@ -19,7 +19,7 @@ constexpr std::int64_t kBlock = 6144;
 constexpr int kVisitsBetweenChecks = 64;
 
 // Features to look up in all nodes of a layer together, for each thread that is worth its start.
-constexpr std::int64_t kLookupsPerThread = 20000;
+constexpr std::int64_t kLookupsPerThread = 4000;
 constexpr std::size_t kVisitsPerTask = 4;
 
 }  // namespace
