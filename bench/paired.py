@@ -162,8 +162,8 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         f"PECOS's time over Hedgerow's, {measure.THREADS} threads (1 for single inputs, unless they share"
         " it): median and range of the rounds. In each, everyone predicts the whole test set and then"
-        " single inputs, by turns on one thread and on both. Fits were made once each. Bold: at least the goal. The smallest good beam is that"
-        " of the table on ensembles.",
+        " single inputs, by turns on one thread and on both. Fits were made once each. Bold: at least the"
+        " goal. The smallest good beam is that of the table on ensembles.",
         "",
         "| what | goal | " + " | ".join(found) + " |",
         "|---|---|" + "---|" * len(found),
