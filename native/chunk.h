@@ -12,8 +12,9 @@
 //
 // Rows are padded to whole units of 2 bytes (more in very wide chunks). A hash table leads from a feature to its row:
 // features are hashed by a bijection of [0, 2^bits), the hash chooses one of `homes` buckets by its size, and since few
-// hashes share a bucket the low 16 bits tell them apart. A bucket is one cache line; what does not fit moves on to the
-// next. Rows lie in the order of their buckets. Bytes:
+// hashes share a bucket the low 16 bits tell its rows apart. A bucket is one cache line; what does not fit moves on to
+// the next. Rows lie in the order of their hashes and so of their buckets: that of a row is the last hash with its low
+// bits whose home is not past its bucket. Bytes:
 //
 //   bias f32[groups · 16] · buckets 64 bytes each · payload · at least 64 zeros, so that vector loads may run past the
 //   end

@@ -34,6 +34,21 @@ inline unsigned matching_slots(const Bucket& bucket, std::uint16_t key) {
 #endif
 }
 
+// The last hash whose home is not past a bucket.
+inline std::uint32_t last_hash(const ChunkView& chunk, std::uint64_t bucket) {
+  const std::uint64_t universe = std::uint64_t{1} << chunk.hash_bits;
+  const std::uint64_t first_past = (((bucket + 1) << chunk.hash_bits) + chunk.homes - 1) / chunk.homes;
+  return static_cast<std::uint32_t>((first_past < universe ? first_past : universe) - 1);
+}
+
+// The same for a bucket that a search has moved on to. It may have come further than any row did, so there the key
+// alone does not tell hashes apart: a row's hash is the last one with its key whose home is not past the bucket.
+inline unsigned matching_slots_past_home(const ChunkView& chunk, const Bucket* bucket, std::uint32_t hash) {
+  const unsigned slots = matching_slots(*bucket, static_cast<std::uint16_t>(hash));
+  if (slots == 0) return 0;
+  return last_hash(chunk, static_cast<std::uint64_t>(bucket - chunk.buckets)) - hash <= 0xffff ? slots : 0;
+}
+
 // For each feature of the input, the code of its row. No branch depends on the data but for the rare bucket that
 // overflows: whether a feature is missing cannot be predicted. An unused slot is marked kNoRow. Buckets and rows are
 // fetched ahead, since this way is for chunks that are visited once.
@@ -44,7 +59,7 @@ inline void find_rows(const ChunkView& chunk, const std::uint32_t* hashes, std::
     const std::uint16_t key = static_cast<std::uint16_t>(hashes[i]);
     unsigned slots = matching_slots(*bucket, key);
     while (__builtin_expect(bucket->overflows & static_cast<std::uint32_t>(slots == 0), 0))
-      slots = matching_slots(*++bucket, key);
+      slots = matching_slots_past_home(chunk, ++bucket, hashes[i]);
     // A missing feature reads past the last slot, into the base, and has its kind set by hand.
     const unsigned slot = static_cast<unsigned>(__builtin_ctz(slots | 1u << 2 * Bucket::kSlots)) >> 1;
     std::uint16_t spot;
