@@ -22,6 +22,7 @@ constexpr std::int64_t kRows = 64;          // that a worker counts at once
 constexpr std::int64_t kEntries = 1 << 14;  // that a worker moves at once
 
 int bin_of(float p) {
+  if (!(p > 0.0f)) return 0;  // also -0, whose bits are large
   if (p < 0.5f) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(p) >> kShift;
     return bits < kLowestBits ? 0 : static_cast<int>(bits - kLowestBits) + 1;

@@ -533,3 +533,18 @@ def test_crafted_file_is_refused(
     write_model(tmp_path / "crafted", sections, header)
     with pytest.raises(Malformed, match=message):
         hedgerow.load(tmp_path / "crafted")
+
+
+@pytest.mark.parametrize("of", ["mean", "members"])
+def test_negative_zeros_count_as_zeros(of: str) -> None:
+    votes, truth = made_up(0)
+    zeros = Votes(
+        votes.indptr, votes.labels, np.where(votes.probs < 0.3, np.float32(0), votes.probs), votes.n_labels
+    )
+    below = Votes(
+        votes.indptr, votes.labels, np.where(votes.probs < 0.3, np.float32(-0.0), votes.probs), votes.n_labels
+    )
+    assert np.signbit(below.probs).any()
+    learned = [Calibration.learn(one, truth, of=of) for one in (zeros, below)]
+    for calibration in learned:
+        np.testing.assert_array_equal(calibration.apply(below).probs, learned[0].apply(zeros).probs)
