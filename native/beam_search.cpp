@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "kept_searcher.h"
+
 namespace hedgerow {
 
 namespace {
@@ -135,8 +137,16 @@ void Searcher::visit(int layer, const std::vector<Pair>& visits, Watch& watch) {
 
 void Searcher::offer_children(int layer, const Pair& pair) {
   const float* logs = score(layer, pair.node, pair.log_probability, pair.input);
-  best_[static_cast<std::size_t>(pair.input)].offer(logs, children(layer, pair.node),
-                                                    model_->tree().child_begin(layer, pair.node));
+  offer(best_[static_cast<std::size_t>(pair.input)], layer, pair.node, logs);
+}
+
+void Searcher::offer(Best& best, int layer, std::int32_t node, const float* logs) const {
+  const LabelTree& tree = model_->tree();
+  const std::int32_t first = tree.child_begin(layer, node);
+  if (layer + 1 == tree.depth())
+    best.offer(logs, children(layer, node), tree.labels().data() + first);
+  else
+    best.offer(logs, children(layer, node), first);
 }
 
 void Searcher::visit_together(int layer, int threads, bool normalise, Watch& watch) {
@@ -184,7 +194,7 @@ const std::vector<Ranked>& Searcher::best_first(std::int64_t input, std::int32_t
     const std::int32_t first = tree.child_begin(open.layer, open.node);
     const std::int32_t count = children(open.layer, open.node);
     if (open.layer + 1 == tree.depth()) {
-      best.offer(logs, count, first);
+      offer(best, open.layer, open.node, logs);
     } else {
       for (std::int32_t child = 0; child < count; ++child)
         if (logs[child] >= best.threshold()) queue.push({logs[child], open.layer + 1, first + child});
@@ -206,7 +216,7 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
                                         " of X are not finite; scale X and train anew");
           for (std::int64_t i = 0; i < k; ++i) {
             const Ranked& ranked = best[static_cast<std::size_t>(i)];
-            labels[row * k + i] = tree.labels()[static_cast<std::size_t>(ranked.node())];
+            labels[row * k + i] = ranked.node();
             probabilities[row * k + i] = ranked.log_probability();
           }
         },
@@ -215,11 +225,8 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
   };
 
   if (X.rows == 1) {
-    // Scratch memory that is already there, and no thread unless there is much to do.
-    thread_local std::unique_ptr<Searcher> searcher;
-    if (!searcher) searcher = std::make_unique<Searcher>(model);
-    searcher->use(model);
-    search(*searcher, 0, 1);
+    // No thread unless there is much to do.
+    with_kept_searcher<Searcher>(model, [&](Searcher& searcher) { search(searcher, 0, 1); });
     return;
   }
   // All labels of all inputs of a block would be too much memory for a full beam.

@@ -104,6 +104,8 @@ class Searcher {
   void descend(int layer, const SearchOptions& options, Watch& watch);
   void visit(int layer, const std::vector<Pair>& visits, Watch& watch);
   void offer_children(int layer, const Pair& pair);
+  // Offers the children of a node: nodes by their place, and labels by their number, which decides ties.
+  void offer(Best& best, int layer, std::int32_t node, const float* logs) const;
   // Visits of a single input, shared by several threads.
   void visit_together(int layer, int threads, bool normalise, Watch& watch);
   const std::vector<Ranked>& best_first(std::int64_t input, std::int32_t k, Watch& watch);

@@ -1,10 +1,13 @@
 #include "uncertainty.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
+
+#include "kept_searcher.h"
 
 namespace hedgerow {
 
@@ -13,13 +16,15 @@ namespace {
 constexpr std::int64_t kMostBlock = 4096;
 constexpr std::int64_t kBlockBytes = std::int64_t{96} << 20;
 
-// So many inputs that what a worker keeps of them stays within bounds.
+// So many inputs that what a worker keeps of them stays within bounds. With a tolerance it may visit any node.
 std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
                         int threads, int layers = std::numeric_limits<int>::max()) {
   std::int64_t bytes = 1;
   for (int tree = 0; tree < forest.trees(); ++tree) {
     const LabelTree& labels = forest.model(tree).tree();
-    const std::int64_t beam = std::max(options.beam, labels.nodes_for(std::max(k, options.top)));
+    const std::int64_t beam = std::isfinite(options.tolerance)
+                                  ? std::numeric_limits<std::int64_t>::max()
+                                  : std::max(options.beam, labels.nodes_for(std::max(k, options.top)));
     for (int layer = 0; layer < std::min(layers, labels.depth()); ++layer)
       bytes += std::min<std::int64_t>(beam, labels.nodes(layer)) * forest.paths(tree).widest(layer) *
                forest.voices(tree) * static_cast<std::int64_t>(sizeof(float));
@@ -31,11 +36,8 @@ std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t 
 template <class Work>
 void for_blocks(const Forest& forest, const SparseRows& X, int threads, Watch& watch, std::int64_t block, Work work) {
   if (X.rows == 1) {
-    // No lock, scratch memory that is already there, and no thread but those that share the trees.
-    thread_local std::unique_ptr<VoteSearcher> searcher;
-    if (!searcher) searcher = std::make_unique<VoteSearcher>(forest);
-    searcher->use(forest);
-    work(*searcher, 0, 1, 0);
+    // No lock, and no thread but those that share the trees.
+    with_kept_searcher<VoteSearcher>(forest, [&](VoteSearcher& searcher) { work(searcher, 0, 1, 0); });
     return;
   }
   std::vector<std::unique_ptr<VoteSearcher>> searchers(static_cast<std::size_t>(threads));
@@ -48,6 +50,10 @@ void for_blocks(const Forest& forest, const SparseRows& X, int threads, Watch& w
     work(*searcher, begin, end, task);
     watch.advance(1.0);
   });
+}
+
+[[noreturn]] void throw_not_finite(std::int64_t row) {
+  throw std::invalid_argument("scores of row " + std::to_string(row) + " of X are not finite; scale X and train anew");
 }
 
 float sum(const float* values, std::int64_t count) {
@@ -81,11 +87,10 @@ void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t
       inputs.missed[row] = certificate.uncertainty;
 
       best.reset(k);
-      best.offer(all.probability, size, votes.candidates());
+      // One member ranks as a search in its tree alone does: probabilities are equal sooner than their logarithms.
+      best.offer(forest.members() == 1 ? votes.logs() : all.probability, size, votes.candidates());
       const auto& ranked = best.finish();
-      if (ranked.size() < static_cast<std::size_t>(k))
-        throw std::invalid_argument("scores of row " + std::to_string(row) +
-                                    " of X are not finite; scale X and train anew");
+      if (ranked.size() < static_cast<std::size_t>(k)) throw_not_finite(row);
       for (std::int64_t i = 0; i < k; ++i) {
         const std::int32_t label = ranked[static_cast<std::size_t>(i)].node();
         const std::int64_t from = votes.number(label), to = row * k + i;
@@ -142,6 +147,9 @@ VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t
                    for (std::size_t m = 0; m < members; ++m)
                      part.probabilities[first + i * members + m] = votes.logs()[m * votes.stride() + i];
                  kernels().exponentials(part.probabilities.data() + first, static_cast<std::int64_t>(size * members));
+                 if (std::any_of(part.probabilities.begin() + static_cast<std::ptrdiff_t>(first),
+                                 part.probabilities.end(), [](float p) { return std::isnan(p); }))
+                   throw_not_finite(row);
                  const Certificate certificate = votes.certificate();
                  out.indptr[static_cast<std::size_t>(row) + 1] = votes.size();
                  out.bound[static_cast<std::size_t>(row)] = certificate.probability;

@@ -323,11 +323,12 @@ void VoteSearcher::find_candidates(std::int64_t input, bool ordered) {
     for (std::size_t voice = 0; voice < visits.voices; ++voice) {
       best_.reset(std::min(options_.top, labels.nodes(labels.depth())));
       for (std::int64_t visit = first; visit < last; ++visit)
-        best_.offer(visits.children(visit) + voice * visits.stride, end(visit) - place(visit), place(visit));
+        best_.offer(visits.children(visit) + voice * visits.stride, end(visit) - place(visit),
+                    labels.labels().data() + place(visit));
       for (const Ranked& ranked : best_.finish()) {
-        const std::int32_t label = labels.labels()[static_cast<std::size_t>(ranked.node())];
-        add(label);
-        top_votes_.push_back({forest_->first_voice(tree) + static_cast<int>(voice), label, ranked.log_probability()});
+        add(ranked.node());
+        top_votes_.push_back(
+            {forest_->first_voice(tree) + static_cast<int>(voice), ranked.node(), ranked.log_probability()});
       }
     }
   }

@@ -265,14 +265,80 @@ def test_beam_of_one_over_leaves_of_one_label_still_gives_k_labels(k: int) -> No
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_equal_probabilities_are_ranked_by_place_in_the_tree(exact: bool) -> None:
+def test_equal_probabilities_are_ranked_by_label(exact: bool) -> None:
     # All weights are dropped and there is no bias: every score is 0.
     X, Y = random_problem(2, 30, 10, 40)
     tree = LabelTree.from_clusters([np.arange(40) % 5])
     model = HedgerowClassifier(random_state=0, weight_threshold=1e6, bias=0, beam=100).fit(X, Y, tree=tree)
     found = model.top(X[:1], k=23, exact=exact)
     assert len(set(found.probability[0].tolist())) == 1
-    np.testing.assert_array_equal(found.labels[0], tree.labels[:23])
+    np.testing.assert_array_equal(found.labels[0], np.arange(23))
+    np.testing.assert_array_equal(model.predict_uncertain(X[:1], k=23).labels, found.labels)
+
+
+def test_certain_labels_are_ranked_alike_with_and_without_doubt() -> None:
+    # Two labels that always come together, and a fit so close that many probabilities are 1.
+    n, L = 400, 60
+    y = np.random.default_rng(0).integers(0, L // 2, n)
+    X = csr_array((np.ones(n, np.float32), (np.arange(n), y)), shape=(n, L // 2))
+    pairs = np.stack([y, L - 1 - y], axis=1).ravel()
+    Y = csr_array((np.ones(2 * n, np.int8), (np.repeat(np.arange(n), 2), pairs)), shape=(n, L))
+    model = HedgerowClassifier(random_state=0, C=100.0, n_jobs=1).fit(X, Y)
+    found = model.top(X, k=2)
+    assert (found.probability == 1).any()
+    np.testing.assert_array_equal(model.predict_uncertain(X, k=2).labels, found.labels)
+
+
+def test_features_that_no_classifier_uses_change_nothing() -> None:
+    # Rows of a chunk are told apart by the low 16 bits of a hash. A search that had to move on through full
+    # buckets could take a row whose hash is 65,536 or more away for its own.
+    features, count = 1 << 20, 605
+    random = np.random.default_rng(42)
+    used = np.sort(random.choice(features, count, replace=False))
+    n, L = 200, 10
+    y = random.integers(0, L, n)
+    dense = np.zeros((n, count), np.float32)
+    for row in range(n):
+        dense[row, (np.arange(count) % L == y[row]) & (random.random(count) < 0.3)] = 1
+    narrow = csr_array(dense)
+    X = csr_array((narrow.data, used[narrow.indices], narrow.indptr), shape=(n, features))
+    Y = csr_array((np.ones(n, np.int8), (np.arange(n), y)), shape=(n, L))
+    model = HedgerowClassifier(random_state=0, n_jobs=1, weight_threshold=0).fit(X, Y)
+    expected = model.predict_votes(csr_array((1, features), dtype=np.float32)).probs
+    multiplier = 0x9E3779B1
+    hashes = used * multiplier % features
+    near = np.concatenate([hashes - shift * 65536 for shift in (1, 2, 3)]) % features
+    others = np.setdiff1d(near * pow(multiplier, -1, features) % features, used)
+    assert len(others) > 1500
+    for feature in others.tolist():
+        one = csr_array((np.ones(1, np.float32), ([0], [feature])), shape=(1, features))
+        np.testing.assert_array_equal(model.predict_votes(one).probs, expected)
+
+
+def test_search_within_a_search_leaves_the_outer_one_alone() -> None:
+    # One input that takes so long that the engine asks whether to go on.
+    random = np.random.default_rng(0)
+    n, F, L = 1000, 400, 1000
+    X = csr_array((random.random((n, F)) * (random.random((n, F)) < 0.5)).astype(np.float32))
+    Y = csr_array((np.ones(n, np.int8), (np.arange(n), np.arange(n) % L)), shape=(n, L))
+    model = HedgerowClassifier(
+        method="mc-dropout", members=4000, random_state=0, n_jobs=1, max_passes=3, leaf_size=10,
+        weight_threshold=0, candidates="all",
+    ).fit(X, Y)  # fmt: skip
+    within = []
+
+    def progress(share: float, what: str) -> None:
+        if not within:
+            within.append(None)
+            within[0] = model.predict_uncertain(X[[1]], k=3)
+
+    outer = model.predict_uncertain(X[[0]], k=3, progress=progress)
+    if not within:
+        pytest.skip("this machine is so fast that it never asked")
+    for found, row in ((outer, 0), (within[0], 1)):
+        alone = model.predict_uncertain(X[[row]], k=3)
+        np.testing.assert_array_equal(found.labels, alone.labels)
+        np.testing.assert_array_equal(found.probability, alone.probability)
 
 
 def test_an_empty_input_gets_the_probabilities_of_the_biases(
