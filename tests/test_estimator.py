@@ -699,6 +699,32 @@ def test_unknown_simd_level_is_refused_with_the_known_ones() -> None:
     assert "HEDGEROW_SIMD is 'avx9'" in fit.stderr
 
 
+@pytest.mark.parametrize("transform", ["l3-hinge", "sigmoid"])
+@pytest.mark.parametrize("asked", ["top", "votes", "uncertain"])
+def test_scores_that_are_no_numbers_are_told(transform: str, asked: str) -> None:
+    # Weights this large come from no training. Without fused operations their sum is infinity minus infinity.
+    ask = {
+        "top": "model.top(X, 4, 10, False, False, 1, None)",
+        "votes": "forest.votes(X, 4, 10, 0, 'exact', float('inf'), False, 1, None)",
+        "uncertain": "forest.uncertain(X, 4, 10, 0, 'exact', float('inf'), False, 1, None)",
+    }[asked]
+    done = run(
+        f"""
+        import numpy as np
+        from hedgerow import _native
+        features, weights = np.array([0, 1], np.int32), np.array([3e38, -3e38], np.float32)
+        node = (features, np.zeros(2, np.int32), weights, np.full(4, -2, np.float32))
+        tree = [np.array([0, 4], np.int32)], np.arange(4, dtype=np.int32)
+        model = _native.assemble(*tree, 2, {transform!r}, [node])
+        forest = _native.Forest([model], 4, 0.0, 0, 0)
+        X = _native.Rows(np.array([0, 2]), features, np.full(2, 10, np.float32), 2)
+        print({ask})
+        """,
+        HEDGEROW_SIMD="baseline",
+    )
+    assert "scores of row 0 of X are not finite" in done.stderr, done.stdout
+
+
 @pytest.fixture(scope="module")
 def at_all_levels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """For each level and loss: predictions of a stored model, and the weights of one trained there."""

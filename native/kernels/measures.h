@@ -40,7 +40,7 @@ void log_probabilities(float* logits, std::int64_t size, float parent, Transform
       const F16 w = u + 1.0f;
       const F16 exact = w - 1.0f;
       const F16 log1p = select(exact == 0.0f, u, logarithm<16>(w) * (u / exact));
-      return parent + smaller<16>(z, all<16>(0.0f)) - log1p;
+      return parent + select(z >= 0.0f, all<16>(0.0f), z) - log1p;  // as above
     });
   }
 }
