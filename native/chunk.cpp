@@ -384,7 +384,11 @@ std::vector<unsigned char> pack_entries(const FeatureHash& hash, std::vector<Chu
       for (PanelWeights& panel : panels) panel.masks.push_back(0);
     }
     PanelWeights& panel = panels[entry.lane / kLanes];
-    panel.masks.back() = static_cast<std::uint16_t>(panel.masks.back() | 1u << entry.lane % kLanes);
+    const unsigned bit = 1u << entry.lane % kLanes;
+    if (panel.masks.back() & bit)
+      throw std::invalid_argument("feature " + std::to_string(entry.feature) + " has two weights for lane " +
+                                  std::to_string(entry.lane));
+    panel.masks.back() = static_cast<std::uint16_t>(panel.masks.back() | bit);
     panel.weights.push_back(to_bfloat16(entry.weight));
   }
   return pack_chunk(hash, features, panels, bias, shape);

@@ -42,8 +42,7 @@ struct PanelProblem {
   bool (*should_stop)(void*);  // asked every few thousand rows
   void* stop_context;
 
-  int passes;           // result
-  std::int64_t visits;  // result: rows looked at, over all passes
+  int passes;  // result
 };
 
 // One cache line of the table that leads from a feature to its row (native/chunk.h tells the layout).

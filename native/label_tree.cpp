@@ -267,6 +267,14 @@ class Splitter {
 
 LabelTree grow_tree(const SparseRows& label_features, const std::vector<std::int32_t>& labels,
                     const GrowOptions& options, int threads, Watch& watch) {
+  const auto require = [](bool holds, const char* name, int value, int least) {
+    if (!holds)
+      throw std::invalid_argument(std::string(name) + " is " + std::to_string(value) + ", but must be at least " +
+                                  std::to_string(least));
+  };
+  require(options.branching >= 2, "branching", options.branching, 2);
+  require(options.leaf_size >= 1, "leaf_size", options.leaf_size, 1);
+  require(options.max_iterations >= 1, "iterations", options.max_iterations, 1);
   const std::size_t count = labels.size();
   int layers = 0;
   for (double size = static_cast<double>(count); size > options.leaf_size; size /= options.branching) ++layers;

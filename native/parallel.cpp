@@ -91,8 +91,8 @@ void parallel_for(std::size_t tasks, int threads, Watch& watch, const std::funct
         --running;
         finished.notify_one();
       });
-    } catch (const std::system_error&) {
-      // The system has no more threads to give; those that run share the work.
+    } catch (...) {
+      // The system has no more threads to give, or no memory for them; those that run share the work.
       const std::lock_guard lock(mutex);
       running -= workers - worker;
       break;

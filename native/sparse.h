@@ -16,7 +16,7 @@ struct SparseRow {
 // What brings a row to length 1; a row of zeros stays as it is.
 float unit_scale(const SparseRow& row);
 
-// Compressed sparse rows. Bindings check what enters (validate_rows); the engine trusts it.
+// Compressed sparse rows. They are checked where they enter (Rows.fault, in matrices.py); the engine trusts them.
 struct SparseRows {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

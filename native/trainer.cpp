@@ -436,18 +436,25 @@ class Trainer {
       const float* weights = bench.weights.data() + f * width;
       for (int lane = 0; lane < problem.lanes; ++lane) {
         if (std::fabs(weights[lane]) < options_.weight_threshold || weights[lane] == 0.0f) continue;
-        if (!std::isfinite(weights[lane]))
-          throw std::domain_error(
-              "features or costs are too large for float32; scale them down, or use normalize=True");
+        require_finite(weights[lane]);
         out.masks[f] = static_cast<std::uint16_t>(out.masks[f] | 1u << lane);
         out.weights.push_back(to_bfloat16(weights[lane]));
       }
     }
     out.weights.shrink_to_fit();
-    for (int lane = 0; lane < problem.lanes; ++lane)
-      draft.bias[static_cast<std::size_t>(panel * kLanes + lane)] =
+    for (int lane = 0; lane < problem.lanes; ++lane) {
+      const float bias =
           bench.weights[static_cast<std::size_t>(rows.columns) * width + static_cast<std::size_t>(lane)] *
           options_.bias;
+      require_finite(bias);
+      draft.bias[static_cast<std::size_t>(panel * kLanes + lane)] = bias;
+    }
+  }
+
+  static void require_finite(float weight) {
+    if (!std::isfinite(weight))
+      throw std::domain_error(
+          "features, costs or the bias are too large for float32; scale them down, or use normalize=True");
   }
 
   const SparseRows& X_;

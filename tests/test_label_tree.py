@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -275,3 +276,18 @@ def test_path_of_a_label_outside_the_tree_is_a_key_error() -> None:
 def test_grow_with_the_wrong_number_of_labels_is_refused() -> None:
     with pytest.raises(ValueError, match="5 rows, but there are 4 labels"):
         LabelTree.grow(label_vectors(0, 5), np.arange(4))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"branching": 1}, "branching is 1, but must be at least 2"),
+        ({"branching": 0}, "branching is 0, but must be at least 2"),
+        ({"leaf_size": 0}, "leaf_size is 0, but must be at least 1"),
+        ({"leaf_size": -1}, "leaf_size is -1, but must be at least 1"),
+        ({"iterations": 0}, "iterations is 0, but must be at least 1"),
+    ],
+)
+def test_grow_with_settings_that_make_no_tree_is_refused(setting: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        LabelTree.grow(label_vectors(0, 300), **setting)

@@ -13,7 +13,7 @@ from dense_oracle import dense_rows, dense_weights, node_log_probabilities, rand
 from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 
-from hedgerow import HedgerowClassifier, LabelTree
+from hedgerow import HedgerowClassifier, LabelTree, _native
 from hedgerow.data import read_part
 
 TIGHT: dict[str, Any] = {
@@ -198,6 +198,20 @@ def test_features_too_large_to_learn_from_without_normalizing_are_told(scale: fl
     with pytest.raises(ValueError, match="too large for float32; scale them down, or use normalize=True"):
         HedgerowClassifier(random_state=0, normalize=False).fit(X * np.float32(scale), Y)
     assert HedgerowClassifier(random_state=0).fit(X * np.float32(scale), Y).score(X, Y) > 0.3
+
+
+def test_bias_too_large_to_learn_with_is_told() -> None:
+    X, Y = random_problem(1, 30, 20, 15)
+    with pytest.raises(ValueError, match="the bias are too large for float32"):
+        HedgerowClassifier(random_state=0, bias=1e25, loss="logistic").fit(X, Y)
+
+
+def test_two_weights_of_a_child_for_one_feature_are_refused() -> None:
+    begins, labels = [np.array([0, 2], np.int32)], np.arange(2, dtype=np.int32)
+    features, lanes = np.array([0, 0, 1], np.int32), np.zeros(3, np.int32)
+    node = (features, lanes, np.array([1, 1, 5], np.float32), np.zeros(2, np.float32))
+    with pytest.raises(ValueError, match="feature 0 has two weights for lane 0"):
+        _native.assemble(begins, labels, 3, "sigmoid", [node])
 
 
 def precision(model: HedgerowClassifier, X: Any, Y: Any) -> list[float]:

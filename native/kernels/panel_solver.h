@@ -168,7 +168,6 @@ void solve_squared_hinge(PanelProblem& p) {
         --a;
         continue;
       }
-      ++p.visits;
       if (a + 1 < active) prefetch_row(p, p.order[a + 1]);
       const std::int64_t begin = p.indptr[row], size = p.indptr[row + 1] - begin;
       const std::int32_t* indices = p.indices + begin;
