@@ -1058,6 +1058,53 @@ def test_members_are_not_added_where_they_could_not_be_those_asked_for_at_once(
     assert_same_votes(model.predict_votes(X), before)
 
 
+@pytest.mark.parametrize("kind", ["features", "texts"])
+def test_members_are_not_added_for_data_that_the_model_was_not_fitted_to(kind: str) -> None:
+    X, Y = random_problem(46, 60, 20, 30)
+    model: Any = HedgerowClassifier(method="bagging", members=2, random_state=0, **DEEP)
+    own: Any = (X, Y)
+    order = np.random.default_rng(0).permutation(60)
+    others: Any = [(X[order], Y[order]), (X * 2, Y), (X, Y[order]), (X[:59], Y[:59])]
+    if kind == "texts":
+        model = HedgerowTextClassifier(method="bagging", members=2, random_state=0, **DEEP)
+        texts = [f"{words} hedge {words}" for words in range(60)]
+        own = (texts, Y)
+        others = [([texts[row] for row in order], Y[order]), ([*texts[:59], "other"], Y), (texts, Y[order])]
+    model.fit(*own)
+    before = model.predict_votes(own[0])
+    for other in others:
+        with pytest.raises(ValueError, match="not what the model was fitted to, or stand in another order"):
+            model.add_members(*other, 1)
+    assert_same_votes(model.predict_votes(own[0]), before)
+    assert model.add_members(*own, 1).seen_in_training(own[0]).all()
+
+
+def test_labels_that_only_some_trees_have_can_be_asked_for() -> None:
+    # Each label has one input, so a bootstrap lacks a third of them.
+    X = csr_array(np.eye(8, dtype=np.float32))
+    model = HedgerowClassifier(method="bagging", members=6, random_state=0).fit(
+        X, csr_array(np.eye(8, dtype=np.int8))
+    )
+    trees = [set(tree.tree.labels.tolist()) for tree in model._ensemble.trees]
+    every = set().union(*trees)
+    assert max(len(own) for own in trees) < len(every)
+    assert (np.sort(model.top(X, k=len(every)).labels, axis=1) == np.sort(list(every))).all()
+    assert (np.diff(model.predict_proba(X).indptr) == len(every)).all()
+    with pytest.raises(ValueError, match=f"knows only {len(every)} labels"):
+        model.top(X, k=len(every) + 1)
+
+
+def test_every_hard_negative_asked_for_counts() -> None:
+    X, Y = random_problem(47, 80, 20, 120)
+    votes = [
+        HedgerowClassifier(method="boosting", members=2, random_state=0, hard_negatives=count)
+        .fit(X, Y)
+        .predict_votes(X)
+        for count in (30, 100)
+    ]
+    assert not np.array_equal(votes[0].probs, votes[1].probs)
+
+
 def test_members_are_not_added_for_other_data_or_no_count() -> None:
     X, Y = random_problem(45, 40, 20, 30)
     names = [[f"label {label}" for label in row.indices] for row in Y]
@@ -1294,10 +1341,12 @@ def test_parameters_of_the_search_are_checked_when_they_are_used(
             predict(X51)
 
 
-def test_more_labels_than_every_tree_has_are_refused() -> None:
+def test_more_labels_than_all_trees_together_have_are_refused() -> None:
     model = begun().fit(X51, Y51)
-    fewest = min(len(tree.tree.labels) for tree in model._ensemble.trees)
-    assert fewest < 50, "every bootstrap has every label"
-    assert model.predict_uncertain(X51, k=fewest).labels.shape == (60, fewest)
-    with pytest.raises(ValueError, match=f"the model knows only {fewest} labels"):
-        model.predict_uncertain(X51, k=fewest + 1)
+    trees = [tree.tree.labels for tree in model._ensemble.trees]
+    every = len(np.unique(np.concatenate(trees)))
+    assert min(len(labels) for labels in trees) < every
+    for exact in (False, True):
+        assert model.top(X51, k=every, exact=exact).labels.shape == (60, every)
+    with pytest.raises(ValueError, match=f"the model knows only {every} labels"):
+        model.predict_uncertain(X51, k=every + 1)

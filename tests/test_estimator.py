@@ -140,7 +140,8 @@ def test_score_is_the_share_of_inputs_whose_best_label_is_right(
 ) -> None:
     X, Y = data
     best = model.top(X, k=1).labels[:, 0]
-    expected = np.mean([Y.toarray()[row, label] for row, label in enumerate(best)])
+    labelled = np.flatnonzero(np.diff(Y.indptr))
+    expected = np.mean([Y.toarray()[row, best[row]] for row in labelled])
     assert model.score(X, Y) == pytest.approx(expected)
     assert model.score(X, Y.toarray()) == pytest.approx(expected)
     assert model.score(X, [row.indices.tolist() for row in Y]) == pytest.approx(expected)
@@ -775,3 +776,20 @@ def test_models_trained_at_all_simd_levels_agree(at_all_levels: Any, loss: str) 
 
 def test_simd_level_of_this_process_is_known() -> None:
     assert _native.simd_level() in LEVELS
+
+
+def test_score_leaves_out_inputs_without_labels() -> None:
+    X, Y = random_problem(3, 60, 20, 15)
+    half = Y.copy().tolil()
+    half[::2] = 0
+    model = HedgerowClassifier(random_state=0).fit(X, Y)
+    assert model.score(X, sp.csr_array(half)) == model.score(X[1::2], Y[1::2]) > 0.3
+
+
+def test_saved_model_predicts_by_the_vocabulary_that_was_fitted(tmp_path: Path) -> None:
+    texts = ["hawthorn hawthorn hawthorn blackthorn", "hazel hazel blackthorn", "dogwood hazel"] * 10
+    model = HedgerowTextClassifier(random_state=0, min_count=1).fit(texts, [["a"], ["b"], ["c"]] * 10)
+    model.set_params(sublinear=False)
+    model.save(tmp_path / "m")
+    found, expected = hedgerow.load(tmp_path / "m").predict_proba(texts), model.predict_proba(texts)
+    np.testing.assert_array_equal(found.toarray(), expected.toarray())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -114,10 +115,13 @@ class Ensemble:
         """How scores become probabilities."""
         return self.trees[0].transform
 
-    @property
+    @cached_property
     def known(self) -> int:
-        """Labels that every tree can be asked for at least."""
-        return min(len(tree.tree.labels) for tree in self.trees)
+        """Labels that can be asked for: a tree whose sample lacks a label does not have it, but others may."""
+        seen = np.zeros(self.labels, dtype=bool)
+        for tree in self.trees:
+            seen[tree.tree.labels] = True
+        return int(seen.sum())
 
     def top(
         self,

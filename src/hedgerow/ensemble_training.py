@@ -260,7 +260,7 @@ def train_members(
             trained.append(make(number, trained[-1].tree if shared else None, wrong))
         if negatives and number + 1 < members:
             member = trained[number]
-            k = min(_PREDICTED, len(member.tree.labels))
+            k = min(max(_PREDICTED, boosting.count if boosting else 0), len(member.tree.labels))
             if ask is None:
                 labels, probability = member.top(data.X, k, _PREDICTION_BEAM, False, threads)
             else:

@@ -36,6 +36,7 @@ from hedgerow.label_tree import LabelTree
 from hedgerow.labels import add_label_sections, encode_labels, truth_for
 from hedgerow.matrices import as_rows, as_truth
 from hedgerow.memory_budget import Scratch, parse_bytes
+from hedgerow.metrics import precision_at
 from hedgerow.model_file import Malformed, write_model
 from hedgerow.policy import Policy
 from hedgerow.policy_learning import learn_policy
@@ -373,7 +374,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X, Y, tree, label_features, sample_weight
-            What the ensemble was fitted to.
+            What the ensemble was fitted to, in the same order. Other inputs or labels are refused: the model
+            could no longer tell which inputs it was trained on.
         count : int
             How many members to add.
         progress : callable(share, what), optional
@@ -383,6 +385,29 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return self._add_members(
+            X,
+            Y,
+            None,
+            count,
+            tree=tree,
+            label_features=label_features,
+            sample_weight=sample_weight,
+            progress=progress,
+        )
+
+    def _add_members(
+        self,
+        X: Any,
+        Y: Any,
+        hashes: Hashes | None,
+        count: int,
+        *,
+        tree: LabelTree | None = None,
+        label_features: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        progress: Progress | None = None,
+    ) -> HedgerowClassifier:
         check_is_fitted(self, "tree_")
         if self.method in ("single", "mc-dropout"):
             raise ValueError(f"method {self.method!r} has no members to add to; fit with method='bagging'")
@@ -400,15 +425,18 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{self.members} members share {self._trees()} trees; fit them anew")
         threads = self._threads()
         rows = as_rows(X, columns=self.n_features_in_, threads=threads)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
         known = {name: number for number, name in enumerate(self.classes_.tolist())}
         if not (sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object)):
             Y = _indicator([list(labels) for labels in Y], known)
-        matrix, labels, _ = encode_labels(Y, X.shape[0], None, threads)
+        matrix, labels, _ = encode_labels(Y, n, None, threads)
         if matrix.shape[1] != len(self.classes_):
             raise ValueError(
                 f"Y has {matrix.shape[1]} columns, but the model knows {len(self.classes_)} labels"
             )
-        data = TrainingData(rows, labels, matrix, self.n_features_in_, as_costs(sample_weight, X.shape[0]))
+        if self.training_ is not None:
+            self.training_.check_same(rows.hashes(threads) if hashes is None else hashes, matrix)
+        data = TrainingData(rows, labels, matrix, self.n_features_in_, as_costs(sample_weight, n))
         self._check_tree(tree, label_features, matrix.shape[1])
         before = {"members": self.members, "trees": self.trees}
         self.members += int(count)
@@ -823,7 +851,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         return sp.csr_array((ones, matrix.indices[chosen], indptr), shape=matrix.shape)
 
     def score(self, X: Any, Y: Any) -> float:
-        """Precision at 1: how often the most probable label is right.
+        """Precision at 1: how often the most probable label is right, over inputs that have labels.
 
         Parameters
         ----------
@@ -839,9 +867,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "tree_")
         X, truth = self._inputs_and_truth(X, Y)
         column = {name: number for number, name in enumerate(self.classes_.tolist())}
-        best = [column[label] for label in self.top(X, k=1).labels[:, 0].tolist()]
-        right = np.asarray(truth[np.arange(len(best)), best])
-        return float(np.mean(right))
+        best = [[column[label]] for label in self.top(X, k=1).labels[:, 0].tolist()]
+        return precision_at(np.array(best), truth, 1)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the model to a file, whole or not at all.
@@ -891,12 +918,13 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         path : path-like
             The file.
         verify : bool
-            Check every byte. False opens a file of any size in milliseconds and checks its header and bounds
-            only: use it for files that you verified once.
+            Check every byte. False opens a file of any size in milliseconds: it checks the header, the label
+            trees, the vocabulary and the bounds of sections and chunks, but neither checksums nor the rows of
+            the chunks. Use it for files that you verified once, and never for those of someone else.
 
         Returns
         -------
-        HedgerowClassifier or HedgerowTextClassifier
+        HedgerowClassifier, HedgerowTextClassifier or HedgerowTransformerClassifier
         """
         from hedgerow.saved_model import load
 

@@ -160,7 +160,9 @@ class HedgerowTextClassifier(HedgerowClassifier):
 
     def add_members(self, X: Iterable[str], Y: Any, count: int, **options: Any) -> HedgerowTextClassifier:
         """Train more members on the same texts; see `HedgerowClassifier.add_members`."""
-        super().add_members(self._transform(X, options.get("progress")), Y, count, **options)
+        texts = cast("tuple[str, ...]", as_texts(X))
+        features = self._transform(texts, options.get("progress"))
+        self._add_members(features, Y, hash_texts(texts), count, **options)
         return self
 
     def predict_uncertain(self, X: Iterable[str], k: int = 5, **options: Any) -> UncertainLabels:
@@ -244,6 +246,8 @@ class HedgerowTextClassifier(HedgerowClassifier):
 
     def _extend(self, sections: dict[str, Any], header: dict[str, Any]) -> None:
         header["kind"] = "text"
+        # What texts become is decided by what was fitted, whatever was set since.
+        header["parameters"] |= {"sublinear": self.vectorizer_.sublinear}
         for name, array in self.vectorizer_.to_arrays().items():
             sections[f"text.{name}"] = array
 

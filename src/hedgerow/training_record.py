@@ -14,7 +14,7 @@ import xxhash
 __all__ = ["TrainingRecord", "hash_data", "hash_texts", "unseen_rows"]
 
 # More inputs than this share of the data were seen in training: then these are no held-out data.
-_MOST_SEEN = 0.05
+MOST_SEEN = 0.05
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -48,6 +48,14 @@ class TrainingRecord:
             return np.zeros(len(hashes), dtype=bool)
         place = np.minimum(np.searchsorted(self.seen, hashes), len(self.seen) - 1)
         return np.asarray(self.seen[place] == hashes)
+
+    def check_same(self, hashes: Hashes, Y: sp.csr_array) -> None:
+        """Raise ValueError unless these are the inputs and labels of the training, in its order."""
+        if hash_data(hashes, Y) != self.fingerprint:
+            raise ValueError(
+                "X and Y are not what the model was fitted to, or stand in another order; give the same data, or"
+                " fit anew"
+            )
 
     @classmethod
     def from_file(cls, header: Mapping[str, Any], seen: npt.NDArray[Any], rows: int | None) -> TrainingRecord:
@@ -87,6 +95,6 @@ def hash_data(hashes: Hashes, Y: sp.csr_array) -> str:
 
 def unseen_rows(seen: npt.NDArray[np.bool_], otherwise: str) -> npt.NDArray[np.int64]:
     """The inputs that a model was not trained on; an error that ends with `otherwise` if it was on many."""
-    if seen.sum() > _MOST_SEEN * len(seen):
+    if seen.sum() > MOST_SEEN * len(seen):
         raise ValueError(f"the model was trained on {int(seen.sum())} of the {len(seen)} inputs, {otherwise}")
     return np.flatnonzero(~seen)
