@@ -14,6 +14,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
 from hedgerow.efficiency import beam_costs, check_theorems
 from hedgerow.evaluation import Evaluation, evaluate
+from hedgerow.held_out import calibration_errors
 from hedgerow.labels import align_labels
 from hedgerow.uncertainty import label_uncertainty
 
@@ -164,6 +165,19 @@ def test_single_model_has_no_variance_and_no_knowledge() -> None:
     assert plain["misclassification"]["variance"] is None
     assert plain["misclassification"]["knowledge"] is None
     assert plain["misclassification"]["energy"] > 0.5
+
+
+def test_places_without_a_label_are_neither_right_nor_wrong() -> None:
+    X = sp.csr_array(np.eye(12, dtype=np.float32))
+    Y = sp.csr_array(np.arange(12)[:, None] % 2)  # one label, which every other input has
+    model = HedgerowClassifier(random_state=0).fit(X, Y)
+    found = evaluate(model, X, Y)
+    p, truth = model.top(X, k=1).probability[:, 0], Y.toarray()[:, 0]
+    for k in (1, 3, 5):
+        assert found.reliability[k].ece == found.reliability[1].ece > 0
+        assert found.brier[k] == pytest.approx(((p - truth) ** 2).mean())
+    errors = calibration_errors(model, X, Y)
+    assert errors[1] == errors[3] == errors[5] == found.reliability[1].ece
 
 
 def test_model_that_does_not_know_frequencies_still_evaluates(

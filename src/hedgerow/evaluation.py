@@ -289,10 +289,10 @@ def evaluate(
         right = _right(own)
         ranking = _rank(own, counts, model.n_samples_)
         misclassification = _misclassification(own, right, model)
-        reliability = {
-            k: metrics.reliability(own.best.probability[:, :k].ravel(), right[:, :k].ravel()) for k in CUTS
-        }
-        brier = {k: metrics.brier_score(own.best.probability[:, :k], right[:, :k]) for k in CUTS}
+        shown = {k: (own.labels >= 0)[:, :k] for k in CUTS}  # an input may have fewer candidates than k
+        best = {k: (own.best.probability[:, :k][shown[k]], right[:, :k][shown[k]]) for k in CUTS}
+        reliability = {k: metrics.reliability(*best[k]) for k in CUTS}
+        brier = {k: metrics.brier_score(*best[k]) for k in CUTS}
         groups = _by_frequency(own, counts)
         inside, groups_inside = _sum_scores(own, energies, model), _insider_tenths(own, counts)
         detected = {

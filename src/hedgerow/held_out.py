@@ -156,7 +156,7 @@ def calibration_errors(
     -------
     dict of int to float
     """
-    probabilities, rights = [], []
+    probabilities, rights, shown = [], [], []
     for rows, votes in vote_batches(model, X, "comparing", progress=progress):
         judged = judge(votes, truth[rows], k=max(CUTS), n_jobs=model.n_jobs)
         right = np.zeros(judged.labels.shape, dtype=bool)
@@ -165,5 +165,8 @@ def calibration_errors(
         right[row_of[high], judged.rank[high] - 1] = True
         probabilities.append(judged.best.probability)
         rights.append(right)
-    best, came_true = np.concatenate(probabilities), np.concatenate(rights)
-    return {k: metrics.reliability(best[:, :k].ravel(), came_true[:, :k].ravel()).ece for k in CUTS}
+        shown.append(judged.labels >= 0)  # an input may have fewer candidates than k
+    best, came_true, there = (np.concatenate(parts) for parts in (probabilities, rights, shown))
+    return {
+        k: metrics.reliability(best[:, :k][there[:, :k]], came_true[:, :k][there[:, :k]]).ece for k in CUTS
+    }
