@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from tiny_encoder import make_tiny_encoder, texts_and_labels
 
-from hedgerow import HedgerowTransformerClassifier
+from hedgerow import HedgerowTransformerClassifier, load
 from hedgerow.cli import main
 from hedgerow.deep import fine_tuning
 from hedgerow.deep.encoder import Encoder
@@ -84,6 +84,38 @@ def test_model_over_a_shared_encoder_is_the_one_that_fine_tunes_by_itself(
         several.fine_tune(texts, labels, tmp_path / "several")
 
 
+def test_encoder_that_knows_the_training_data_gives_no_out_of_bag_votes(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    texts, labels = texts_and_labels(200)
+    own = {
+        "method": "bagging",
+        "random_state": 3,
+        "n_jobs": 1,
+        "device": "cpu",
+        "members": 4,
+        "batch_size": 8,
+    }
+    tuning = {"encoder": tiny_encoder, "steps": 3}
+    HedgerowTransformerClassifier(**own, **tuning).fine_tune(texts, labels, tmp_path / "tuned")
+    alone = HedgerowTransformerClassifier(**own, **tuning).fit(texts, labels)
+    shared = HedgerowTransformerClassifier(encoder=tmp_path / "tuned", epochs=0, **own).fit(texts, labels)
+    alone.save(tmp_path / "alone")
+    loaded = load(tmp_path / "alone")
+    changed = HedgerowTransformerClassifier(**own, **tuning).fit(texts, labels)
+    changed.set_params(steps=None, epochs=0)
+    for model in (alone, shared, loaded, changed):
+        with pytest.raises(ValueError, match="encoder that was fine-tuned on all training data"):
+            model.calibrate_out_of_bag(texts, labels)
+    # One that was fine-tuned on other texts, or not at all, knows none of these.
+    others = [f"{text} elsewhere" for text in texts]
+    HedgerowTransformerClassifier(**own, **tuning).fine_tune(others, labels, tmp_path / "others")
+    for encoder in (tmp_path / "others", tiny_encoder):
+        model = HedgerowTransformerClassifier(encoder=encoder, epochs=0, **own).fit(texts, labels)
+        model.save(tmp_path / "unknowing", overwrite=True)
+        load(tmp_path / "unknowing").calibrate_out_of_bag(texts, labels)
+
+
 def test_reproduce_fine_tunes_once_a_seed_and_writes_the_deep_tables(
     data: Path,
     tiny_encoder: Path,
@@ -112,7 +144,7 @@ def test_reproduce_fine_tunes_once_a_seed_and_writes_the_deep_tables(
     markdown = (out / "tables.md").read_text()
     assert "batches of 8" in markdown
     assert str(tmp_path) not in markdown
-    assert not list(out.rglob("*.npy"))
+    assert {path.name for path in out.rglob("*.npy")} == {"trained_on.npy"}  # of the encoders; no embeddings
     kept = sorted((out / "experiments").rglob("*.json"))
     assert len(kept) == 2 * 6
     before = [path.stat().st_mtime_ns for path in kept]

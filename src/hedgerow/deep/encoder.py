@@ -24,6 +24,7 @@ from torch import nn
 from hedgerow.deep.device import choose_device, torch_threads
 from hedgerow.deep.extra import GpuMemoryError
 from hedgerow.deep.recording import RecordedPasses
+from hedgerow.training_record import Hashes
 
 __all__ = ["DropoutPass", "Encoder", "EncoderNotFound", "Tokens"]
 
@@ -31,6 +32,8 @@ Progress = Callable[[float], None]
 Floats = npt.NDArray[np.float32]
 
 POOLINGS = ("mean", "cls")
+_TRAINED_ON = "trained_on.npy"  # in the folder of an encoder
+_NO_TEXTS: Hashes = np.empty(0, dtype=np.uint64)
 # On a GPU all batches of texts of like length have one shape, so that a text gets the same bits in each. A
 # single text pays for a whole batch, but in smaller ones the kernels are too short to keep a GPU busy.
 _TOKENS_AT_ONCE = 4096
@@ -109,6 +112,11 @@ class Encoder:
         The vector of a text: the mean of its tokens' vectors, or the vector of the first one.
     max_length : int
         Tokens of a text that count, those that frame it included.
+
+    Attributes
+    ----------
+    trained_on : uint64 array
+        Hashes of the texts that it was fine-tuned on here, ascending.
     """
 
     def __init__(self, model: Any, tokenizer: Any, pooling: str = "mean", max_length: int = 128) -> None:
@@ -120,6 +128,7 @@ class Encoder:
         self.tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(self.max_length)
+        self.trained_on: Hashes = _NO_TEXTS
         self._recorded: tuple[Any, RecordedPasses] | None = None
         self._wide_masks: bool | None = None
         self._hashed: tuple[Any, str] | None = None
@@ -155,7 +164,8 @@ class Encoder:
                 model = transformers.AutoModel.from_pretrained(
                     where, local_files_only=local, dtype=torch.float32
                 )
-        except (OSError, ValueError, KeyError) as error:
+            trained_on = _read_trained_on(Path(where)) if local else _NO_TEXTS
+        except (OSError, ValueError, KeyError, EOFError) as error:
             first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             way_out = (
                 "the folder must hold what save_pretrained writes"
@@ -168,7 +178,9 @@ class Encoder:
             raise EncoderNotFound(
                 f"the encoder {where!r} has no tokenizer.json; save it with a fast tokenizer"
             )
-        return cls(model, fast, pooling, max_length)
+        encoder = cls(model, fast, pooling, max_length)
+        encoder.trained_on = trained_on
+        return encoder
 
     @property
     def width(self) -> int:
@@ -192,7 +204,9 @@ class Encoder:
 
     def copied(self) -> Encoder:
         """The same encoder with weights of its own."""
-        return Encoder(copy.deepcopy(self.model), self.tokenizer, self.pooling, self.max_length)
+        other = Encoder(copy.deepcopy(self.model), self.tokenizer, self.pooling, self.max_length)
+        other.trained_on = self.trained_on
+        return other
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:
         """Texts to tokens."""
@@ -323,6 +337,8 @@ class Encoder:
             # The class that takes tokenizer.json as it is.
             settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": self.max_length}
             (whole / "tokenizer_config.json").write_text(json.dumps(settings))
+            if self.trained_on.size:
+                np.save(whole / _TRAINED_ON, self.trained_on)
             whole.rename(target)
 
     def to_bytes(self) -> dict[str, npt.NDArray[np.uint8]]:
@@ -528,6 +544,16 @@ def dropout_layers(model: nn.Module) -> list[nn.Dropout]:
 def _wide(mask: torch.Tensor) -> torch.Tensor:
     """Which tokens each token sees, shape (texts, 1, length, length)."""
     return mask.bool()[:, None, None, :].expand(-1, 1, mask.shape[1], -1)
+
+
+def _read_trained_on(folder: Path) -> Hashes:
+    record = folder / _TRAINED_ON
+    if not record.exists():
+        return _NO_TEXTS
+    hashes = np.load(record, allow_pickle=False)
+    if hashes.dtype != np.uint64 or hashes.ndim != 1:
+        raise ValueError(f"{record} does not hold hashes of texts")
+    return np.asarray(hashes)
 
 
 def _longest(config: Any) -> int:

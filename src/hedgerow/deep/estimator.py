@@ -26,7 +26,7 @@ from hedgerow.labels import encode_labels
 from hedgerow.matrices import as_rows
 from hedgerow.text import TfidfVectorizer, as_texts
 from hedgerow.text_estimator import HedgerowTextClassifier
-from hedgerow.training_record import hash_texts
+from hedgerow.training_record import MOST_SEEN, hash_texts
 from hedgerow.tree_classifier import TreeClassifier
 
 if TYPE_CHECKING:
@@ -42,7 +42,10 @@ Told = Callable[[float], None] | None
 
 @dataclass(frozen=True, eq=False)
 class _Tuned:
-    """Texts, what words make of them, and the encoders that learned from them."""
+    """Texts, what words make of them, and the encoders that learned from them.
+
+    `knows_all` tells whether members know inputs through their encoders that their own samples lack.
+    """
 
     texts: Texts
     vectorizer: TfidfVectorizer
@@ -50,6 +53,7 @@ class _Tuned:
     team: Team
     encoders: list[Encoder]
     reports: list[FineTuningReport]
+    knows_all: bool
 
 
 class HedgerowTransformerClassifier(HedgerowTextClassifier):
@@ -291,6 +295,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self.vectorizer_ = tuned.vectorizer
         self.encoders_ = tuned.encoders
         self.fine_tuning_ = tuned.reports
+        self._encoder_knows_all = tuned.knows_all
         self._expect_embeddings()
         return self
 
@@ -345,8 +350,14 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         tfidf = vectorizer.fit_transform(texts)
         costs = as_costs(options.get("sample_weight"), len(texts))
         data = TrainingData(as_rows(tfidf, threads=threads), labels, matrix, tfidf.shape[1], costs)
+        hashes = hash_texts(texts)
+        learns = self._fine_tuning().steps_for(len(texts)) > 0
+        knows_all = (self.encoders == 1 and learns) or np.isin(hashes, start.trained_on).mean() > MOST_SEEN
         trained, reports = self._fine_tune(start, texts, data, self._seed(), team, options)
-        return _Tuned(texts, vectorizer, tfidf, team, trained, reports)
+        if learns:
+            for encoder in trained:
+                encoder.trained_on = np.union1d(encoder.trained_on, hashes)
+        return _Tuned(texts, vectorizer, tfidf, team, trained, reports, bool(knows_all))
 
     def add_members(
         self, X: Iterable[str], Y: Any, count: int, **options: Any
@@ -573,10 +584,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
 
     def _check_out_of_bag(self) -> None:
         super()._check_out_of_bag()
-        if self.encoders == 1 and self._fine_tuning().steps_for(self.n_samples_ or 1) > 0:
+        if self._encoder_knows_all:
             raise ValueError(
                 "all members share an encoder that was fine-tuned on all training data; calibrate with"
-                " held-out data, or fit with encoders=members"
+                " held-out data, or fit with encoders=members from an encoder that does not know these data"
             )
 
     # Members of mc-dropout are passes of the encoder, not of the ranker.
@@ -608,7 +619,11 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         super()._extend(sections, header)
         first = self.encoders_[0]
         header["kind"] = "transformer"
-        header["encoder"] = {"max_length": first.max_length, "pooling": first.pooling}
+        header["encoder"] = {
+            "max_length": first.max_length,
+            "pooling": first.pooling,
+            "knows_all": self._encoder_knows_all,
+        }
         if self.method == "mc-dropout":
             header["passes"] = {"count": self._ensemble.rows_each, "seed": self._pass_seed}
         for name, text in first.to_bytes().items():
@@ -624,6 +639,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         about = header["encoder"]
         if type(about["max_length"]) is not int or about["max_length"] < 3:
             raise ValueError(f"the encoder has the impossible length {about['max_length']!r}")
+        tuned = self.encoders == 1 and self._fine_tuning().steps_for(self.n_samples_ or 1) > 0
+        self._encoder_knows_all = bool(about.get("knows_all", tuned))
         self.encoders_ = []
         for number in range(self.encoders):
             prefix = f"encoder.{number}/"
