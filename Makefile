@@ -104,7 +104,7 @@ test: $(VENV)/chromium ## Run all tests, the examples in the docstrings and the 
 	elif [ "$$CI" = true ] || command -v $(CLANG) > /dev/null; then cat build/fuzz.log; status=1; \
 	else echo 'clang could not be installed; nothing was fuzzed.'; fi; exit $$status
 
-trust: damage fuzz soak mutate coverage bench-trust ## Try all that docs/reliability.md tells of, for hours, and write that page
+trust: damage fuzz soak mutate coverage bench-trust ## Try all that docs/reliability.md tells of but hours of fuzzing, and write that page
 	$(MAKE) sanitize SANITIZER=address
 	$(MAKE) sanitize SANITIZER=thread
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from bench import xmc_text
 from bench.generated import Shape, generate
 
 CACHE = Path(__file__).parent / "cache"
-SOURCE = Path(__file__).parent.parent / ".." / "shared" / "data"
+SOURCE = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parent.parent / ".." / "shared" / "data")
 GENERATED = "amazon-shape-200k"
 NAMES = ("eurlex-4k", "tibkat-en", "debian-depends", GENERATED)
 

@@ -16,6 +16,7 @@ export PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=true
 PYTHON=${PYTHON:-python3}
 PLACE=${PLACE:-build/device}
 OUT=${OUT:-$PLACE}
+ENCODER=${ENCODER:-MiniLM-L6}  # what the tables call the encoder in carry/
 mkdir -p "$PLACE/site" "$PLACE/wheel" "$OUT"
 export PYTHONPATH="$PWD/$PLACE/site:$PWD"
 
@@ -45,8 +46,8 @@ PY
   echo "built in $((SECONDS - start)) s"
 fi
 cp -R src/hedgerow/. "$PLACE/site/hedgerow/"  # the wheel may be older than the sources
-if [ ! -f "$PLACE/encoder/model.safetensors" ]; then
-  "$PYTHON" -m bench.carry unpack carry "$PLACE/encoder"
+if [ ! -f "$PLACE/$ENCODER/model.safetensors" ]; then
+  "$PYTHON" -m bench.carry unpack carry "$PLACE/$ENCODER"
 fi
 if [ "${1:-}" = reproduce ]; then
   shift
@@ -56,7 +57,7 @@ if [ "${1:-}" = reproduce ]; then
   done
   code=0
   timeout --signal=INT --kill-after=20 $((${LIMIT:-560} - SECONDS)) \
-    "$PYTHON" -m bench.deep_reproduce "$@" --encoder "$PLACE/encoder" --out "$OUT/results" --kept "$PLACE/kept" || code=$?
+    "$PYTHON" -m bench.deep_reproduce "$@" --encoder "$PLACE/$ENCODER" --out "$OUT/results" --kept "$PLACE/kept" || code=$?
   if [ -d "$OUT/results/experiments" ]; then cp -R "$OUT/results/experiments" "$PLACE/results/"; fi
   find "$OUT/results" -name '*.json' | sort
   if [ $code = 124 ]; then
@@ -65,4 +66,4 @@ if [ "${1:-}" = reproduce ]; then
   fi
   exit $code
 fi
-exec "$PYTHON" -m bench.deep --encoder "$PLACE/encoder" --data carry/data --out "$OUT/deep.json" "$@"
+exec "$PYTHON" -m bench.deep --encoder "$PLACE/$ENCODER" --data carry/data --out "$OUT/deep.json" "$@"

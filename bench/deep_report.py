@@ -1,4 +1,7 @@
-"""Write results/deep.md from what `bench.deep` measured on a GPU: `python -m bench.deep_report`."""
+"""Write results/deep.json and deep.md from what `bench.deep` measured: `python -m bench.deep_report`.
+
+Runs are taken from results/raw/deep-NAME.json, where `bench.deep --out` puts them, and kept in deep.json.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,25 @@ ROWS = {
 
 
 def main() -> None:
+    record = RESULTS / "deep.json"
+    kept: dict[str, Any] = json.loads(record.read_text()) if record.exists() else {}
+    for path in sorted(RAW.glob("deep-*.json")):
+        whole = json.loads(path.read_text())
+        for place in ("encoder", "data", "out"):  # of that machine
+            del whole["settings"][place]
+        kept[path.stem.removeprefix("deep-")] = whole
+    record.write_text(json.dumps(kept, indent=1) + "\n")
+    (RESULTS / "deep.md").write_text(page(kept))
+
+
+def page(kept: dict[str, Any]) -> str:
     found: dict[str, dict[tuple[str, str], dict[int, Any]]] = {}
     latency: dict[str, list[Any]] = {}
     processor: dict[str, Any] = {}
     profiles: dict[str, list[Any]] = {}
+    few: dict[str, Any] = {}
     about: dict[str, Any] = {}
-    for path in sorted(RAW.glob("deep-*.json")):
-        whole = json.loads(path.read_text())
+    for whole in kept.values():
         if whole["settings"]["device"] == "cpu":
             processor[whole["settings"]["dataset"]] = whole
             continue
@@ -34,13 +49,16 @@ def main() -> None:
         if whole["settings"]["steps"] != "None":  # fine-tuned for a moment, to time one text
             latency[whole["settings"]["dataset"]] = whole["runs"]
             continue
+        if whole["settings"]["train"] != "None":
+            few[whole["settings"]["dataset"]] = whole
+            continue
         if "profile" in whole["settings"]["parts"]:
             profiles[whole["settings"]["dataset"]] = whole["runs"]
             continue
         runs = found.setdefault(whole["settings"]["dataset"], {})
         for run in whole["runs"]:
             runs.setdefault((run["model"], run["method"]), {})[run["seed"]] = run
-    (RESULTS / "deep.md").write_text(markdown(found, latency, processor, profiles, about))
+    return markdown(found, latency, processor, profiles, about) + few_texts(few)
 
 
 def markdown(
@@ -56,9 +74,11 @@ def markdown(
         "",
         "XR-Transformer with MiniLM-L6, ten members over one fine-tuned encoder, beam 20. Percent, mean ±"
         " deviation over seeds (their number in brackets). AUROC finds wrong labels; Energy is that of the"
-        f" model's mean probability. {machine}. On a machine with a GPU,"
-        " `bench/deep_device.sh --dataset NAME --seeds 0 1 2` repeats it (`--epochs 2` for debian-tags);"
-        " `python -m bench.deep_report` writes this page.",
+        f" model's mean probability. {machine}. On a machine with a GPU, `python -m bench.deep --encoder"
+        " MiniLM-L6 --dataset NAME --seeds 0 1 2 --out bench/results/raw/deep-NAME.json` repeats it (`--epochs 2`"
+        " for debian-tags; `bench/deep_device.sh` does it on a machine without a network), and `python -m"
+        " bench.deep_report` writes this page. The time to fit a single XR-Transformer includes fine-tuning; the"
+        " ensemble takes over its encoder.",
         "",
     ]
     for data, runs in found.items():
@@ -87,8 +107,8 @@ def markdown(
                 lines.append(f"| {title} | {fit:.0f} | {told} |")
         if data in latency:
             lines += one_text(
-                "One text at a time, ms (`bench/deep_device.sh --dataset NAME --parts tuned --steps 100"
-                " --test 2000`: as large a model, fine-tuned for a moment only).",
+                "One text at a time, ms (`python -m bench.deep --encoder MiniLM-L6 --dataset NAME --parts tuned"
+                " --steps 100 --test 2000`: as large a model, fine-tuned for a moment only).",
                 latency[data],
             )
         if data in processor:
@@ -114,8 +134,8 @@ def markdown(
         if data in profiles:
             lines += [
                 "",
-                "Steps of fine-tuning, with their launches recorded and replayed (`bench/deep_device.sh"
-                " --dataset NAME --parts profile`):",
+                "Steps of fine-tuning, with their launches recorded and replayed (`python -m bench.deep --encoder"
+                " MiniLM-L6 --dataset NAME --parts profile`):",
                 "",
                 "| texts of a step | ms a step | kernels run for so much of the time | kernels a step |",
                 "|---|---|---|---|",
@@ -129,6 +149,34 @@ def markdown(
     return "\n".join(lines)
 
 
+def few_texts(few: dict[str, Any]) -> str:
+    """P@1 where there is little to learn from."""
+    if not few:
+        return ""
+    lines = [
+        "",
+        "## Few training texts",
+        "",
+        "| P@1, single model | words alone | MiniLM as it is | XR-Transformer |",
+    ]
+    lines += ["|---|---|---|---|"]
+    commands = []
+    for data, whole in few.items():
+        settings = whole["settings"]
+        cells = [
+            mean([run["precision"]["1"] for run in whole["runs"] if run["model"] == part])
+            for part in ("linear", "frozen", "tuned")
+        ]
+        lines.append(f"| {data}, {whole['train']:,} texts | " + " | ".join(cells) + " |")
+        levels = "" if settings["levels"] == "None" else f" --levels {settings['levels']}"
+        commands.append(
+            f"`--dataset {data} --train {whole['train']} --test {whole['test']} --methods single --seeds 0 1 2"
+            f" --epochs {float(settings['epochs']):g}{levels}`"
+        )
+    lines += ["", f"`python -m bench.deep --encoder MiniLM-L6` with {' and '.join(commands)}.", ""]
+    return "\n".join(lines)
+
+
 def one_text(title: str, runs: list[Any]) -> list[str]:
     """A table of the time for one text."""
     parts = ("median", "p99", "one_thread", "encoder")
@@ -136,7 +184,7 @@ def one_text(title: str, runs: list[Any]) -> list[str]:
         "",
         title,
         "",
-        "| | median | p99 | on one thread | of which the encoder |",
+        "| | median | p99 | on one thread | the encoder alone |",
         "|---|---|---|---|---|",
     ]
     for run in runs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 DOCS = Path(__file__).parent
+PAGE = DOCS / "results.md"
 RESULTS = DOCS.parent / "bench/results"
 INTRODUCTION = """# Results
 
@@ -95,4 +96,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    (DOCS / "results.md").write_text(page())
+    PAGE.write_text(page())

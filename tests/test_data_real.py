@@ -1,4 +1,4 @@
-"""Real data, where they are at hand."""
+"""Real data, where they are at hand; CONTRIBUTING.md says which."""
 
 import os
 from pathlib import Path

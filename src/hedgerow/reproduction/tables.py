@@ -601,7 +601,8 @@ def _settings_lines(about: Mapping[str, Any]) -> list[str]:
         "",
     ]
     if deep := about.get("transformer"):
-        length = f"{deep['epochs']:g} epochs" if deep["steps"] is None else f"{deep['steps']} steps"
+        unit, count = ("epoch", deep["epochs"]) if deep["steps"] is None else ("step", deep["steps"])
+        length = f"{count:g} {unit}" + "s" * (count != 1)
         lines += [
             f"Encoder {_markdown(deep['name'])}, {length} a level, batches of {deep['batch_size']}, rate"
             f" {deep['learning_rate']:g}, at most {deep['max_length']} tokens; all methods of a seed share"
