@@ -1,4 +1,4 @@
-"""The command line: ``hedgerow fit``, ``predict``, ``inspect`` and ``demo``."""
+"""The command line, ``hedgerow``."""
 
 from __future__ import annotations
 

@@ -1,12 +1,15 @@
-"""Draw docs/decisions.svg: what a policy promises, and what comes of it on data it has not seen.
+"""Do what docs/decisions.md shows, print what the commands say there, and draw docs/decisions.svg.
 
-python docs/make_decisions_picture.py MODEL DATA
+python docs/make_decisions.py EURLEX FOLDER
 
-MODEL went through `hedgerow calibrate`; DATA are further data.
+The test rows of EURLEX (train.txt and test.txt, packed or not) are shuffled: 2,500 become FOLDER/held-out,
+the others FOLDER/new.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,11 +17,13 @@ import numpy as np
 
 from hedgerow import load
 from hedgerow.cli.inputs import read_truth
+from hedgerow.data import read_part, write_xmc_text
 from hedgerow.decisions import Wish, rule_for
 from hedgerow.outcomes import Outcome, Tally
 from hedgerow.vote_batches import vote_batches
 
 OUT = Path(__file__).with_name("decisions.svg")
+HELD_OUT = 2500
 WIDTH, HEIGHT, LEFT, TOP, WIDE, HIGH, GAP = 860, 340, 62, 46, 320, 220, 110
 STYLE = """
 text { font: 13px sans-serif; fill: #1b1f24 } .small { font-size: 12px } .axis { stroke: #6e7781 }
@@ -35,7 +40,31 @@ text.accept { fill: #3fb950 } text.review { fill: #b392f0 } text.promised { fill
 """
 
 
-def main(model_path: Path, data: Path) -> None:
+def main(eurlex: Path, folder: Path) -> None:
+    """Cut, fit, calibrate, decide and judge; then draw what comes of many risks."""
+    model, held_out, new = folder / "eurlex.hedgerow", folder / "held-out", folder / "new"
+    test = read_part(eurlex, "test")
+    order = np.random.default_rng(0).permutation(test.X.shape[0])
+    for part, rows in ((held_out, order[:HELD_OUT]), (new, order[HELD_OUT:])):
+        part.mkdir(parents=True, exist_ok=True)
+        write_xmc_text(part / "test.txt", test.X[rows], test.Y[rows])
+    hedgerow("fit", eurlex, model, "--method", "bagging", "--seed", 0, "--overwrite")
+    hedgerow("calibrate", model, held_out)
+    hedgerow("decide", model, new, "--risk", 0.1)
+    hedgerow("evaluate", model, new)
+    draw(model, new)
+
+
+def hedgerow(*arguments: object) -> None:
+    """Run a command for a terminal of 110 columns."""
+    print("$ hedgerow", *arguments, flush=True)
+    words = [str(argument) for argument in arguments]
+    subprocess.run(
+        [sys.executable, "-m", "hedgerow", *words], env={**os.environ, "COLUMNS": "110"}, check=True
+    )
+
+
+def draw(model_path: Path, data: Path) -> None:
     """Decide at many risks, and draw what comes of it."""
     model = load(model_path)
     _, X, truth, _ = read_truth(model_path, model, data, None, "labels", 0, lambda share, what: None)
