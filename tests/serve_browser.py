@@ -108,6 +108,12 @@ class OpenedPage:
         """The labels under a decision."""
         return self.page.locator(f".group.{name} .found-name bdi").all_text_contents()
 
+    def reveal(self) -> None:
+        """Show all labels that the page has."""
+        more = self.page.locator(".rest .more:visible")
+        while more.count():
+            more.first.click()
+
     def row(self, label: str) -> Locator:
         return self.page.locator(".found").filter(
             has=self.page.locator(".found-name").get_by_text(label, exact=True)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
+from serve_browser import Server
+
+import hedgerow
+import hedgerow.data
+import hedgerow.metrics
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("script", ["make_api", "make_reliability", "make_scale"])
+@pytest.mark.parametrize("script", ["make_api", "make_reliability", "make_results", "make_scale"])
 def test_page_is_what_its_script_makes(script: str) -> None:
     spec = importlib.util.spec_from_file_location(script, ROOT / f"docs/{script}.py")
     assert spec is not None
@@ -38,3 +46,35 @@ def test_example_of_the_readme_prints_what_the_readme_shows(
 def test_links_between_documents_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("module", [hedgerow, hedgerow.data, hedgerow.metrics], ids=lambda m: m.__name__)
+def test_all_that_is_public_is_in_the_reference(module: Any) -> None:
+    described = set(re.findall(r"^### `(\w+)`$", (ROOT / "docs/api.md").read_text(), re.MULTILINE))
+    assert sorted(set(module.__all__) - described - {"__version__"}) == []
+
+
+def test_server_answers_what_its_page_shows(demo_server: Server) -> None:
+    text = (ROOT / "docs/server.md").read_text()
+    found = re.search(r"/predict --json '(.*?)'\n```\n\n```json\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    head = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{demo_server.url}predict", found[1].encode(), head)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        answered = json.load(answer)
+    shown = json.loads(found[2])
+    del answered["model"], shown["model"]  # other SIMD levels have other last bits
+    found_leaves, shown_leaves = _leaves(answered), _leaves(shown)
+    assert found_leaves.keys() == shown_leaves.keys()
+    for place, value in shown_leaves.items():
+        expected = pytest.approx(value, rel=1e-3) if isinstance(value, float) else value
+        assert found_leaves[place] == expected, place
+
+
+def _leaves(value: Any, at: str = "") -> dict[str, Any]:
+    parts = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    )
+    if parts is None:
+        return {at: value}
+    return {place: leaf for key, part in parts for place, leaf in _leaves(part, f"{at}/{key}").items()}

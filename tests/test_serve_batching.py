@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from served_models import Open
 
+from hedgerow.decisions import Rule, Wish
 from hedgerow.serve.admission import Deadline
 from hedgerow.serve.batching import Batcher
 from hedgerow.serve.errors import ApiError
@@ -21,6 +22,7 @@ from hedgerow.serve.limits import Limits
 from hedgerow.serve.model_slot import ModelSlot, ReloadRunning, ServedModel
 from hedgerow.serve.prediction import Wanted
 from hedgerow.serve.service import Service
+from hedgerow.serve.verdicts import Sorting
 
 PLAIN = Wanted()
 MODEL: Any = ServedModel(None, "a")  # type: ignore[arg-type]
@@ -81,7 +83,15 @@ def test_requests_that_want_other_things_then_they_do_not_share() -> None:
         engine = Engine()
         batches = batcher(engine)
         first = await held_up(engine, batches)
-        wanted = [(MODEL, PLAIN), (MODEL, Wanted(k=3)), (OTHER, PLAIN), (MODEL, PLAIN), (MODEL, Wanted(k=3))]
+        by_risk = [Wanted(sorting=Sorting(Wish(risk=risk), Rule())) for risk in (0.1, 0.2, 0.1)]
+        wanted = [
+            (MODEL, PLAIN),
+            (MODEL, Wanted(k=3)),
+            (OTHER, PLAIN),
+            (MODEL, PLAIN),
+            (MODEL, Wanted(k=3)),
+            *((MODEL, own) for own in by_risk),
+        ]
         others = [
             asyncio.create_task(batches.predict(served, [f"t{i}"], 1, own))
             for i, (served, own) in enumerate(wanted)
@@ -92,7 +102,13 @@ def test_requests_that_want_other_things_then_they_do_not_share() -> None:
         assert [(answer["model"], answer["k"]) for answer in answers] == [
             (served.id, own.k) for served, own in wanted
         ]
-        assert [inputs for _, inputs, _ in engine.calls[1:]] == [["t0", "t3"], ["t1", "t4"], ["t2"]]
+        assert [inputs for _, inputs, _ in engine.calls[1:]] == [
+            ["t0", "t3"],
+            ["t1", "t4"],
+            ["t2"],
+            ["t5", "t7"],
+            ["t6"],
+        ]
 
     asyncio.run(run())
 

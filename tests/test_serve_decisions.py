@@ -6,17 +6,37 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from served_models import Open
+from served_models import Open, a_text_model
 from starlette.testclient import TestClient
 
-from hedgerow import load
-from hedgerow.decisions import DECISIONS, Costs
+from hedgerow import HedgerowTextClassifier, load
+from hedgerow.decisions import DECISIONS, Costs, Decisions
+from hedgerow.held_out import learn_from_held_out
 from hedgerow.sample import load_sample
+from hedgerow.serve.limits import Limits
 from hedgerow.serve.schemas import ModelInfo
 
-TEXTS = load_sample().test_texts[:40]
+SAMPLE = load_sample()
+TEXTS = SAMPLE.test_texts[:40]
+EVERYTHING = {"costs": {"wrong": 1, "missed": 1e9, "look": 0}}  # is to be reviewed that can be true at all
 RECIPE = "Whisk the eggs with sugar, fold in the flour and bake the cake until golden."
+
+
+def asked_of(wish: dict[str, Any]) -> dict[str, Any]:
+    """A wish of the API, as the library takes it."""
+    return {"costs": Costs(**wish["costs"])} if "costs" in wish else {"risk": wish.get("risk", 0.1)}
+
+
+def kept_by(result: dict[str, Any]) -> dict[str, str]:
+    """The labels of an answer that are not rejected."""
+    return {one["label"]: one["decision"] for one in result["labels"] if one["decision"] != "reject"}
+
+
+def kept_of(own: Decisions, row: int) -> dict[str, str]:
+    """The same of a decision of the library."""
+    return dict.fromkeys(own[row].accept, "accept") | dict.fromkeys(own[row].review, "review")
 
 
 @pytest.mark.parametrize(
@@ -35,8 +55,7 @@ def test_decide_then_labels_are_sorted_as_the_library_sorts_them(
 ) -> None:
     client = open_client(deciding_model)
     answer = client.post("/predict", json={"texts": TEXTS, "k": 30, "decide": wish})
-    asked = {"costs": Costs(**wish["costs"])} if "costs" in wish else {"risk": wish.get("risk", 0.1)}
-    own = load(deciding_model).decide(TEXTS, **asked, k=30)
+    own = load(deciding_model).decide(TEXTS, **asked_of(wish), k=30)
     compared = set()
     for row, result in enumerate(answer.json()["results"]):
         place = slice(own.indptr[row], own.indptr[row + 1])
@@ -47,6 +66,168 @@ def test_decide_then_labels_are_sorted_as_the_library_sorts_them(
             compared.add(label["decision"])
         assert result["unfamiliarity"]["outsider"] == own.outsider[row]
     assert len(compared) > 1
+
+
+@pytest.mark.parametrize("k", [1, 10])
+@pytest.mark.parametrize(
+    "wish", [{"risk": 0.05}, {"risk": 0.1}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}]
+)
+def test_decide_then_no_more_true_labels_are_lost_than_the_library_rejects(
+    open_client: Open, deciding_model: Path, wish: dict[str, Any], k: int
+) -> None:
+    client = open_client(deciding_model)
+    texts, truth = SAMPLE.test_texts, SAMPLE.test_labels
+    own = load(deciding_model).decide(texts, **asked_of(wish), k=0)
+    lost = rejected = 0
+    for begin in range(0, len(texts), 200):
+        body = {"texts": texts[begin : begin + 200], "k": k, "uncertainty": False, "decide": wish}
+        for row, result in enumerate(client.post("/predict", json=body).json()["results"], begin):
+            lost += len(set(truth[row]) - set(kept_by(result)))
+            rejected += len(set(truth[row]) - {*own[row].accept, *own[row].review})
+            assert kept_by(result) == kept_of(own, row)
+            assert len(result["labels"]) == max(k, len(kept_by(result)))
+    assert 0 < lost == rejected
+
+
+def test_decide_then_the_numbers_are_those_of_the_model_and_of_an_answer_without_it(
+    open_client: Open, deciding_model: Path
+) -> None:
+    client, model = open_client(deciding_model), load(deciding_model)
+    body = {"texts": TEXTS, "k": 4, "votes": True}
+    plain = client.post("/predict", json=body).json()["results"]
+    decided = client.post("/predict", json=body | {"decide": {"risk": 0.1}}).json()["results"]
+    votes = model.predict_votes(TEXTS)
+    for row, (text, before, result) in enumerate(zip(TEXTS, plain, decided, strict=True)):
+        labels = result["labels"]
+        assert len(labels) > 4
+        assert {**result, "labels": None} == {**before, "labels": None}
+        without = [{name: value for name, value in one.items() if name != "decision"} for one in labels]
+        assert without[:4] == before["labels"]
+        best = model.predict_uncertain([text], k=len(labels))
+        places = {label: place for place, label in enumerate(best.labels[0])}
+        for one in labels:
+            for name in ("probability", "total", "data", "knowledge", "variance"):
+                assert np.float32(one[name]) == getattr(best, name)[0, places[one["label"]]]
+            own = slice(votes.indptr[row], votes.indptr[row + 1])
+            said = votes.probs[own][model.classes_[votes.labels[own]] == one["label"]]
+            np.testing.assert_array_equal(np.float32([one["votes"]]), said)
+        probabilities = [one["probability"] for one in labels[4:]]
+        assert probabilities == sorted(probabilities, reverse=True)
+
+
+def test_all_labels_to_review_then_all_that_the_search_finds_are_told(
+    open_client: Open, deciding_model: Path
+) -> None:
+    answer = open_client(deciding_model).post("/predict", json={"texts": TEXTS, "k": 1, "decide": EVERYTHING})
+    votes = load(deciding_model).predict_votes(TEXTS)
+    possible = votes.mean() > 0
+    for row, result in enumerate(answer.json()["results"]):
+        names = votes.classes[possible[[row]].indices].tolist()
+        assert sorted(kept_by(result)) == sorted(names)
+        assert len(names) > 300
+
+
+def test_search_that_finds_few_labels_then_what_it_does_not_find_is_rejected(
+    open_client: Open, tmp_path: Path
+) -> None:
+    model = a_text_model().set_params(beam=1, leaf_size=8)
+    model.fit(SAMPLE.train_texts[:600], SAMPLE.train_labels[:600])
+    learn_from_held_out(model, SAMPLE.test_texts[100:], SAMPLE.test_labels[100:])
+    model.save(tmp_path / "narrow.hedgerow")
+    found = np.diff(model.predict_votes(TEXTS).indptr)
+    assert found.max() < 100
+    client = open_client(tmp_path / "narrow.hedgerow")
+    for wish in ({"risk": 0.9}, EVERYTHING):
+        answer = client.post("/predict", json={"texts": TEXTS, "k": 100, "decide": wish})
+        own = model.decide(TEXTS, **asked_of(wish), k=0)
+        for row, result in enumerate(answer.json()["results"]):
+            assert kept_by(result) == kept_of(own, row)
+            assert len(result["labels"]) >= 100
+
+
+def test_groups_of_labels_that_are_calibrated_apart_then_labels_are_sorted_as_the_library_sorts_them(
+    open_client: Open, tmp_path: Path
+) -> None:
+    model = a_text_model()
+    learn_from_held_out(model, SAMPLE.test_texts[100:], SAMPLE.test_labels[100:], by="frequency")
+    assert not model.calibration_.keeps_order
+    model.save(tmp_path / "groups.hedgerow")
+    client = open_client(tmp_path / "groups.hedgerow")
+    for wish in ({"risk": 0.1}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}):
+        answer = client.post("/predict", json={"texts": TEXTS, "k": 2, "decide": wish})
+        own = model.decide(TEXTS, **asked_of(wish), k=0)
+        for row, result in enumerate(answer.json()["results"]):
+            assert kept_by(result) == kept_of(own, row)
+
+
+def test_more_labels_than_an_answer_may_have_then_it_is_refused(
+    open_client: Open, deciding_model: Path
+) -> None:
+    own = load(deciding_model).decide(TEXTS[:2], risk=0.1, k=0)
+    most = len(own.labels)
+    for limit, status in ((most, 200), (most - 1, 422)):
+        client = open_client(deciding_model, limits=Limits(labels=limit))
+        answer = client.post("/predict", json={"texts": TEXTS[:2], "decide": {"risk": 0.1}})
+        assert answer.status_code == status
+    assert answer.json()["error"]["code"] == "too_many"
+    assert f"{most} labels" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("change", [{"beam": 1}, {"missing": "delta"}, {"candidates": 7}])
+def test_search_that_the_policy_was_not_learned_with_then_it_is_refused_in_the_words_of_the_library(
+    open_client: Open, deciding_model: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    model = load(deciding_model).set_params(**change)
+    model.save(tmp_path / "changed.hedgerow")
+    client = open_client(tmp_path / "changed.hedgerow")
+    for wish in ({"risk": 0.2}, {"costs": {"wrong": 1, "missed": 2, "look": 0.2}}):
+        with pytest.raises(ValueError, match="but the policy was learned with") as refused:
+            model.decide(TEXTS[:1], **asked_of(wish))
+        answer = client.post("/predict", json={"text": TEXTS[0], "decide": wish})
+        assert answer.status_code == 422
+        assert answer.json()["error"] == {
+            "code": "other_search",
+            "message": str(refused.value),
+            "where": "decide",
+        }
+    assert client.get("/model").json()["policy"] is None
+    assert client.post("/predict", json={"text": TEXTS[0]}).status_code == 200
+
+
+def test_policy_that_can_promise_nothing_then_there_are_no_curves(open_client: Open, tmp_path: Path) -> None:
+    model = a_text_model().learn_policy(SAMPLE.test_texts[100:103], SAMPLE.test_labels[100:103])
+    model.save(tmp_path / "few.hedgerow")
+    assert open_client(tmp_path / "few.hedgerow").get("/model").json()["policy"] is None
+
+
+@pytest.mark.parametrize("method", ["single", "bagging", "boosting", "boosted-bagging", "mc-dropout"])
+@pytest.mark.parametrize("of", ["mean", "members"])
+def test_explain_then_probability_and_votes_are_those_of_the_prediction(
+    open_client: Open, tmp_path: Path, method: str, of: str
+) -> None:
+    model = HedgerowTextClassifier(method=method, members=3, n_jobs=1, random_state=0)
+    model.fit(SAMPLE.train_texts[:300], SAMPLE.train_labels[:300])
+    model.calibrate(SAMPLE.test_texts[100:], SAMPLE.test_labels[100:], of=of)
+    model.save(tmp_path / "explained.hedgerow")
+    client = open_client(tmp_path / "explained.hedgerow")
+    answer = client.post("/predict", json={"text": TEXTS[0], "k": 40, "votes": True}).json()
+    for label in answer["results"][0]["labels"][::8]:
+        why = client.post("/explain", json={"text": TEXTS[0], "label": label["label"]})
+        assert why.status_code == 200, why.text
+        assert why.json()["votes"] == label["votes"]
+        assert why.json()["probability"] == label["probability"]
+
+
+def test_explain_of_a_label_that_the_search_does_not_find_then_its_votes_are_0(
+    open_client: Open, tmp_path: Path
+) -> None:
+    model = HedgerowTextClassifier(n_jobs=1, random_state=0, beam=1, leaf_size=8)
+    model.fit(SAMPLE.train_texts[:300], SAMPLE.train_labels[:300]).save(tmp_path / "narrow.hedgerow")
+    candidates = model.classes_[model.predict_votes(TEXTS[:1]).labels]
+    other = next(label for label in model.classes_ if label not in candidates)
+    why = open_client(tmp_path / "narrow.hedgerow").post("/explain", json={"text": TEXTS[0], "label": other})
+    assert (why.json()["probability"], why.json()["votes"]) == (0, [0])
+    assert why.json()["speaks_for"]
 
 
 def test_explain_of_a_calibrated_model_then_its_votes_are_those_of_the_prediction(

@@ -65,18 +65,19 @@ def test_typed_text_then_labels_votes_and_probabilities_are_the_models(
     opened.page.keyboard.type(TEXT)
     opened.page.get_by_role("button", name="Suggest labels").click()
     rows = opened.page.locator(".found")
-    expect(rows).to_have_count(15)
-    best = demo_server.model.predict_uncertain([TEXT], k=15)
+    rows.first.wait_for()
+    opened.reveal()
+    best = demo_server.model.predict_uncertain([TEXT], k=rows.count())
     votes = demo_server.model.predict_votes([TEXT])
     shown = {
         row.locator(".found-name").text_content(): (
             row.locator(".probability").text_content(),
             row.locator(".vote").evaluate_all("(all) => all.map((c) => c.cx.baseVal.value)"),
         )
-        for row in rows.all()
+        for row in rows.all()[:60]
     }
-    assert set(shown) == set(best.labels[0].tolist())
-    for label, probability in zip(best.labels[0].tolist(), best.probability[0].tolist(), strict=True):
+    assert list(shown) == best.labels[0, :60].tolist()
+    for label, probability in zip(best.labels[0].tolist()[:60], best.probability[0].tolist(), strict=False):
         told, centres = shown[label]
         assert told == percent(probability)
         column = int(np.flatnonzero(demo_server.model.classes_ == label)[0])
@@ -186,9 +187,13 @@ def test_empty_text_then_the_page_says_what_to_do(demo_server: Server, open_serv
     expect(opened.page.locator("#ask-trouble")).to_be_hidden()
 
 
-def test_more_labels_then_less_probable_ones_follow(demo_server: Server, open_served: OpenPage) -> None:
-    opened = open_served(demo_server)
+def test_more_labels_of_a_model_without_policy_then_less_probable_ones_follow(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    model = a_model(id=demo_server.service.slot.current.id, policy=None)
+    opened = open_served(demo_server, answers={"model": model})
     opened.ask(TEXT)
+    expect(opened.page.locator(".found")).to_have_count(15)
     opened.page.get_by_role("button", name="Show less probable labels").click()
     expect(opened.page.locator(".found")).to_have_count(50)
 
@@ -215,7 +220,8 @@ def test_slider_then_labels_move_between_accept_review_and_reject(
     assert slider.input_value() == "10"
     opened.page.keyboard.press("Home")
     seen = set()
-    for risk in range(1, 41):
+    # Less cannot be promised.
+    for risk in range(5, 41):
         assert slider.input_value() == str(risk)
         groups = {name: opened.group(name) for name in ("accept", "review", "reject")}
         for name, labels in groups.items():
@@ -223,21 +229,23 @@ def test_slider_then_labels_move_between_accept_review_and_reject(
                 one["label"] for one in LABELS if decided(one["probability"], risk / 100) == name
             ]
         sums = [len(labels) for labels in groups.values()]
-        spoken = f"{risk} %: {sums[0]} accepted, {sums[1]} to review, {sums[2]} rejected"
+        sums[2] += 1234 - len(LABELS)  # what the server does not list is rejected
+        spoken = f"{risk} %: {sums[0]} accepted, {sums[1]} to review, {sums[2]:,} rejected"
         expect(slider).to_have_attribute("aria-valuetext", spoken)
-        assert opened.page.locator(".sum").all_text_contents() == [str(n) for n in sums]
+        assert opened.page.locator(".sum").all_text_contents() == [f"{n:,}" for n in sums]
         seen.add(tuple(sums))
         opened.page.keyboard.press("ArrowRight")
     # The curves end there.
     assert slider.input_value() == "40"
-    assert len(seen) == 5
+    assert len(seen) == 4
     # The next text is judged by the same risk.
     opened.ask("another text")
     assert slider.input_value() == "40"
 
 
 def test_risk_then_the_promise_is_told(demo_server: Server, open_served: OpenPage) -> None:
-    opened = open_served(demo_server, answers=made_up())
+    policy = a_policy() | {"accept": [None, None, 0.8, 0.6, 0.3]}
+    opened = open_served(demo_server, answers=made_up(policy=policy))
     opened.ask(TEXT)
     promise = opened.page.locator(".promise")
     scale = opened.page.locator(".scale")
@@ -248,25 +256,67 @@ def test_risk_then_the_promise_is_told(demo_server: Server, open_served: OpenPag
     expect(scale).to_have_attribute(
         "aria-label", "Labels are rejected below 10 % and accepted from 80 % probability."
     )
-    opened.page.locator("#risk").fill("1")
-    expect(promise).to_contain_text("none is rejected")
-    expect(promise).to_contain_text("none is accepted without a look")
-    expect(scale).to_have_attribute("aria-label", "Every label is to be reviewed.")
+    opened.page.locator("#risk").fill("5")
+    expect(promise).to_have_text(
+        "On average, at most 5 % of the right labels are lost among the rejected,"
+        " and so few wrong ones may pass that none is accepted without a look."
+    )
+    expect(scale).to_have_attribute("aria-label", "Labels are rejected below 5 % probability.")
     opened.page.get_by_text("What exactly is promised").click()
     expect(opened.page.locator(".guarantee")).to_have_text(a_policy()["guarantee"])
 
 
-@pytest.mark.parametrize("risk", [5, 10, 25])
-def test_risk_then_the_page_decides_as_the_server_does(
+@pytest.mark.parametrize("risk", [1, 5, 10, 25, 50])
+def test_risk_then_the_page_has_all_that_the_library_does_not_reject(
     demo_server: Server, open_served: OpenPage, risk: int
 ) -> None:
     opened = open_served(demo_server)
     opened.ask(TEXT)
     opened.page.locator("#risk").fill(str(risk))
-    asked = {"text": TEXT, "k": 15, "decide": {"risk": risk / 100}}
-    labels = opened.page.request.post(demo_server.url + "predict", data=asked).json()["results"][0]["labels"]
-    for name in ("accept", "review", "reject"):
-        assert opened.group(name) == [one["label"] for one in labels if one["decision"] == name]
+    own = demo_server.model.decide([TEXT], risk=risk / 100, k=0)[0]
+    known = len(demo_server.model.classes_)
+    sums = [len(own.accept), len(own.review), known - len(own.accept) - len(own.review)]
+    assert opened.page.locator(".sum").all_text_contents() == [str(n) for n in sums]
+    for name, labels, few in (("accept", own.accept, 15), ("review", own.review, 15)):
+        assert opened.group(name) == labels[:few]
+        rest = opened.page.locator(f".group.{name} .rest .more:visible")
+        hidden = len(labels) - few
+        assert rest.all_text_contents() == ([f"{hidden} more to {name}"] if hidden > 0 else [])
+    opened.reveal()
+    # What is equal but for rounding may have changed places.
+    assert sorted(opened.group("accept")) == sorted(own.accept)
+    assert sorted(opened.group("review")) == sorted(own.review)
+    unlisted = known - opened.page.locator(".found").count()
+    expect(opened.page.locator(".group.reject .rest .hint")).to_have_text(
+        f"{unlisted} other labels are rejected, too."
+    )
+    expect(opened.page.locator(".rest .more:visible")).to_have_count(0)
+
+
+def test_more_labels_by_keyboard_then_the_first_of_them_has_the_focus(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server)
+    opened.ask(TEXT)
+    opened.page.get_by_role("button", name="more to review").press("Enter")
+    focused = opened.page.locator(".found:focus .found-name")
+    expect(focused).to_have_text(opened.group("review")[15])
+
+
+def test_policy_then_the_server_is_asked_for_all_that_any_risk_leaves(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    sent = []
+
+    def answer(route: Any) -> None:
+        sent.append(route.request.post_data_json["decide"])
+        route.fulfill(json=an_answer(a_prediction(LABELS)))
+
+    # Where more wrong ones may pass, also what could be rejected is accepted.
+    policy = a_policy() | {"accept": [None, 0.9, 0.8, 0.2, 0.02], "reject": [None, 0.05, 0.1, 0.2, 0.02]}
+    opened = open_served(demo_server, answers=made_up(policy=policy) | {"predict": answer})
+    opened.ask(TEXT)
+    assert sent == [{"risk": 0.4}]
 
 
 def test_model_without_policy_then_labels_are_one_list_and_the_page_says_why(
@@ -287,6 +337,47 @@ def test_model_that_changed_meanwhile_then_the_new_policy_counts(
     opened.page.route(demo_server.url + "model", lambda route: route.fulfill(json=a_model()))
     opened.ask(TEXT)
     assert opened.group("accept") == ["sure", "likely"]
+
+
+def test_model_that_may_decide_no_longer_then_it_is_asked_again_and_shows_one_list(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    def answer(route: Any) -> None:
+        if "decide" in route.request.post_data_json:
+            route.fulfill(status=422, json={"error": {"code": "no_policy", "message": "learn first"}})
+        else:
+            route.fulfill(json=an_answer(a_prediction(LABELS), "after"))
+
+    opened = open_served(demo_server, answers=made_up() | {"predict": answer})
+    opened.page.unroute(demo_server.url + "model")
+    now = a_model(id="after", policy=None)
+    opened.page.route(demo_server.url + "model", lambda route: route.fulfill(json=now))
+    opened.ask(TEXT)
+    assert opened.page.locator("#risk").count() == 0
+    assert opened.page.locator(".group .found-name").all_text_contents() == NAMES
+    opened.refused(422)
+
+
+def test_model_that_changes_all_the_time_then_nothing_is_promised_for_another(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    answers = made_up() | {"predict": an_answer(a_prediction(LABELS), "another")}
+    opened = open_served(demo_server, answers=answers)
+    opened.page.locator("#text").fill(TEXT)
+    opened.page.get_by_role("button", name="Suggest labels").click()
+    expect(opened.page.locator("#ask-trouble")).to_contain_text("The model is being changed.")
+    expect(opened.page.locator("#answer")).to_be_hidden()
+
+
+def test_model_that_searches_otherwise_than_it_learned_then_no_thresholds_are_offered(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage, tmp_path: Path
+) -> None:
+    demo_model[0].save(tmp_path / "demo.hedgerow")
+    changed = hedgerow.load(tmp_path / "demo.hedgerow").set_params(beam=1)
+    opened = open_served(serve_model(changed))
+    opened.ask(TEXT)
+    assert opened.page.locator("#risk").count() == 0
+    expect(opened.page.locator(".risk")).to_contain_text("searches otherwise")
 
 
 # --- review ---
@@ -654,13 +745,14 @@ def fill(opened: Any, part: str) -> None:
         expect(page.get_by_role("option").first).to_be_visible()
 
 
-def filled(part: str) -> dict[str, Any]:
+def filled(part: str, server: Server) -> dict[str, Any]:
     # Nothing is ticked in the second text, and the queue does not change under other tests.
     kept = {"queue/1": {"id": 1, "state": "confirmed"}}
     counts = {"queue/counts": {"waiting": 12, "confirmed": 3, "corrected": 1, "skipped": 0}}
     if part == "#review":
         return a_queue(LABELS, LABELS[::-1]) | kept | counts
-    return {"queue": {"ids": [1]}, "model": a_model(labels=535, id="any")} | counts
+    model = a_model(labels=535, id=server.service.slot.current.id)
+    return {"queue": {"ids": [1]}, "model": model} | counts
 
 
 @pytest.mark.parametrize("part", ["#ask", "#review"])
@@ -669,7 +761,7 @@ def filled(part: str) -> dict[str, Any]:
 def test_page_then_the_checker_of_accessibility_finds_nothing(
     demo_server: Server, open_served: OpenPage, width: int, scheme: str, part: str
 ) -> None:
-    opened = open_served(demo_server, part, width, scheme, filled(part))
+    opened = open_served(demo_server, part, width, scheme, filled(part, demo_server))
     fill(opened, part)
     found = Axe().run(opened.page)
     assert [(one["id"], [node["html"] for node in one["nodes"][:3]]) for one in found["violations"]] == []
@@ -680,7 +772,7 @@ def test_page_then_the_checker_of_accessibility_finds_nothing(
 def test_text_then_its_contrast_is_enough(
     demo_server: Server, open_served: OpenPage, scheme: str, part: str
 ) -> None:
-    opened = open_served(demo_server, part, 1280, scheme, filled(part))
+    opened = open_served(demo_server, part, 1280, scheme, filled(part, demo_server))
     fill(opened, part)
     pairs = opened.page.evaluate(TEXT_COLOURS)
     assert len(pairs) > 12
@@ -695,7 +787,7 @@ def test_text_then_its_contrast_is_enough(
 def test_page_then_it_does_not_scroll_sideways(
     demo_server: Server, open_served: OpenPage, width: int, part: str
 ) -> None:
-    opened = open_served(demo_server, part, width, answers=filled(part))
+    opened = open_served(demo_server, part, width, answers=filled(part, demo_server))
     fill(opened, part)
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -704,7 +796,7 @@ def test_page_then_it_does_not_scroll_sideways(
 def test_tab_then_every_control_is_reached_and_seen(
     demo_server: Server, open_served: OpenPage, part: str
 ) -> None:
-    opened = open_served(demo_server, part, answers=filled(part))
+    opened = open_served(demo_server, part, answers=filled(part, demo_server))
     fill(opened, part)
     page = opened.page
     page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")

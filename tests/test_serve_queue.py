@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from served_models import Open
 from starlette.testclient import TestClient
 
-from hedgerow import label_uncertainty, load
+from hedgerow import HedgerowTextClassifier, label_uncertainty, load
 from hedgerow.data import read_part
 from hedgerow.sample import load_sample
 from hedgerow.serve.limits import Limits
@@ -23,6 +23,7 @@ from hedgerow.serve.schemas import Queue
 from hedgerow.serve.service import Service
 
 TEXTS = load_sample().test_texts[70:90]
+JSON = {"Content-Type": "application/json"}
 
 
 def test_queue_then_texts_come_by_the_largest_knowledge_uncertainty(
@@ -111,11 +112,60 @@ def test_review_of_a_text_that_is_not_there_then_it_is_refused(client: TestClien
         {"state": "confirmed", "labels": [None]},
         {"state": "confirmed", "labels": "x"},
         {"state": "confirmed", "labels": [1.5]},
+        {"state": "confirmed", "labels": [True]},
+        {"state": "confirmed", "labels": [-1]},
+        {"state": "corrected", "labels": ["works-with::audio", ""]},
     ],
 )
 def test_review_that_is_not_valid_then_it_is_refused(client: TestClient, review: dict[str, object]) -> None:
     client.post("/queue", json={"texts": ["a"]})
     assert client.post("/queue/1", json=review).status_code == 422
+    assert client.get("/queue/counts").json()["waiting"] == 1
+
+
+def test_any_texts_and_labels_that_are_taken_then_the_export_can_be_fitted(
+    open_client: Open, tmp_path: Path
+) -> None:
+    client = open_client(raise_server_exceptions=False)
+    taken: list[tuple[str, list[str]]] = []
+
+    # Any two texts have a word in common, or there would be nothing to learn.
+    @given(st.text(max_size=5), st.lists(st.text(max_size=5) | st.integers(-1, 9), max_size=3))
+    @example("", [""])
+    @example("\x00", [" ", "\n", "\x00", "\u2028", "\ufeff", "a,b", "5", 5])
+    @settings(max_examples=60, deadline=None, derandomize=True, database=None)
+    def review(text: str, labels: list[str | int]) -> None:
+        text = f"{text} word number {len(taken)} {text}"
+        added = client.post("/queue", content=json.dumps({"texts": [text]}), headers=JSON)
+        if added.status_code == 200:
+            body = json.dumps({"state": "corrected", "labels": labels})
+            answer = client.post(f"/queue/{added.json()['ids'][0]}", content=body, headers=JSON)
+            if answer.status_code == 200:
+                taken.append((text, sorted({str(label) for label in labels})))
+
+    review()
+    path = tmp_path / "reviewed.jsonl"
+    path.write_bytes(client.get("/queue/export").content)
+    part = read_part(path)
+    assert part.label_names is not None
+    names = [[part.label_names[column] for column in row] for row in part.Y.tolil().rows]
+    assert list(zip(part.texts or [], names, strict=True)) == taken
+    assert len(taken) > 20
+    model = HedgerowTextClassifier(min_count=1).fit(part.texts, part.Y, classes=part.label_names)
+    model.save(tmp_path / "taught.hedgerow")
+    assert load(tmp_path / "taught.hedgerow").classes_.tolist() == part.label_names
+
+
+def test_queue_of_old_with_an_empty_label_then_the_export_leaves_it_out(
+    open_client: Open, tmp_path: Path
+) -> None:
+    store = QueueStore(tmp_path / "old.sqlite")
+    store.add([("a", 0.1, {}), ("b", 0.1, {})], "m")
+    store.decide(1, "corrected", ["x", "", 3])
+    store.decide(2, "confirmed", [""])
+    store.close()
+    client = open_client(queue=tmp_path / "old.sqlite")
+    assert client.get("/queue/export").text == '{"text":"a","labels":["x",3]}\n{"text":"b","labels":[]}\n'
 
 
 def test_queue_that_is_full_then_507_and_nothing_is_added(open_client: Open) -> None:
@@ -220,7 +270,9 @@ def test_store_then_it_gives_back_any_texts_and_labels(
     expected = []
     for number, text in zip(ids, texts, strict=True):
         labels = data.draw(
-            st.lists(st.text(st.characters(exclude_categories=["Cs"])) | st.integers(0, 9), max_size=3)
+            st.lists(
+                st.text(st.characters(exclude_categories=["Cs"]), min_size=1) | st.integers(0, 9), max_size=3
+            )
         )
         assert store.decide(number, "corrected", labels)
         expected.append((text, labels))

@@ -34,6 +34,7 @@ __all__ = [
     "InputDecision",
     "Rule",
     "Wish",
+    "check_search",
     "decide",
     "rule_for",
 ]
@@ -492,7 +493,7 @@ def decide(
     tolerance = None
     if policy is not None:
         tolerance = policy.search["tolerance"]
-        _check_search(policy, search_of(model, tolerance))
+        check_search(policy, search_of(model, tolerance))
     limit = math.inf
     if wish.inputs_by is not None:
         if policy is None:
@@ -531,7 +532,8 @@ def _doubts(
     return input_doubts(judged.inputs, judged.best.probability[:, 0], odd)
 
 
-def _check_search(policy: Policy, search: dict[str, Any]) -> None:
+def check_search(policy: Policy, search: dict[str, Any]) -> None:
+    """Refuse another search than the one that the policy was learned with: its promises are about that."""
     for name, value in search.items():
         if policy.search.get(name) != value:
             raise ValueError(

@@ -130,7 +130,10 @@ def expected_answers(path: Path, texts: list[str]) -> list[dict[str, Any]]:
 
 def same(result: dict[str, Any], expected: dict[str, Any], decided: bool) -> bool:
     """Whether an answer has the bits of the oracle."""
-    labels = result["labels"]
+    labels, others = result["labels"][:K], result["labels"][K:]
+    # Where decisions are asked for, whatever is not rejected follows.
+    if any(not decided or one["decision"] == "reject" for one in others):
+        return False
     if [one["label"] for one in labels] != expected["labels"]:
         return False
     if any(

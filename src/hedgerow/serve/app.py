@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from hedgerow import __version__
+from hedgerow.decisions import Costs, Wish
 
 from . import schemas
 from .admission import Admitted
@@ -26,7 +27,6 @@ from .page_files import PageFile, read_page
 from .prediction import Wanted
 from .security import Access, Guarded
 from .service import FALSE_ALARM, Service
-from .verdicts import Wish
 
 __all__ = ["build"]
 
@@ -109,12 +109,11 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
 def _wish(decide: schemas.Decide | None) -> tuple[Wish | None, float]:
     if decide is None:
         return None, FALSE_ALARM
-    if decide.costs is None:
-        return Wish(0.1 if decide.risk is None else decide.risk), decide.false_alarm
-    if decide.risk is not None:
-        raise ApiError(422, "invalid", "risk and costs are given; decide by one of them", "decide")
-    costs = decide.costs
-    return Wish(costs=(costs.wrong, costs.missed, costs.look)), decide.false_alarm
+    costs = None if decide.costs is None else Costs(**decide.costs.model_dump())
+    try:
+        return Wish(risk=decide.risk, costs=costs), decide.false_alarm
+    except ValueError as error:
+        raise ApiError(422, "invalid", str(error), "decide") from error
 
 
 @router.post(
@@ -124,7 +123,8 @@ async def explain(request: Request, asked: schemas.ExplainRequest) -> Response:
     """Say which words of a text spoke for a label, and which against it.
 
     The effect of a word is how much the logarithm of the label's probability would fall without it, the mean
-    over the members, before calibration. Probability and votes are those of `/predict`.
+    over the members, before calibration. Probability and votes are those of `/predict`: 0 where its search
+    does not find the label.
     """
     return _json(await _service(request).explain(asked.text, asked.label, asked.top))
 

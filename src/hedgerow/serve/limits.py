@@ -24,6 +24,8 @@ class Limits:
         Features of an input that are not 0.
     k : int
         Labels asked for.
+    labels : int
+        Labels of an answer that are to be accepted or reviewed.
     seconds : float
         Time for a request, from its head to its answer.
     waiting : int
@@ -46,6 +48,7 @@ class Limits:
     text: int = 100_000
     entries: int = 100_000
     k: int = 1000
+    labels: int = 256_000
     seconds: float = 10.0
     waiting: int = 1024
     in_flight: int = 512

@@ -260,7 +260,7 @@ class QueueStore:
             "SELECT id, text, labels FROM item WHERE state IN (?, ?) AND id > ? ORDER BY id LIMIT ?",
             (*_TEACHING, after, _PAGE),
         )
-        return [(number, text, orjson.loads(labels)) for number, text, labels in rows]
+        return [(number, text, _named(orjson.loads(labels))) for number, text, labels in rows]
 
     def counts(self) -> QueueCounts:
         """How many texts are in each state."""
@@ -294,6 +294,11 @@ class _Transaction:
     def _roll_back(self) -> None:
         if self._connection.in_transaction:  # an error may have ended it
             self._connection.execute("ROLLBACK")
+
+
+def _named(labels: list[str | int]) -> list[str | int]:
+    """Without empty names: files of old have them, and no reader of training data takes them."""
+    return [label for label in labels if label != ""]
 
 
 def _packed(value: Any) -> bytes:

@@ -45,7 +45,10 @@ __all__ = [
 
 _TEXT = "a fast terminal music player with playlists"
 Label = str | int
-AskedLabel = str | Annotated[int, Field(ge=0, le=2**31 - 1)]
+Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
+AskedLabel = str | Number
+# What the readers of training data take.
+TaughtLabel = Annotated[str, Field(min_length=1)] | Number
 # Smaller or larger shares ask for more data than there are, and for numbers that overflow.
 Share = Annotated[float, Field(ge=1e-6, le=1 - 1e-6, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
@@ -112,10 +115,23 @@ class Decide(_Strict):
 
 
 class _Wanted(_Strict):
-    k: int = Field(10, ge=1, description="Labels for each input, if the model knows so many.")
+    k: int = Field(
+        10,
+        ge=1,
+        description=(
+            "Labels for each input, if the model knows so many; with `decide` also all others that are not"
+            " rejected."
+        ),
+    )
     uncertainty: bool = Field(True, description="Say also how sure the model is.")
     votes: bool = Field(False, description="Say also what each member of the model says.")
-    decide: Decide | None = Field(None, description="Sort the labels into accept, review and reject.")
+    decide: Decide | None = Field(
+        None,
+        description=(
+            "Sort the labels into accept, review and reject. Every label to accept or to review is told,"
+            " whatever `k` is, and rejected ones only so far as `k` asks for more: all others are rejected."
+        ),
+    )
 
 
 class TextRequest(_Wanted):
@@ -137,7 +153,7 @@ class TextsRequest(_Wanted):
 class FeatureVector(_Strict):
     """The features of an input that are not 0."""
 
-    indices: list[Annotated[int, Field(ge=0, le=2**31 - 1)]] = Field(description="Columns, each once.")
+    indices: list[Number] = Field(description="Columns, each once.")
     values: list[Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]] = Field(
         description="As many values."
     )
@@ -204,7 +220,9 @@ class Unfamiliarity(_Answer):
 class Result(_Answer):
     """What the model says of an input."""
 
-    labels: list[PredictedLabel] = Field(description="The most probable first.")
+    labels: list[PredictedLabel] = Field(
+        description="The most probable first: k of them, and with `decide` all that are not rejected."
+    )
     input: InputDoubt | None = None
     unfamiliarity: Unfamiliarity | None = Field(
         None, description="Null where the model has not learned what is familiar."
@@ -325,7 +343,11 @@ class ModelInfo(_Answer):
     texts: bool = Field(description="Whether it reads texts, not features.")
     calibrated: bool = Field(description="Whether 0.8 means right four times out of five.")
     familiar: bool = Field(description="Whether it can tell outsiders.")
-    policy: Policy | None = Field(description="Null where it has not learned what it may decide.")
+    policy: Policy | None = Field(
+        description=(
+            "Null where it has not learned what it may decide, or searches otherwise than when it did."
+        )
+    )
 
     model_config = _example(
         {
@@ -413,7 +435,7 @@ class Queue(_Answer):
 class Review(_Strict):
     """What a person says of a text."""
 
-    labels: list[AskedLabel] = Field(
+    labels: list[TaughtLabel] = Field(
         default_factory=list, max_length=1000, description="Its right labels, also such as the model lacks."
     )
     state: Literal["confirmed", "corrected", "skipped"]

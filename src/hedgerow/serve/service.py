@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 import scipy.sparse as sp
 
-from hedgerow.explanation import explain, label_number
-from hedgerow.votes import Votes
+from hedgerow.decisions import Wish
+from hedgerow.explanation import Explanation, explain, label_number
 
 from .batching import Batcher
 from .errors import ApiError
@@ -25,9 +25,9 @@ from .limits import Limits
 from .logs import LOGGER
 from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, ServedModel, load_model
-from .prediction import Wanted, predict
+from .prediction import Wanted, predict, said_of
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore
-from .verdicts import Wish, add_verdicts, thresholds
+from .verdicts import add_outsiders, sorting
 
 __all__ = ["FALSE_ALARM", "Service", "Settings"]
 
@@ -82,7 +82,10 @@ class Service:
         self._writer = _thread("queue")
         self._slow_jobs = 0
         self.batcher = Batcher(
-            predict, self._engine, waiting=settings.limits.waiting, observe=self.metrics.batch
+            partial(predict, most=settings.limits.labels),
+            self._engine,
+            waiting=settings.limits.waiting,
+            observe=self.metrics.batch,
         )
 
     def fill_queue(self, texts: Sequence[str]) -> None:
@@ -90,7 +93,7 @@ class Service:
         served = self.slot.current
         if texts:
             results = predict(served, list(texts), _REVIEWED)
-            add_verdicts(results, None, FALSE_ALARM)
+            add_outsiders(results, FALSE_ALARM)
             items = [(text, doubt(result), result) for text, result in zip(texts, results, strict=True)]
             self.store.add(items, served.id)
 
@@ -136,9 +139,10 @@ class Service:
     ) -> tuple[str, list[dict[str, Any]]]:
         if wanted.k > self.limits.k:
             raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are told", "k")
-        rule = None if wish is None else thresholds(served.model, wish)
+        if wish is not None:
+            wanted = replace(wanted, sorting=sorting(served.model, wish))
         results = await self.batcher.predict(served, inputs, count, wanted)
-        add_verdicts(results, rule, false_alarm)
+        add_outsiders(results, false_alarm)
         return served.id, results
 
     async def explain(self, text: str, label: str | int, top: int) -> dict[str, Any]:
@@ -146,22 +150,18 @@ class Service:
         served = self.slot.current
         self._check_texts(served, [text], "text")
         try:
-            number = label_number(served.model, label)
+            label_number(served.model, label)
         except (ValueError, TypeError) as error:
             raise ApiError(422, "unknown_label", str(error), "label") from error
-        why = await self._slowly(lambda: explain(served.model, text, label))
-        votes = Votes(
-            np.array([0, 1]),
-            np.array([number], dtype=np.int32),
-            why.votes[None, :].astype(np.float32),
-            len(served.labels),
-        )
-        if served.calibrated:  # what moved the label is told of the members as they are
-            votes = served.model.calibration_.apply(votes)
+
+        def work() -> tuple[Explanation, Any, Any]:
+            return explain(served.model, text, label), *said_of(served, text, label)
+
+        why, probability, votes = await self._slowly(work)
         return {
             "label": label,
-            "probability": votes.probs.mean(),
-            "votes": votes.probs[0],
+            "probability": probability,
+            "votes": votes,
             "speaks_for": [_effect(found) for found in why.for_(top)],
             "speaks_against": [_effect(found) for found in why.against(top)],
         }

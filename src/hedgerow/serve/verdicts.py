@@ -3,52 +3,41 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from hedgerow.decisions import Costs
+from hedgerow.decisions import Rule, Wish, check_search, rule_for
 from hedgerow.estimator import HedgerowClassifier
+from hedgerow.policy import search_of
 
 from .errors import ApiError
 
-__all__ = ["RISKS", "Thresholds", "Wish", "add_verdicts", "curves", "thresholds"]
+__all__ = ["RISKS", "Sorting", "add_outsiders", "curves", "sorting"]
 
 # The risks that a slider can be moved to.
 RISKS = tuple(round(0.005 * step, 3) for step in range(2, 101))
 
 
 @dataclass(frozen=True)
-class Wish:
-    """By what labels are sorted: a risk, or the costs of a wrong label, a missed one and a look."""
+class Sorting:
+    """How labels are sorted into accept, review and reject. Of one model, the same wish means the same rule.
 
-    risk: float = 0.1
-    costs: tuple[float, float, float] | None = None
+    Attributes
+    ----------
+    wish : Wish
+        What is asked for.
+    rule : Rule
+        What fulfils it.
+    """
 
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Labels are accepted from `accept` on and rejected below `reject`; what is between is for a person."""
-
-    accept: float
-    reject: float
-
-    def verdict(self, probability: float) -> str:
-        """The decision on a label with this probability.
-
-        Examples
-        --------
-        >>> [Thresholds(accept=0.8, reject=0.1).verdict(p) for p in (0.8, 0.1, 0.05)]
-        ['accept', 'review', 'reject']
-        """
-        if probability >= self.accept:
-            return "accept"
-        return "review" if probability >= self.reject else "reject"
+    wish: Wish
+    rule: Rule = field(compare=False)
 
 
-def thresholds(model: HedgerowClassifier, wish: Wish) -> Thresholds:
-    """The thresholds that fulfil a wish.
+def sorting(model: HedgerowClassifier, wish: Wish) -> Sorting:
+    """The rule that fulfils a wish, as `HedgerowClassifier.decide` finds it.
 
     Parameters
     ----------
@@ -59,25 +48,23 @@ def thresholds(model: HedgerowClassifier, wish: Wish) -> Thresholds:
 
     Returns
     -------
-    Thresholds
+    Sorting
 
     Raises
     ------
     ApiError
-        If the model has not learned what it would need for it, or cannot promise so much.
+        If the model has not learned what it would need for it, cannot promise so much, or searches otherwise
+        than when it learned what to promise.
     """
-    if wish.costs is not None:
-        if getattr(model, "calibration_", None) is None:
-            raise ApiError(
-                422,
-                "not_calibrated",
-                "costs weigh probabilities, and the model's are not calibrated; run hedgerow calibrate",
-                "decide.costs",
-            )
-        reject, accept = Costs(*wish.costs).thresholds()
-        return _as_compared(accept, reject)
     policy = getattr(model, "policy_", None)
-    if policy is None:
+    if wish.costs is not None and getattr(model, "calibration_", None) is None:
+        raise ApiError(
+            422,
+            "not_calibrated",
+            "costs weigh probabilities, and the model's are not calibrated; run hedgerow calibrate",
+            "decide.costs",
+        )
+    if wish.costs is None and policy is None:
         raise ApiError(
             422,
             "no_policy",
@@ -85,47 +72,53 @@ def thresholds(model: HedgerowClassifier, wish: Wish) -> Thresholds:
             "decide",
         )
     try:
-        accept = policy.accept_from(wish.risk)
-        return _as_compared(accept, min(policy.reject_below(wish.risk), accept))
+        rule, _ = rule_for(wish, policy, model.label_counts_)
     except ValueError as error:
         raise ApiError(422, "no_promise", str(error), "decide.risk") from error
+    if policy is not None:
+        try:
+            check_search(policy, search_of(model, policy.search["tolerance"]))
+        except ValueError as error:
+            raise ApiError(422, "other_search", str(error), "decide") from error
+    return Sorting(wish, rule)
 
 
 def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
-    """The thresholds at every risk, as `ModelInfo` has them, or None where the model has not learned them."""
-    policy = getattr(model, "policy_", None)
-    if policy is None:
+    """The thresholds at every risk, as `ModelInfo` has them, or None where nothing can be promised."""
+    found = [_rule_at(model, risk) for risk in RISKS]
+    if not any(found):
         return None
-    found: list[Thresholds | None] = []
-    for risk in RISKS:
-        try:
-            found.append(thresholds(model, Wish(risk)))
-        except ApiError:
-            found.append(None)
     return {
         "guarantee": (
             "On average at most the share that you allow of the true labels is rejected, and with a"
             " confidence of 90 % on average at most that share of the accepted labels is wrong. Learned from"
-            f" {policy.rows:,} inputs; it holds on average over inputs like these, not for each label, and"
-            " not for inputs of another kind."
+            f" {model.policy_.rows:,} inputs; it holds on average over inputs like these, not for each label,"
+            " and not for inputs of another kind."
         ),
         "risks": list(RISKS),
-        "accept": [None if rule is None or math.isinf(rule.accept) else rule.accept for rule in found],
-        "reject": [None if rule is None else rule.reject for rule in found],
+        "accept": [
+            None if rule is None or math.isinf(rule.accept_from) else _as_compared(rule.accept_from)
+            for rule in found
+        ],
+        "reject": [None if rule is None else _as_compared(rule.reject_below) for rule in found],
     }
 
 
-def add_verdicts(results: list[dict[str, Any]], rule: Thresholds | None, false_alarm: float) -> None:
-    """Fill in what depends on the request alone: the decision on each label, and who is an outsider."""
+def add_outsiders(results: list[dict[str, Any]], false_alarm: float) -> None:
+    """Fill in who is an outsider."""
     for result in results:
-        if rule is not None:
-            for label in result["labels"]:
-                label["decision"] = rule.verdict(float(label["probability"]))
         odd = result.get("unfamiliarity")
         if odd is not None:
             odd["outsider"] = bool(odd["p_value"] <= false_alarm)
 
 
-def _as_compared(accept: float, reject: float) -> Thresholds:
+def _rule_at(model: HedgerowClassifier, risk: float) -> Rule | None:
+    try:
+        return sorting(model, Wish(risk=risk)).rule
+    except ApiError:
+        return None
+
+
+def _as_compared(threshold: Any) -> float:
     """Rounded as probabilities are, or a label that lies on a threshold might fall to the other side."""
-    return Thresholds(float(np.float32(accept)), float(np.float32(reject)))
+    return float(np.float32(threshold))

@@ -1,18 +1,20 @@
 /** The page where a person pastes a text and sees its labels. */
 
 import { get, post } from "./api.js";
-import { DECISIONS, decide } from "./decisions.js";
+import { DECISIONS, decide, mildestRisk } from "./decisions.js";
 import { key, kindOf, row } from "./found.js";
 import { riskPanel } from "./risk.js";
-import { counted, listed, percent, sentence, tell } from "./words.js";
+import { counted, listed, percent, sentence, tell, whole } from "./words.js";
 
 const { html, shortened, svg } = Dom;
 const FEW = 15;
 const MANY = 50;
+const AT_ONCE = 500; // further labels of a list
+const TRIES = 3;
 const GROUPS = {
-  accept: ["Accept", "sure enough to take as they are"],
-  review: ["Review", "a person should look"],
-  reject: ["Reject", "improbable enough to leave out"],
+  accept: { title: "Accept", words: "sure enough to take as they are", more: "more to accept", shown: FEW },
+  review: { title: "Review", words: "a person should look", more: "more to review", shown: FEW },
+  reject: { title: "Reject", words: "improbable enough to leave out", more: "more that are rejected", shown: 5 },
 };
 
 /** Brings the page to life; `queued()` is called when a text went into the review queue. */
@@ -71,10 +73,8 @@ export function askPage(model, queued) {
       if (!text.trim()) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
       const input = model.texts ? { text } : { features: [parsed(text)] };
       answer.setAttribute("aria-busy", "true");
-      const said = await post("predict", { ...input, k, uncertainty: true, votes: true });
-      // Another model may have taken the place of the one that the page began with.
-      if (said.model !== model.id) Object.assign(model, await get("model"));
-      if (mine === latest) show(text, said.results[0], k);
+      const result = await predicted(input, k);
+      if (mine === latest) show(text, result, k);
     } catch (error) {
       if (mine === latest) {
         tell(trouble, error.message);
@@ -85,11 +85,30 @@ export function askPage(model, queued) {
     }
   }
 
+  /** The answer of the model that the page knows; if that can promise anything, with all labels that no risk rejects. */
+  async function predicted(input, k) {
+    for (let tried = 0; tried < TRIES; tried++) {
+      const decided = model.policy ? { k: MANY, decide: { risk: mildestRisk(model.policy) } } : { k };
+      const before = model.id;
+      try {
+        const said = await post("predict", { ...input, ...decided, uncertainty: true, votes: true });
+        if (said.model === model.id) return said.results[0];
+        // Another has taken its place.
+        Object.assign(model, await get("model"));
+      } catch (error) {
+        // Perhaps because that one has learned to decide less.
+        if (error.status === 422) Object.assign(model, await get("model"));
+        if (model.id === before) throw error;
+      }
+    }
+    throw new Error("The model is being changed. Try again in a moment.");
+  }
+
   function show(text, result, k) {
     const { labels } = result;
-    const rows = labels.map((found) => row(found, model.texts ? text : null));
-    const hasMore = k < MANY && labels.length === k && k < model.labels;
-    const board = model.policy ? groups(rows, labels) : { made: plain(rows), moved: null };
+    const rowOf = (found) => row(found, model.texts ? text : null);
+    const hasMore = !model.policy && k < MANY && labels.length === k && k < model.labels;
+    const board = model.policy ? groups(labels, rowOf, model.labels) : plain(labels, rowOf);
     // The panel places the rows when it is made.
     const risk = model.policy ? riskPanel(model.policy, result, remembered, board.moved) : null;
     answer.replaceChildren(
@@ -104,7 +123,7 @@ export function askPage(model, queued) {
       ].filter(Boolean),
     );
     answer.hidden = false;
-    document.getElementById("ask-status").textContent = spoken(result);
+    document.getElementById("ask-status").textContent = spoken(result, board.told());
     if (answer.getBoundingClientRect().top > window.innerHeight * 0.75) answer.scrollIntoView();
   }
 
@@ -182,63 +201,102 @@ function summary({ labels, input, unfamiliarity }, model) {
   return [all, " It hesitates over ", ...listed(open), "."];
 }
 
-function spoken({ labels, unfamiliarity }) {
+function spoken({ labels, unfamiliarity }, told) {
   const [first] = labels;
   const best = first ? ` The most probable is ${String(first.label).slice(0, 100)} with ${percent(first.probability)}.` : "";
   const odd = unfamiliarity?.outsider ? " Beware: this text is unlike those the model learned from." : "";
-  return `${sentence(counted(labels.length, "label"))}.${best}${odd}`;
+  return `${sentence(told)}.${best}${odd}`;
 }
 
 function uncalibrated() {
   return html(
     "p",
     { class: "risk none" },
-    "This model has not learned yet how far it can be trusted, so it cannot sort labels into accept, review and reject. ",
+    "This model has not learned how far it can be trusted, or searches otherwise than when it did, so it cannot sort labels into accept, review and reject. ",
     html("code", {}, "hedgerow calibrate"),
     " teaches it, with data that it was not trained on.",
   );
 }
 
-function plain(rows) {
+function plain(labels, rowOf) {
   const title = html("h4", { id: "group-all" }, "Labels, the most probable first");
-  return html("section", { class: "group", "aria-labelledby": "group-all" }, title, html("ul", {}, ...rows));
+  const list = html("ul", {}, ...labels.map(rowOf));
+  const made = html("section", { class: "group", "aria-labelledby": "group-all" }, title, list);
+  return { made, told: () => counted(labels.length, "label") };
 }
 
-/** Three lists, and `moved(limits)`, which puts every row where it belongs. */
-function groups(rows, labels) {
-  const lists = {};
-  const sums = {};
-  const made = html("div", { class: "groups" });
-  for (const name of DECISIONS) {
-    const [title, words] = GROUPS[name];
-    lists[name] = html("ul", { class: "group-list" });
-    sums[name] = html("span", { class: "sum" });
-    made.append(
-      html(
-        "section",
-        { class: `group ${name}`, "aria-labelledby": `group-${name}` },
-        html("h4", { id: `group-${name}` }, title, sums[name], html("span", { class: "group-words" }, words)),
-        lists[name],
-      ),
-    );
-  }
+/**
+ * Three lists, of which the first labels are shown and the others on demand. `moved(limits)` puts every label where it
+ * belongs, and gives how many of the model's labels are in each; `told()` says it.
+ */
+function groups(labels, rowOf, known) {
+  const rows = new Map();
+  const parts = DECISIONS.map((name) => group(GROUPS[name], name, (found) => rows.get(found) ?? keep(found)));
+  const made = html("div", { class: "groups" }, ...parts.map((part) => part.made));
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let sums = [];
+
+  function keep(found) {
+    rows.set(found, rowOf(found));
+    return rows.get(found);
+  }
 
   function moved(limits) {
-    const before = made.isConnected && !calm ? rows.map((one) => one.getBoundingClientRect().top) : null;
-    const wanted = Object.fromEntries(DECISIONS.map((name) => [name, []]));
-    rows.forEach((one, i) => wanted[decide(labels[i].probability, limits)].push(one));
-    for (const name of DECISIONS) {
-      const there = lists[name].children;
-      const same = there.length === wanted[name].length && wanted[name].every((one, i) => there[i] === one);
-      if (!same) lists[name].replaceChildren(...wanted[name]);
-      sums[name].textContent = wanted[name].length;
-      lists[name].parentElement.classList.toggle("empty", wanted[name].length === 0);
-    }
-    before?.forEach((top, i) => {
-      const way = top - rows[i].getBoundingClientRect().top;
-      if (way) rows[i].animate([{ transform: `translateY(${way}px)` }, { transform: "none" }], { duration: 220, easing: "ease-out" });
+    const seen = made.isConnected && !calm ? [...made.querySelectorAll(".found")] : [];
+    const before = seen.map((one) => one.getBoundingClientRect().top);
+    const wanted = Object.groupBy(labels, ({ probability }) => decide(probability, limits));
+    const unlisted = known - labels.length; // all of them are rejected at any risk
+    sums = DECISIONS.map((name, i) => parts[i].set(wanted[name] ?? [], name === "reject" ? unlisted : 0));
+    seen.forEach((one, i) => {
+      const way = one.isConnected ? before[i] - one.getBoundingClientRect().top : 0;
+      if (way) one.animate([{ transform: `translateY(${way}px)` }, { transform: "none" }], { duration: 220, easing: "ease-out" });
     });
+    return sums;
   }
-  return { made, moved };
+  return { made, moved, told: () => `${counted(sums[0], "label")} to accept, ${counted(sums[1], "label")} to review` };
+}
+
+/** One of the lists; `set(labels, unlisted)` fills it, and counts also those that the server did not list. */
+function group({ title, words, more, shown }, name, rowOf) {
+  const list = html("ul", { class: "group-list" });
+  const sum = html("span", { class: "sum" });
+  const button = html("button", { type: "button", class: "more", click: open });
+  const others = html("span", { class: "hint" });
+  const made = html(
+    "section",
+    { class: `group ${name}`, "aria-labelledby": `group-${name}` },
+    html("h4", { id: `group-${name}` }, title, sum, html("span", { class: "group-words" }, words)),
+    list,
+    html("div", { class: "rest" }, button, others),
+  );
+  let held = [];
+
+  function fill() {
+    const wanted = held.slice(0, shown).map(rowOf);
+    const there = list.children;
+    const same = there.length === wanted.length && wanted.every((one, i) => there[i] === one);
+    if (!same) list.replaceChildren(...wanted);
+    button.textContent = `${whole(held.length - wanted.length)} ${more}`;
+    button.hidden = held.length === wanted.length;
+  }
+
+  function open() {
+    const first = shown;
+    shown += AT_ONCE;
+    fill();
+    // The button may be gone, and what it showed comes before it.
+    list.children[first].tabIndex = -1;
+    list.children[first].focus();
+  }
+
+  function set(labels, unlisted) {
+    held = labels;
+    fill();
+    const all = held.length + unlisted;
+    sum.textContent = whole(all);
+    made.classList.toggle("empty", all === 0);
+    others.textContent = unlisted ? `${sentence(counted(unlisted, "other label"))} ${unlisted === 1 ? "is" : "are"} rejected, too.` : "";
+    return all;
+  }
+  return { made, set };
 }

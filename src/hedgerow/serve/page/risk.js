@@ -1,20 +1,21 @@
 /** The slider for the risk, and a picture of what it means: where on the way from 0 to 1 labels are rejected and accepted. */
 
-import { DECISIONS, decide, thresholds } from "./decisions.js";
-import { percent } from "./words.js";
+import { DECISIONS, lowestRisk, thresholds } from "./decisions.js";
+import { percent, whole } from "./words.js";
 
 const { html } = Dom;
 const FIRST = 10;
 const NARROW = 0.12; // no room for a word
 
 /**
- * The panel and the promise, as elements; calls `moved(limits)` whenever the thresholds change.
+ * The panel and the promise, as elements; calls `moved(limits)`, which tells how many labels there are of each decision,
+ * whenever the thresholds change. Only risks that can be promised are offered.
  *
  * `remembered` holds the risk in percent between one text and the next.
  */
 export function riskPanel(policy, { labels, unfamiliarity }, remembered, moved) {
   const odd = unfamiliarity?.outsider ? " For a text as odd as this one, that does not hold." : "";
-  const lowest = Math.max(1, Math.ceil(100 * policy.risks[0] - 1e-9));
+  const lowest = Math.max(1, Math.ceil(100 * lowestRisk(policy) - 1e-9));
   const highest = Math.max(lowest, Math.min(50, Math.floor(100 * policy.risks.at(-1) + 1e-9)));
   const value = Math.min(highest, Math.max(lowest, remembered.percent ?? FIRST));
   const slider = html("input", {
@@ -45,28 +46,22 @@ export function riskPanel(policy, { labels, unfamiliarity }, remembered, moved) 
   function show() {
     remembered.percent = Number(slider.value);
     const limits = thresholds(policy, slider.value / 100);
-    const sums = Object.fromEntries(DECISIONS.map((one) => [one, 0]));
-    for (const { probability } of labels) sums[decide(probability, limits)]++;
+    const [accepted, reviewed, rejected] = moved(limits).map(whole);
     told.textContent = `${slider.value} %`;
-    slider.setAttribute("aria-valuetext", `${slider.value} %: ${sums.accept} accepted, ${sums.review} to review, ${sums.reject} rejected`);
+    slider.setAttribute("aria-valuetext", `${slider.value} %: ${accepted} accepted, ${reviewed} to review, ${rejected} rejected`);
     promise.textContent = promised(slider.value, limits) + odd;
     scale.set(limits);
-    moved(limits);
   }
   show();
   return [panel, exactly];
 }
 
-function promised(risk, { accept, reject }) {
-  const lost =
-    reject === null
-      ? "So few right labels may be lost that none is rejected"
-      : `On average, at most ${risk} % of the right labels are lost among the rejected`;
+function promised(risk, { accept }) {
   const wrong =
     accept === null
       ? "so few wrong ones may pass that none is accepted without a look."
       : `at most ${risk} % of the accepted ones are wrong.`;
-  return `${lost}, and ${wrong}`;
+  return `On average, at most ${risk} % of the right labels are lost among the rejected, and ${wrong}`;
 }
 
 /** From 0 to 1: three zones, and a dot for each label. */
@@ -82,7 +77,7 @@ function drawn(labels) {
 
   function set({ accept, reject }) {
     const high = accept ?? 1;
-    const low = Math.min(reject ?? 0, high);
+    const low = Math.min(reject, high);
     for (const [name, from, to] of [["reject", 0, low], ["review", low, high], ["accept", high, 1]]) {
       for (const { style } of [zones[name], words[name]]) {
         style.left = `${100 * from}%`;
@@ -90,10 +85,8 @@ function drawn(labels) {
       }
       words[name].hidden = to - from < NARROW;
     }
-    const parts = [];
-    if (reject !== null) parts.push(`rejected below ${percent(low)}`);
-    if (accept !== null) parts.push(`accepted from ${percent(high)}`);
-    made.setAttribute("aria-label", parts.length ? `Labels are ${parts.join(" and ")} probability.` : "Every label is to be reviewed.");
+    const accepted = accept === null ? "" : ` and accepted from ${percent(high)}`;
+    made.setAttribute("aria-label", `Labels are rejected below ${percent(low)}${accepted} probability.`);
   }
   return { made, set };
 }
