@@ -75,10 +75,10 @@ def markdown(
         "XR-Transformer with MiniLM-L6, ten members over one fine-tuned encoder, beam 20. Percent, mean ±"
         " deviation over seeds (their number in brackets). AUROC finds wrong labels; Energy is that of the"
         f" model's mean probability. {machine}. On a machine with a GPU, `python -m bench.deep --encoder"
-        " MiniLM-L6 --dataset NAME --seeds 0 1 2 --out bench/results/raw/deep-NAME.json` repeats it (`--epochs 2`"
-        " for debian-tags; `bench/deep_device.sh` does it on a machine without a network), and `python -m"
-        " bench.deep_report` writes this page. The time to fit a single XR-Transformer includes fine-tuning; the"
-        " ensemble takes over its encoder.",
+        " MiniLM-L6 --dataset NAME --seeds 0 1 2 --out bench/results/raw/deep-NAME.json` repeats it"
+        " (`--epochs 2` for debian-tags; `bench/deep_device.sh` does it on a machine without a network), and"
+        " `python -m bench.deep_report` writes this page. The time to fit a single XR-Transformer includes fine-tuning;"
+        " the ensemble takes over its encoder.",
         "",
     ]
     for data, runs in found.items():
@@ -107,8 +107,8 @@ def markdown(
                 lines.append(f"| {title} | {fit:.0f} | {told} |")
         if data in latency:
             lines += one_text(
-                "One text at a time, ms (`python -m bench.deep --encoder MiniLM-L6 --dataset NAME --parts tuned"
-                " --steps 100 --test 2000`: as large a model, fine-tuned for a moment only).",
+                "One text at a time, ms (`python -m bench.deep --encoder MiniLM-L6 --dataset NAME --parts"
+                " tuned --steps 100 --test 2000`: as large a model, fine-tuned for a moment only).",
                 latency[data],
             )
         if data in processor:
@@ -134,8 +134,8 @@ def markdown(
         if data in profiles:
             lines += [
                 "",
-                "Steps of fine-tuning, with their launches recorded and replayed (`python -m bench.deep --encoder"
-                " MiniLM-L6 --dataset NAME --parts profile`):",
+                "Steps of fine-tuning, with their launches recorded and replayed (`python -m bench.deep"
+                " --encoder MiniLM-L6 --dataset NAME --parts profile`):",
                 "",
                 "| texts of a step | ms a step | kernels run for so much of the time | kernels a step |",
                 "|---|---|---|---|",
@@ -170,8 +170,8 @@ def few_texts(few: dict[str, Any]) -> str:
         lines.append(f"| {data}, {whole['train']:,} texts | " + " | ".join(cells) + " |")
         levels = "" if settings["levels"] == "None" else f" --levels {settings['levels']}"
         commands.append(
-            f"`--dataset {data} --train {whole['train']} --test {whole['test']} --methods single --seeds 0 1 2"
-            f" --epochs {float(settings['epochs']):g}{levels}`"
+            f"`--dataset {data} --train {whole['train']} --test {whole['test']} --methods single --seeds"
+            f" 0 1 2 --epochs {float(settings['epochs']):g}{levels}`"
         )
     lines += ["", f"`python -m bench.deep --encoder MiniLM-L6` with {' and '.join(commands)}.", ""]
     return "\n".join(lines)

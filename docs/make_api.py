@@ -25,6 +25,21 @@ SECTIONS = {
         ],
     ),
     "Predictions with doubt": (hedgerow, ["UncertainLabels", "InputUncertainty"]),
+    "Calibration and decisions": (
+        hedgerow,
+        [
+            "learn_from_held_out",
+            "Learned",
+            "Calibration",
+            "Policy",
+            "Decisions",
+            "InputDecision",
+            "Costs",
+            "Outcome",
+            "compare_costs",
+            "CostComparison",
+        ],
+    ),
     "Unfamiliar inputs": (hedgerow, ["Unfamiliarity", "Signals", "Familiar"]),
     "Votes and what can be read from them": (
         hedgerow,
@@ -59,6 +74,7 @@ SECTIONS = {
             "RiskCoverage",
             "reliability",
             "Reliability",
+            "brier_score",
         ],
     ),
     "The report page": (
@@ -79,7 +95,17 @@ SECTIONS = {
     "Texts": (hedgerow, ["TfidfVectorizer"]),
     "Data": (
         hedgerow.data,
-        ["read_part", "Part", "DataError", "write_xmc_text", "write_jsonl", "write_pecos"],
+        [
+            "read_part",
+            "Part",
+            "DataError",
+            "read_xmc_text",
+            "read_jsonl",
+            "map_data",
+            "write_xmc_text",
+            "write_jsonl",
+            "write_pecos",
+        ],
     ),
 }
 
@@ -108,7 +134,7 @@ def page() -> str:
                 own = [
                     (key, value)
                     for key, value in inspect.getmembers(thing, callable)
-                    if not key.startswith("_") and key in vars(thing)
+                    if not key.startswith("_") and key in vars(thing) and not key.endswith("_request")
                 ]
                 for key, value in own:
                     lines += entry(f"{name}.{key}", value, "####")

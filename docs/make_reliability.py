@@ -20,7 +20,8 @@ PEERS = Path(__file__).parent.parent / "bench/results/peer_trust.json"
 INTRODUCTION = """# Reliability
 
 What is tried on every release, and how often. Every case must end as the last column says, or there is no
-release. `make trust` tries all of it and writes this page; `make test` tries a sample.
+release. `make trust` tries all of it but the hours of fuzzing (`make fuzz-long`) and writes this page;
+`make test` tries a sample.
 
 | what is done | cases | what must follow |
 |---|---:|---|
@@ -33,7 +34,7 @@ PROMISES = {
     "headers made to be costly": "refused, in memory of at most twice the file and 8 MiB",
     "bad arguments of the library": "`ValueError` or `TypeError`, or a defined answer; also with `-O`",
     "ways to the same model": "one hash of the file and one of what it predicts, for each seed",
-    "files of earlier formats": "every one loads, and predicts what it did",
+    "files of every format so far": "every one loads, and predicts what it did",
     "killed while saving": "the reader sees the old model or the new one, whole",
     "killed while training": "the next run ends with the same bits",
     "system calls that fail while saving": "a clean error; the old model, or the new once it is named",
@@ -110,7 +111,8 @@ The same cases on the same data, each in a process of its own, through the calls
 documents (`make bench-trust`, {date}): Hedgerow {hedgerow}, PECOS {libpecos}, omikuji {omikuji}, napkinXC
 {napkinxc}. PECOS has two ways to load a model, and "predict only" is the one for serving. All were trained on
 generated data with 300 labels. "Other answers" are those of no model that was ever saved; "no model" is a
-save that lost the old model and has no new one.
+save that lost the old model and has no new one. There is one kill for each system call of a save, at most 60
+of them, and two pickles for each file of a model, so in these rows the numbers of cases differ.
 
 """
 COLUMNS = {

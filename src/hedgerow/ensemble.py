@@ -117,7 +117,7 @@ class Ensemble:
 
     @cached_property
     def known(self) -> int:
-        """Labels that can be asked for: a tree whose sample lacks a label does not have it, but others may."""
+        """Labels that can be asked for: what the sample of one tree lacks, another may have."""
         seen = np.zeros(self.labels, dtype=bool)
         for tree in self.trees:
             seen[tree.tree.labels] = True

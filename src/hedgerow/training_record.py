@@ -53,8 +53,8 @@ class TrainingRecord:
         """Raise ValueError unless these are the inputs and labels of the training, in its order."""
         if hash_data(hashes, Y) != self.fingerprint:
             raise ValueError(
-                "X and Y are not what the model was fitted to, or stand in another order; give the same data, or"
-                " fit anew"
+                "X and Y are not what the model was fitted to, or stand in another order; give the same data,"
+                " or fit anew"
             )
 
     @classmethod

@@ -39,4 +39,4 @@ def test_golden_file_predicts_what_it_did(path: Path, count: Count) -> None:
                 np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-5, err_msg=name)
             else:
                 np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
-    count("files of earlier formats", 1)
+    count("files of every format so far", 1)
