@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dense_oracle import random_problem
@@ -224,6 +225,11 @@ BAD_TEXTS = [
     pytest.param(None, TypeError, ["list of strings", "NoneType"], id="None"),
     pytest.param(5, TypeError, ["list of strings", "int"], id="a number"),
     pytest.param(X, TypeError, [], id="a matrix"),
+    pytest.param(
+        pd.DataFrame({"description": TEXTS}), TypeError, ["DataFrame", "df['description']"], id="a data frame"
+    ),
+    pytest.param(dict(enumerate(TEXTS)), TypeError, ["not a dict", "list(d.values())"], id="texts by number"),
+    pytest.param(dict.fromkeys(TEXTS), TypeError, ["list(d.values())"], id="texts as keys"),
 ]
 TEXT_ENTRIES = {
     "fit": lambda given: HedgerowTextClassifier(n_jobs=1).fit(given, NAMES),
@@ -320,6 +326,16 @@ BAD_LABELS = [
     pytest.param([["a"]] * 11 + [[b"b"]], TypeError, ["Y[11] holds b'b'"], id="bytes as label"),
     pytest.param([[1]] * 11 + [[2**70]], ValueError, [str(2**70)], id="a number beyond 64 bits"),
     pytest.param([["a"]] * 11 + [["\ud800"]], ValueError, ["Y[11]", "\\ud800"], id="a lone surrogate"),
+    pytest.param(
+        pd.DataFrame({"labels": [["a"]] * ROWS}),
+        TypeError,
+        ["no indicator matrix", "df['labels']"],
+        id="a data frame of lists",
+    ),
+    pytest.param(
+        pd.DataFrame(labels_with(2, np.int64)), ValueError, ["Y[3, 2] is 2"], id="a two in a data frame"
+    ),
+    pytest.param({"first": ["a"]}, TypeError, ["Y is a dict", "list(d.values())"], id="a dict"),
     pytest.param(None, TypeError, ["Y is None"], id="None"),
     pytest.param(7, TypeError, ["Y is 7"], id="a number"),
     pytest.param("abcdefghijkl", TypeError, ["Y is"], id="a string"),

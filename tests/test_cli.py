@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer.main
 import zstandard
 from rich.console import Console
 
 import hedgerow
 from hedgerow.cli import main
+from hedgerow.cli.app import app
 from hedgerow.cli.demo import print_demo
 from hedgerow.cli.failures import ExitCode
 from hedgerow.cli.terminal import plain, plain_json, progress_bar, shortened
@@ -129,6 +131,66 @@ def test_data_without_labels_end_with_the_code_for_data(
     code, message = failure(capsys, "fit", tmp_path / "x.jsonl", tmp_path / "m")
     assert code == ExitCode.DATA
     assert "labels" in message
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("x.jsonl", '{"text": "a", "tags": ["b"], "id": 1}\n'), ("x.csv", "id,tags,text\n1,b,a\n")],
+)
+def test_labels_in_another_field_are_told_with_the_fields_that_are_there(
+    command: str, name: str, content: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / name
+    data.write_text(content)
+    paths = (data, tmp_path / "m") if command == "fit" else (model, data)
+    for option, looked_for in (((), "labels"), (("--labels-field", "tagz"), "tagz")):
+        code, message = failure(capsys, command, *paths, *option)
+        assert code == ExitCode.DATA
+        assert f"there is no field {looked_for!r}, but there are id, tags, text; name one with" in message
+
+
+def test_data_whose_labels_are_all_empty_are_not_sent_to_another_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.jsonl").write_text('{"text": "a", "labels": []}\n')
+    code, message = failure(capsys, "fit", tmp_path / "x.jsonl", tmp_path / "m")
+    assert (code, "the field 'labels' is empty in all records" in message) == (ExitCode.DATA, True)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "train_texts.txt").write_text("a\nb\n")
+    code, message = failure(capsys, "fit", tmp_path / "texts", tmp_path / "m")
+    assert (code, "give data with labels" in message) == (ExitCode.DATA, True)
+    assert "--labels-field" not in message
+
+
+def test_file_without_rows_is_named_by_every_command(
+    model: Path, ensemble: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, features = tmp_path / "empty.jsonl", tmp_path / "empty.txt"
+    texts.write_text("")
+    features.write_text("0 5 3\n")
+    for arguments in (
+        ("fit", texts, tmp_path / "m"),
+        ("fit", features, tmp_path / "m"),
+        ("predict", model, texts),
+        ("predict", model, texts, "--uncertainty"),
+        ("query", ensemble, texts),
+        ("explain", model, texts, "--row", 0),
+        ("evaluate", model, texts),
+        ("calibrate", model, texts),
+    ):
+        code, message = failure(capsys, *arguments)
+        assert (code, "has no rows" in message, "shape" in message) == (ExitCode.DATA, True, False)
+        assert str(features if features in arguments else texts) in message
+
+
+def test_texts_without_a_common_word_are_refused_without_naming_what_is_no_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = [{"text": word, "labels": ["a"]} for word in ("one", "two", "three")]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    code, message = failure(capsys, "fit", tmp_path / "x.jsonl", tmp_path / "m")
+    assert (code, "add texts" in message, "min_count" in message) == (ExitCode.DATA, True, False)
 
 
 @pytest.mark.parametrize(
@@ -365,6 +427,9 @@ def test_extend_refuses_what_cannot_be_extended(
     assert (code, "was fitted with 0.5" in message) == (ExitCode.USAGE, True)
     code, message = extend(ensemble, "--trees", 3)
     assert (code, "--trees" in message) == (ExitCode.USAGE, True)
+    for option in (("--encoder", "foo"), ("--max-length", 64), ("--device", "cpu")):
+        code, message = extend(ensemble, *option)
+        assert (code, f"{option[0]} is for a transformer" in message) == (ExitCode.USAGE, True)
     code, message = extend(data / "no.hedgerow")
     assert (code, "no.hedgerow" in message) == (ExitCode.MODEL, True)
     shared = tmp_path / "shared"
@@ -421,6 +486,21 @@ def test_predict_of_a_file_reads_all_of_it(
 ) -> None:
     assert main(["predict", str(model), str(data / "train.jsonl")]) == 0
     assert len(lines(capsys.readouterr().out)) == len(RECORDS)
+
+
+def test_part_of_a_file_that_has_none_is_refused(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plain.jsonl").write_text(json.dumps(RECORDS[0]))
+    (tmp_path / "table.csv").write_text("text,split\nan apple,train\n")
+    (tmp_path / "split.jsonl").write_text(json.dumps({**RECORDS[0], "split": "train"}))
+    for name in ("plain.jsonl", "table.csv"):
+        code, message = failure(capsys, "predict", model, tmp_path / name, "--part", "nope")
+        assert code == ExitCode.USAGE
+        assert f"--part nope: {tmp_path / name} has no parts" in message
+    code, message = failure(capsys, "predict", model, tmp_path / "split.jsonl", "--part", "nope")
+    assert (code, "the file has train" in message) == (ExitCode.DATA, True)
+    assert main(["predict", str(model), str(tmp_path / "split.jsonl"), "--part", "train"]) == 0
 
 
 def test_inputs_without_ids_and_labels_have_none_in_the_output(
@@ -717,9 +797,45 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
         assert "Examples:" in capsys.readouterr().out
 
 
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_shows_what_stands_in_brackets(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    assert main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    command = COMMANDS[name]
+    texts = [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
+    written = " ".join(text for text in texts if text).replace("\\[", "[").split()
+    assert [word for word in written if "[" in word and word not in shown] == []
+    assert "\\" not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"), [("fit", ["ray", "deep"]), ("predict", ["ray"]), ("reproduce", ["deep"])]
+)
+def test_help_names_the_extras_to_install(
+    name: str, extras: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [extra for extra in extras if f"pip install 'hedgerow[{extra}]'" not in shown] == []
+
+
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("hedgerow 0.")
+
+
+def test_package_when_run_is_the_command() -> None:
+    command = [sys.executable, "-m", "hedgerow", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"hedgerow {hedgerow.__version__}\n", "")
+    wrong = subprocess.run([*command[:3], "fot"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == ExitCode.USAGE
 
 
 def test_unknown_command_ends_with_the_code_for_usage(capsys: pytest.CaptureFixture[str]) -> None:

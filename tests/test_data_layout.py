@@ -147,6 +147,23 @@ def test_labels_beside_texts_are_split_by_what_the_file_uses(tmp_path, labels, e
     assert [[part.label_names[i] for i in part.Y[[row]].indices] for row in range(3)] == expected
 
 
+@pytest.mark.parametrize("names", [("train", "test"), ("trn", "tst"), ("train", "validation")])
+def test_labels_of_any_part_are_split_as_those_of_the_training_part(tmp_path, names):
+    parts = {
+        names[0]: ["old maps,machine learning", "garden plants"],
+        names[1]: ["garden plants", "old maps"],
+    }
+    for name, labels in parts.items():
+        (tmp_path / f"{name}_texts.txt").write_text("x\ny\n")
+        (tmp_path / f"{name}_labels.txt").write_text("\n".join(labels))
+    train = read_part(tmp_path)
+    assert train.label_names == ["garden plants", "machine learning", "old maps"]
+    other = "test" if names[1] == "tst" else names[1]
+    assert read_part(tmp_path, other).label_names == ["garden plants", "old maps"]
+    assert read_part(tmp_path, other, label_names=train.label_names).unknown_labels == 0
+    assert read_part(tmp_path, other, label_separator=" ").label_names == ["garden", "maps", "old", "plants"]
+
+
 def test_labels_with_a_rare_comma_are_split_at_spaces_unless_told(tmp_path):
     (tmp_path / "test_texts.txt").write_text("x\n" * 50)
     (tmp_path / "test_labels.txt").write_text("a b\n" * 49 + "1,000 b\n")

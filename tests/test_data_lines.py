@@ -1,6 +1,8 @@
 import gzip
 import lzma
+import os
 import pickle
+import threading
 
 import pytest
 import zstandard
@@ -76,6 +78,17 @@ def test_bytes_that_are_not_utf8_name_the_line(tmp_path):
     path.write_bytes("gut\nschön\n".encode() + "schön\n".encode("latin-1"))
     with pytest.raises(DataError, match=r"a\.txt:3: is not UTF-8: byte b'\\xf6' at column 4"):
         list(lines.read_lines(path))
+
+
+def test_pipe_when_read_with_progress_gives_its_lines(tmp_path):
+    path = tmp_path / "pipe.jsonl"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"yew\nelm\n",), daemon=True)
+    writer.start()
+    shares = []
+    assert list(lines.read_lines(path, progress=shares.append)) == [(1, "yew"), (2, "elm")]
+    writer.join()
+    assert shares == []
 
 
 def test_missing_file_is_a_data_error(tmp_path):

@@ -78,6 +78,22 @@ def test_split_file_when_read_gives_the_part_and_counts_records_without_the_labe
         read_part(tmp_path, "valid")
 
 
+def test_records_when_read_tell_their_fields_and_the_split(tmp_path):
+    path = tmp_path / "all.jsonl"
+    write_lines(path, {"split": "train", "text": "a", "tags": []}, {"split": "test", "text": "b"})
+    for part, fields in (("train", ["split", "tags", "text"]), ("test", ["split", "text"])):
+        read = read_part(path, part)
+        assert (read.fields, read.split) == (fields, part)
+    assert read_part(path, None).split is None
+    write_lines(path, {"text": "a", "id": 1})
+    read = read_part(path, "test")
+    assert (read.fields, read.split) == (["id", "text"], None)
+    table = tmp_path / "table.csv"
+    table.write_text("text,split\na,train\n")
+    read = read_part(table, "train")
+    assert (read.fields, read.split) == (["text", "split"], None)
+
+
 def test_split_file_when_labels_are_empty_keeps_the_record(tmp_path):
     write_lines(
         tmp_path / "all.jsonl", {"split": "train", "text": "a", "labels": []}, {"split": "test", "text": "b"}

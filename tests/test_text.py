@@ -29,7 +29,7 @@ from hedgerow import _native
 from hedgerow import text as hedgerow_text
 from hedgerow.text import TfidfVectorizer, tokenize
 
-DATA = Path(os.environ.get("HEDGEROW_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2] / "shared" / "data")
 SAME_UNICODE = _native.unicode_version == unicodedata.unidata_version
 TEXTS = [
     "Hedgehogs sleep in the hedge; the hedge sleeps not.",

@@ -1,5 +1,7 @@
 """``python -m hedgerow`` is the command ``hedgerow``."""
 
+import sys
+
 from .cli import main
 
-main()
+sys.exit(main())

@@ -33,7 +33,7 @@ from hedgerow.ensemble_training import (
 )
 from hedgerow.fitting import Wanted, train_model
 from hedgerow.label_tree import LabelTree
-from hedgerow.labels import add_label_sections, encode_labels, truth_for
+from hedgerow.labels import add_label_sections, encode_labels, truth_for, without_frame
 from hedgerow.matrices import as_rows, as_truth
 from hedgerow.memory_budget import Scratch, parse_bytes
 from hedgerow.metrics import precision_at
@@ -427,6 +427,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         rows = as_rows(X, columns=self.n_features_in_, threads=threads)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         known = {name: number for number, name in enumerate(self.classes_.tolist())}
+        Y = without_frame(Y)
         if not (sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object)):
             Y = _indicator([list(labels) for labels in Y], known)
         matrix, labels, _ = encode_labels(Y, n, None, threads)

@@ -27,4 +27,6 @@ def take(inputs: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
     >>> take(["yew", "elm", "oak"], np.array([2, 0]))
     ['oak', 'yew']
     """
+    if hasattr(inputs, "iloc"):  # of pandas, where plain brackets choose columns or look up an index
+        return inputs.iloc[rows]
     return inputs[rows] if hasattr(inputs, "shape") else [inputs[row] for row in rows.tolist()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +12,14 @@ from hedgerow import _native
 from hedgerow.matrices import as_indicator
 from hedgerow.model_file import ModelFile
 
-__all__ = ["add_label_sections", "align_labels", "encode_labels", "read_label_sections", "truth_for"]
+__all__ = [
+    "add_label_sections",
+    "align_labels",
+    "encode_labels",
+    "read_label_sections",
+    "truth_for",
+    "without_frame",
+]
 
 
 def encode_labels(
@@ -23,7 +30,7 @@ def encode_labels(
     Parameters
     ----------
     Y : indicator matrix of shape (n, L), or list of lists of labels
-        Labels in lists are strings or integers.
+        Labels in lists are strings or integers. A data frame counts as the matrix of its values.
     rows : int
         The number of inputs.
     classes : sequence of str, optional
@@ -36,6 +43,7 @@ def encode_labels(
     csr_array, _native.Rows, ndarray
         The indicator matrix, the engine's view of it, and what its columns are called.
     """
+    Y = without_frame(Y)
     if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
         if getattr(Y, "ndim", 2) == 1:
             raise ValueError(
@@ -116,6 +124,7 @@ def truth_for(Y: Any, classes: np.ndarray) -> sp.csr_array:
     -------
     csr_array
     """
+    Y = without_frame(Y)
     if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
         truth = sp.csr_array(cast(Any, Y))
         if truth.ndim != 2 or truth.shape[1] < len(classes):
@@ -123,6 +132,24 @@ def truth_for(Y: Any, classes: np.ndarray) -> sp.csr_array:
         return truth
     matrix, _, names = encode_labels(Y, len(Y))
     return align_labels(matrix, names.tolist(), classes)[0]
+
+
+def without_frame(Y: Any) -> Any:
+    """The values of a data frame, as of pandas; anything else as it is."""
+    if not (hasattr(Y, "columns") and hasattr(Y, "to_numpy")):
+        return Y
+    values = np.asarray(Y.to_numpy())
+    if values.dtype.kind in "biuf":
+        return values
+    # Columns of different types, such as bool and int, make a matrix of objects.
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        name = next((name for name in Y.columns if isinstance(name, str)), "labels")
+        raise TypeError(
+            f"Y is a {type(Y).__name__} that is no indicator matrix ({error}); if a column of it holds lists"
+            f" of labels, pass that, such as df[{name!r}]"
+        ) from error
 
 
 def _as_names(classes: Sequence[str], columns: int) -> np.ndarray:
@@ -155,6 +182,10 @@ def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
     if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):
         raise TypeError(
             f"Y is {Y!r}; give an indicator matrix of shape (n, L) or a list with the labels of each input"
+        )
+    if isinstance(Y, Mapping):
+        raise TypeError(
+            f"Y is a {type(Y).__name__}; if its values are the labels of each input, pass list(d.values())"
         )
     lists: list[list[Hashable]] = []
     for row, labels in enumerate(Y):

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from hedgerow import _native
 from hedgerow.threads import threads_for
 
-__all__ = ["TfidfVectorizer", "Wording", "tokenize"]
+__all__ = ["NoWordsError", "TfidfVectorizer", "Wording", "tokenize"]
 
 _FORMAT = 1
 # Name and dtype of the arrays in the order in which the engine takes them.
@@ -44,6 +44,10 @@ def tokenize(text: str) -> list[str]:
     """
     words: list[str] = _native.tokenize(text)
     return words
+
+
+class NoWordsError(ValueError):
+    """Texts that have no word in common, or none at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +313,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             if not texts:
                 raise ValueError("there are no texts to fit to")
             way_out = "lower min_count or add texts" if min_count > 1 else "the texts are empty"
-            raise ValueError(f"no word is in min_count={min_count} of the {len(texts)} texts; {way_out}")
+            raise NoWordsError(f"no word is in min_count={min_count} of the {len(texts)} texts; {way_out}")
         self._use({**arrays, "format": np.array([_FORMAT], dtype=np.uint32)})
 
     def _use(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -380,6 +384,18 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 def as_texts(texts: Iterable[str]) -> tuple[object, ...]:
     if isinstance(texts, str | bytes):
         raise TypeError("texts must be a list of strings, not one string; for one text pass [text]")
+    # Both would be read as the names of their columns or keys.
+    if hasattr(texts, "columns"):
+        name = next((name for name in texts.columns if isinstance(name, str)), "text")
+        raise TypeError(
+            f"texts must be a list of strings, not a {type(texts).__name__}; pass one of its columns, such as"
+            f" df[{name!r}]"
+        )
+    if isinstance(texts, Mapping):
+        raise TypeError(
+            f"texts must be a list of strings, not a {type(texts).__name__}; if its values are the texts,"
+            " pass list(d.values())"
+        )
     try:
         return tuple(texts)
     except TypeError:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from ..deep.extra import GpuMemoryError
-from .failures import ExitCode, Failure
+from .failures import ExitCode, Failure, reason
 from .options import (
     DEEP,
     LIMITS,
@@ -66,10 +66,11 @@ from .options import (
     between_0_and_1,
     finite,
 )
-from .terminal import plain, print_error
+from .terminal import escape_what_streams_lack, flush_output, plain, print_error
 
 app = typer.Typer(
     name="hedgerow",
+    rich_markup_mode="rich",  # so a bracket in a help text is written \\[
     pretty_exceptions_enable=False,  # a one-line error, or Python's own traceback of a bug
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -216,13 +217,13 @@ def fit(
     folder MODEL.members until MODEL is saved: after Ctrl-C or a crash, the same
     command goes on from there.
 
-    With --cluster (pip install 'hedgerow[ray]'), the trees are trained in blocks on a
+    With --cluster (pip install 'hedgerow\\[ray]'), the trees are trained in blocks on a
     Ray cluster. Finished blocks are kept as well, and the model is the same file.
 
     With --memory, DATA that are mapped (see hedgerow map) may be larger than that.
     What does not fit lies in MODEL.members for the time of the fit.
 
-    With --base transformer (pip install 'hedgerow[deep]'), the embeddings of an
+    With --base transformer (pip install 'hedgerow\\[deep]'), the embeddings of an
     encoder stand beside the words. The default rate suits small encoders such as
     MiniLM and larger ones such as BERT.
 
@@ -274,14 +275,17 @@ def fit(
         "pooling": pooling.value,
     }
     place = {"device": device, "cache": cache}
+    asked = _given(context, {**deep, **place})
     if base is Base.transformer:
         if "dropout" not in _given(context, settings):
             settings["dropout"] = None  # the encoder's own
         settings |= deep
-    elif extend is None and (odd := sorted(_given(context, {**deep, **place}))):
-        option = odd[0].replace("_", "-")
+    elif extend is not None:
+        settings |= {name: value for name, value in deep.items() if name in asked}
+    elif asked:
+        option = min(asked).replace("_", "-")
         raise typer.BadParameter("it needs --base transformer", ctx=context, param_hint=f"--{option}")
-    extension = None if extend is None else Extension(extend, _given(context, settings))
+    extension = None if extend is None else Extension(extend, _given(context, settings) | asked)
     if cluster is not None and base is Base.transformer:
         raise typer.BadParameter("a transformer is fitted here", ctx=context, param_hint="--cluster")
     if memory is not None and (cluster is not None or base is Base.transformer):
@@ -337,7 +341,7 @@ def predict(
     labels, the same measures summed over all labels, and how far a search through
     all labels could change a probability (bound) or the total (missed).
 
-    With --cluster (pip install 'hedgerow[ray]'), INPUT is a file or a folder of files,
+    With --cluster (pip install 'hedgerow\\[ray]'), INPUT is a file or a folder of files,
     and --out a folder that gets a file of predictions for each. MODEL and both folders
     are where all nodes see them. After Ctrl-C or a crash, the same command goes on with
     the files that are missing.
@@ -852,7 +856,7 @@ def reproduce(
     What is done is kept in DIR: after Ctrl-C or a crash, the same command goes on from there. Files of
     DIR/experiments can come from several machines.
 
-    With --base transformer (pip install 'hedgerow[deep]'), an encoder is fine-tuned once for each DATA and
+    With --base transformer (pip install 'hedgerow\\[deep]'), an encoder is fine-tuned once for each DATA and
     seed; all methods share it.
 
     \b
@@ -1003,6 +1007,17 @@ def main(arguments: list[str] | None = None) -> int:
     int
         The exit code, see `ExitCode`.
     """
+    escape_what_streams_lack()
+    code = _run(arguments)
+    try:
+        flush_output()
+    except OSError as error:
+        return code or _output_failed(error)
+    return code
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Run the command line, but for what stdout still holds back."""
     try:
         result = app(args=arguments, prog_name="hedgerow", standalone_mode=False)
         code = result if isinstance(result, int) else int(ExitCode.OK)
@@ -1020,6 +1035,9 @@ def main(arguments: list[str] | None = None) -> int:
     except MemoryError:
         print_error("out of memory; use fewer rows or fewer --threads, or a machine with more memory")
         return ExitCode.UNEXPECTED
+    except OSError as error:
+        # Commands tell themselves what they could not read or save. This is what they print.
+        return _output_failed(error)
     except Exception as error:
         # Usage errors of typer. Newer releases carry their own copy of click: no class can be named here.
         if not hasattr(error, "format_message"):
@@ -1030,6 +1048,13 @@ def main(arguments: list[str] | None = None) -> int:
     if code == ExitCode.INTERRUPTED:
         print("hedgerow: interrupted; nothing was written", file=sys.stderr)
     return code
+
+
+def _output_failed(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError):  # the reader of our output has seen enough
+        return ExitCode.UNEXPECTED
+    print_error(reason(error))
+    return ExitCode.WRITE
 
 
 def _command_path(error: Exception) -> str:

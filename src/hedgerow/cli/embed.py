@@ -15,6 +15,7 @@ from ..deep.extra import load_torch
 from ..model_file import ModelFileError
 from ..saved_model import load
 from .failures import ExitCode, Failure, failing_as
+from .inputs import check_part
 from .terminal import cell, human_bytes, print_json, progress_bar
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def run_embed(
             )
         if part.texts is None or not part.n:
             raise Failure(ExitCode.DATA, f"{data} has no texts to embed")
+        check_part(data, part, part_name)
         texts = list(part.texts)
         for encoder in encoders:
             start = time.perf_counter()

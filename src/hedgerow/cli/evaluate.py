@@ -13,6 +13,7 @@ from ..atomic_file import atomic_file
 from ..evaluation import Evaluation, evaluate
 from ..model_file import ModelFileError
 from ..saved_model import load
+from ..training_record import MOST_SEEN
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_outsiders, read_truth
@@ -76,6 +77,9 @@ def _print(console: Console, found: Evaluation) -> None:
         + cell(f", of which the model does not know {unknown:,}" if unknown else "", "dim"),
         soft_wrap=True,
     )
+    if (seen := settings["seen_in_training"]) > MOST_SEEN * settings["inputs"]:
+        told = f"The model was trained on {seen:,} of these inputs, so this says little about others."
+        console.print(cell(told, "yellow"), soft_wrap=True)
     ranking = found.ranking
     rows: list[tuple[str, dict[int, float] | None]] = [
         ("precision", ranking.precision),

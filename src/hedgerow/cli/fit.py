@@ -20,11 +20,14 @@ from ..ensemble_training import Checkpoint
 from ..estimator import HedgerowClassifier
 from ..model_file import ModelFileError
 from ..saved_model import load
+from ..text import NoWordsError
 from ..text_estimator import HedgerowTextClassifier
 from .failures import ExitCode, Failure, failing_as, reason
+from .inputs import no_labels, no_rows
 from .terminal import Report, cell, human_bytes, plain, print_json, progress_bar
 
 _TRAINS_MEMBERS = ("bagging", "boosting", "boosted-bagging")
+_PLACE = ("device", "cache")
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Extension:
         Its file.
     given : frozenset of str
         Names of the settings that were asked for, rather than left at their defaults: they must be those of
-        the model.
+        the model, but for where a transformer computes and keeps embeddings.
     """
 
     model: Path
@@ -69,7 +72,7 @@ def run_fit(
         name = "cluster" if site["cluster"] else "memory"
         raise Failure(ExitCode.USAGE, f"--{name}: a transformer is fitted as one piece; leave it out")
     if deep:
-        _check_deep(place["device"], settings)
+        _check_deep(place["device"], settings if old is None else {})
     kept = None
     if old is None and (deep or in_blocks or settings["method"] in _TRAINS_MEMBERS):
         several = deep or settings["method"] in _TRAINS_MEMBERS
@@ -87,7 +90,7 @@ def run_fit(
                     threads=threads,
                     progress=lambda share: report(share, "reading"),
                 )
-            inputs, estimator = _choose(data, part, deep)
+            inputs, estimator = _choose(data, part, labels_field, deep)
             own = place if deep else site
             if extension is None or old is None:
                 classifier = estimator(**settings, **own, n_jobs=threads or -1)
@@ -187,11 +190,11 @@ def _check_deep(device: str, settings: dict[str, Any]) -> None:
             HedgerowTransformerClassifier(**settings).check_encoder()
 
 
-def _choose(data: Path, part: Part, deep: bool) -> tuple[Any, type[HedgerowClassifier]]:
-    if part.Y is None:
-        raise Failure(
-            ExitCode.DATA, f"{data} has no labels to learn from; name their field with --labels-field"
-        )
+def _choose(data: Path, part: Part, labels_field: str, deep: bool) -> tuple[Any, type[HedgerowClassifier]]:
+    if part.n == 0:
+        raise no_rows(data)
+    if part.Y is None or part.Y.nnz == 0:
+        raise no_labels(data, part, labels_field, "learn from")
     if part.X is not None:
         if deep:
             raise Failure(
@@ -305,6 +308,11 @@ def _train(train: Callable[[], object]) -> None:
         raise
     except ImportError as error:
         raise Failure(ExitCode.USAGE, reason(error)) from error
+    except NoWordsError as error:
+        raise Failure(
+            ExitCode.DATA,
+            "no word is in more than one of the texts, and only from such words can be learned; add texts",
+        ) from error
     except (ValueError, TypeError) as error:
         # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
         kinds = ("InvalidParameterError", "BudgetTooSmallError")
@@ -341,10 +349,15 @@ def _open_extendable(extension: Extension, settings: dict[str, Any]) -> Hedgerow
         )
     if settings["trees"] not in (None, settings["members"]):
         raise Failure(ExitCode.USAGE, "--extend gives every new member a tree of its own; leave out --trees")
+    params = model.get_params(deep=False)
     for name in sorted(extension.given - {"members", "trees"}):
-        used = model.get_params(deep=False)[name]
-        if settings[name] != used:
-            option = "seed" if name == "random_state" else name.replace("_", "-")
+        option = "seed" if name == "random_state" else name.replace("_", "-")
+        if name not in params:
+            raise Failure(
+                ExitCode.USAGE, f"--{option} is for a transformer, but {path} has none; leave it out"
+            )
+        used = params[name]
+        if name not in _PLACE and settings[name] != used:
             raise Failure(
                 ExitCode.USAGE,
                 f"--{option} is {settings[name]}, but {path} was fitted with {used}; leave it out, or fit"

@@ -12,6 +12,8 @@ from ..text_estimator import HedgerowTextClassifier
 from .failures import ExitCode, Failure, failing_as
 from .terminal import Report
 
+_FIELDS_TOLD = 20
+
 
 def read_inputs(
     model: Path,
@@ -21,6 +23,7 @@ def read_inputs(
     threads: int,
     report: Report,
     labels_field: str | None = None,
+    may_be_empty: bool = False,
 ) -> tuple[Part, Any]:
     """Read what a model predicts from: a part of the data, and its texts or features."""
     with failing_as(ExitCode.DATA, DataError):
@@ -38,7 +41,39 @@ def read_inputs(
         raise Failure(
             ExitCode.DATA, f"{model} was trained on {wanted}, but {data} has only {found}; give it {wanted}"
         )
+    if part.n == 0 and not may_be_empty:
+        raise no_rows(data)
+    check_part(data, part, part_name)
     return part, inputs
+
+
+def check_part(data: Path, part: Part, part_name: str | None) -> None:
+    """Refuse a part that was asked for and not looked for, as a file has no parts."""
+    if part_name is not None and part.n and part.split is None and not data.is_dir():
+        raise Failure(
+            ExitCode.USAGE,
+            f"--part {part_name}: {data} has no parts, which are told by a field 'split' of JSON records;"
+            " leave it out",
+        )
+
+
+def no_rows(data: Path) -> Failure:
+    """What to raise where there is nothing to work on."""
+    return Failure(ExitCode.DATA, f"{data} has no rows; give data with at least one")
+
+
+def no_labels(data: Path, part: Part, labels_field: str, use: str) -> Failure:
+    """What to raise where labels are needed and there are none: where they were looked for."""
+    told = f"{data} has no labels to {use}"
+    if part.fields is None:
+        return Failure(ExitCode.DATA, f"{told}; give data with labels")
+    if labels_field in part.fields:
+        return Failure(ExitCode.DATA, f"{told}: the field {labels_field!r} is empty in all records")
+    found = ", ".join(part.fields[:_FIELDS_TOLD]) + (" and more" if len(part.fields) > _FIELDS_TOLD else "")
+    return Failure(
+        ExitCode.DATA,
+        f"{told}: there is no field {labels_field!r}, but there are {found}; name one with --labels-field",
+    )
 
 
 def read_truth(
@@ -54,12 +89,8 @@ def read_truth(
     names of those that the model does not know.
     """
     part, inputs = read_inputs(model, classifier, data, part_name, threads, report, labels_field)
-    if part.n == 0:
-        raise Failure(ExitCode.DATA, f"{data} has no inputs to evaluate")
     if part.Y is None or part.Y.nnz == 0:
-        raise Failure(
-            ExitCode.DATA, f"{data} has no labels to compare with; name their field with --labels-field"
-        )
+        raise no_labels(data, part, labels_field, "compare with")
     if part.X is not None and part.X.shape[1] > classifier.n_features_in_:
         raise Failure(
             ExitCode.DATA,
@@ -82,9 +113,7 @@ def read_outsiders(
     """Read data that a model was not made for, by name."""
     outsiders: dict[str, Any] = {}
     for source in sources:
-        part, inputs = read_inputs(model, classifier, source, None, threads, report)
-        if part.n == 0:
-            raise Failure(ExitCode.DATA, f"{source} has no inputs")
+        _, inputs = read_inputs(model, classifier, source, None, threads, report)
         name = source.resolve().name.split(".")[0]
         if name in outsiders:
             raise Failure(ExitCode.USAGE, f"two data sets for --ood are called {name!r}; rename one of them")

@@ -19,7 +19,7 @@ from ..decisions import DECISIONS, Decisions
 from ..estimator import TopLabels
 from ..uncertain_labels import UncertainLabels
 from .failures import ExitCode, Failure
-from .terminal import plain_json
+from .terminal import print_json_lines
 
 _JSON_LINES = (".jsonl", ".ndjson")
 _ROWS_A_WRITE = 4096
@@ -131,10 +131,8 @@ def write_labels(path: str, table: LabelTable, overwrite: bool) -> None:
 
 def print_labels(table: LabelTable) -> None:
     """Write JSON lines to stdout; on a terminal, control characters are escaped."""
-    terminal = sys.stdout.isatty()
     for block in json_lines(table):
-        text = block.decode("utf-8")
-        sys.stdout.write(plain_json(text) if terminal else text)
+        print_json_lines(block)
     sys.stdout.flush()
 
 

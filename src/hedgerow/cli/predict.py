@@ -60,9 +60,9 @@ def predict_part(
     may_be_empty: bool = False,
 ) -> LabelTable:
     """Read inputs and predict their labels, with doubts or without."""
-    part, inputs = read_inputs(model, classifier, data, part_name, threads_for(classifier.n_jobs), report)
-    texts = isinstance(inputs, list)
-    empty = may_be_empty and (len(inputs) if texts else inputs.shape[0]) == 0
+    threads = threads_for(classifier.n_jobs)
+    part, inputs = read_inputs(model, classifier, data, part_name, threads, report, may_be_empty=may_be_empty)
+    texts, empty = isinstance(inputs, list), part.n == 0
     if empty:  # asks about something else, to know the columns
         inputs = [""] if texts else sp.csr_array((1, classifier.n_features_in_), dtype=np.float32)
     with failing_as(ExitCode.DATA, ValueError, TypeError):

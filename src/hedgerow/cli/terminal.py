@@ -1,9 +1,12 @@
-"""What is printed: data without mark-up or control characters, progress on stderr."""
+"""What is printed, in any encoding: data without mark-up or control characters, progress on stderr."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import json
+import os
 import re
 import sys
 import time
@@ -70,13 +73,43 @@ def human_bytes(count: int) -> str:
 def print_json(value: Any) -> None:
     """Print one JSON object on stdout."""
     line = json.dumps(value, default=_to_json, ensure_ascii=False)
-    print(plain_json(line) if sys.stdout.isatty() else line)
+    print_json_lines(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def print_json_lines(lines: bytes) -> None:
+    """Print JSON on stdout: in UTF-8, whatever the locale says, but on a terminal as it can show it."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+    if sys.stdout.isatty():
+        sys.stdout.write(plain_json(lines.decode()))
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(lines)
+    else:  # text that is kept, such as in a notebook
+        sys.stdout.write(lines.decode())
 
 
 def _to_json(value: Any) -> Any:
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         return value.tolist()
     return str(value)
+
+
+def escape_what_streams_lack() -> None:
+    """Let stdout and stderr print characters that their encoding lacks as escapes, rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def flush_output() -> None:
+    """Write out what waits for stdout; where that fails, drop it, for Python would try again at its end."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        with contextlib.suppress(OSError), open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
+        raise
 
 
 def print_error(message: str) -> None:

@@ -72,10 +72,10 @@ def read_jsonl(
             splits.add(split)
             if split != part:
                 continue
+        fields.update(record)
         labels = None if labels_field is None else record.get(labels_field)
         if has_split and labels_field not in (None, "labels") and not labels:
             records.skipped += 1
-            fields.update(record)
             continue
         records.add(number, record.get("text"), labels, record.get("id"))
     if records.n == 0 and splits and part not in splits:
@@ -85,7 +85,7 @@ def read_jsonl(
             path,
             f"no record has labels in the field {labels_field!r}; the fields are {', '.join(sorted(fields))}",
         )
-    return records.finish()
+    return records.finish(sorted(fields), part if has_split else None)
 
 
 def _parse(path: Path, number: int, line: bytes) -> dict[str, Any]:

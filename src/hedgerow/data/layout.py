@@ -59,8 +59,8 @@ def read_part(
     labels_field : str or None, default "labels"
         The field or column that holds the labels of records; None reads no labels from them.
     label_separator : str, optional
-        What stands between labels in ``train_labels.txt`` (None: a tab, comma or space, whichever the file
-        uses) and in CSV cells (None: ``;``).
+        What stands between labels in ``train_labels.txt`` and ``test_labels.txt`` (None: a tab, comma or
+        space, whichever the former uses) and in CSV cells (None: ``;``).
     threads : int, default 0
         Threads that parse; 0 means all processors. The result does not depend on it.
     progress : callable, optional
@@ -158,6 +158,7 @@ def _readers_of_folder(
         )
     if texts := find_in(folder, part, "{}_texts.txt"):
         text_labels = find_in(folder, part, "{}_labels.txt")
+        training_labels = find_in(folder, "train", "{}_labels.txt")
         yield (
             texts.name,
             lambda: read_text_labels(
@@ -165,6 +166,7 @@ def _readers_of_folder(
                 text_labels,
                 label_names=label_names,
                 label_separator=label_separator,
+                separated_as=training_labels,
                 progress=progress,
             ),
         )

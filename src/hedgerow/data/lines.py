@@ -70,7 +70,7 @@ def read_blocks(path: Path, *, progress: Progress | None = None) -> Iterator[byt
                 line += whole.count(b"\n")
             else:
                 pending.append(block)
-            if progress is not None:
+            if progress is not None and file.seekable():  # a pipe does not know where it is
                 progress(min(1.0, file.tell() / size))
         if last := b"".join(pending):
             yield last

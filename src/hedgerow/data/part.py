@@ -27,6 +27,10 @@ class Part:
         lack them.
     skipped : int
         How many records were left out because they carry no labels of the label set that was asked for.
+    fields : list of str, or None
+        The fields that records have, or the columns of their table; None if the data are no records.
+    split : str or None
+        The split whose records were read; None if records have no split, or all were read.
     """
 
     X: csr_array | None = None
@@ -36,6 +40,8 @@ class Part:
     ids: list[str] | None = None
     unknown_labels: int = 0
     skipped: int = 0
+    fields: list[str] | None = None
+    split: str | None = None
 
     def __post_init__(self) -> None:
         lengths = {

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .errors import DataError
@@ -63,7 +63,7 @@ class RecordCollector:
             names.append(label if isinstance(label, str) else str(label))
         return names
 
-    def finish(self) -> Part:
+    def finish(self, fields: Iterable[str], split: str | None = None) -> Part:
         """Return the part. It has labels if any record had, or if label names were given."""
         Y, names = self._labels.finish() if self._labelled else (None, None)
         return Part(
@@ -73,4 +73,6 @@ class RecordCollector:
             ids=self._ids or None,
             unknown_labels=self._labels.unknown,
             skipped=self.skipped,
+            fields=list(fields),
+            split=split,
         )

@@ -69,7 +69,7 @@ def read_csv(
                 records.add(rows.line_num, cells["text"], labels, cells.get("id"))
         except csv.Error as error:
             raise DataError(path, f"is not CSV: {error}; check the quotes", rows.line_num) from error
-    return records.finish()
+    return records.finish(columns)
 
 
 @contextmanager
@@ -136,4 +136,4 @@ def read_parquet(
                     progress(records.n / total)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(path, f"cannot be read as Parquet: {error}") from error
-    return records.finish()
+    return records.finish(columns)

@@ -20,6 +20,7 @@ def read_text_labels(
     *,
     label_names: Sequence[str] | None = None,
     label_separator: str | None = None,
+    separated_as: Path | None = None,
     progress: Progress | None = None,
 ) -> Part:
     """Read texts and, from a second file, their labels.
@@ -34,6 +35,8 @@ def read_text_labels(
         The label space to map onto; None makes it of what occurs.
     label_separator : str, optional
         What stands between two labels; None finds out, see `find_separator`.
+    separated_as : Path, optional
+        The file to find that out from; by default `labels_path`. The parts of a data set must agree.
     progress : callable, optional
         Is told the share of the texts that was read.
 
@@ -45,7 +48,7 @@ def read_text_labels(
     texts = [text for _, text in read_lines(texts_path, progress=progress)]
     if labels_path is None:
         return Part(texts=texts)
-    split = _splitter(label_separator or find_separator(labels_path))
+    split = _splitter(label_separator or find_separator(separated_as or labels_path))
     labels = LabelCollector(labels_path, label_names)
     rows = 0
     for _, line in read_lines(labels_path):
