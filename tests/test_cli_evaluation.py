@@ -99,6 +99,20 @@ def test_evaluate_writes_the_documented_keys(
     assert "120 inputs, 240 true labels" not in shown  # one input has one label only
     assert "120 inputs, 239 true labels, of which the model does not know 1" in shown
     assert "How well it knows outsiders: fish" in shown
+    assert "trained on" not in shown
+
+
+def test_evaluate_on_training_data_tells(
+    folder: Path, tmp_path: Path, quiet: pytest.CaptureFixture[str]
+) -> None:
+    model, data = str(folder / "m.hedgerow"), str(folder / "trees")
+    assert main(["evaluate", model, data, "--part", "train"]) == 0
+    assert (
+        "The model was trained on 200 of these inputs, so this says little about others."
+        in quiet.readouterr().out
+    )
+    assert main(["report", model, data, "--part", "train", "--out", str(tmp_path / "r.html")]) == 0
+    assert "trained on 200 of these inputs, so this page says little" in (tmp_path / "r.html").read_text()
 
 
 def test_evaluate_with_a_dash_prints_json_only(folder: Path, quiet: pytest.CaptureFixture[str]) -> None:
@@ -129,8 +143,12 @@ def test_evaluate_uses_what_the_model_has_learned_as_familiar(folder: Path, tmp_
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ([], "has no inputs to evaluate"),
-        ([{"text": "a hedge"}], "has no labels to compare with; name their field with --labels-field"),
+        ([], "data.jsonl has no rows"),
+        (
+            [{"text": "a hedge"}],
+            "has no labels to compare with: there is no field 'labels', but there are text",
+        ),
+        ([{"text": "a hedge", "labels": []}], "the field 'labels' is empty in all records"),
         ([{"text": "a hedge", "labels": ["no such label"]}], "none of the labels is known to the model"),
     ],
 )

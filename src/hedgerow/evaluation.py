@@ -322,6 +322,7 @@ def evaluate(
             "inputs": count(X),
             "true_labels": int(truth.nnz),
             "unknown_labels": _unknown(truth, model),
+            "seen_in_training": int(model.seen_in_training(X).sum()),
             "outsiders": {name: count(inputs) for name, inputs in outsiders.items()},
             "threads": model._threads() or os.cpu_count(),
             "version": metadata.version("hedgerow"),

@@ -12,6 +12,7 @@ from hedgerow.efficiency import TheoremChecks, check_theorems
 from hedgerow.estimator import HedgerowClassifier
 from hedgerow.evaluation import Evaluation
 from hedgerow.inputs import count, take
+from hedgerow.training_record import MOST_SEEN
 from hedgerow.uncertainty import label_uncertainty
 from hedgerow.votes import Votes
 
@@ -513,6 +514,10 @@ def _notes(found: Evaluation) -> list[str]:
                 " confidence of 90 %, at most that share of what an input is given is wrong; achieved here:"
                 f" {100 * outcome.wrong:.1f} %.{flags}"
             )
+    if (seen := found.settings["seen_in_training"]) > MOST_SEEN * found.settings["inputs"]:
+        notes.append(
+            f"The model was trained on {seen:,} of these inputs, so this page says little about others."
+        )
     if unknown := found.settings["unknown_labels"]:
         notes.append(
             f"{unknown:,} of {found.settings['true_labels']:,} true labels never occur in training; they"
