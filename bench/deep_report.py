@@ -77,8 +77,8 @@ def markdown(
         f" model's mean probability. {machine}. On a machine with a GPU, `python -m bench.deep --encoder"
         " MiniLM-L6 --dataset NAME --seeds 0 1 2 --out bench/results/raw/deep-NAME.json` repeats it"
         " (`--epochs 2` for debian-tags; `bench/deep_device.sh` does it on a machine without a network), and"
-        " `python -m bench.deep_report` writes this page. The time to fit a single XR-Transformer includes fine-tuning;"
-        " the ensemble takes over its encoder.",
+        " `python -m bench.deep_report` writes this page. The time to fit a single XR-Transformer includes"
+        " fine-tuning; the ensemble takes over its encoder.",
         "",
     ]
     for data, runs in found.items():
