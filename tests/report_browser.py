@@ -30,8 +30,9 @@ def no_browser(reason: str) -> NoReturn:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     # Other tests share this file's fixtures and need no browser.
-    from playwright.sync_api import Error, sync_playwright
+    from playwright.sync_api import Error, expect, sync_playwright
 
+    expect.set_options(timeout=60_000)  # what is expected comes, but late where the machine is busy
     chromium = shutil.which("chromium")
     if chromium is None:
         no_browser("chromium is not on the PATH")

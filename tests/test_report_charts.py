@@ -224,8 +224,10 @@ def test_colours_of_series_then_they_stand_out_from_the_paper_and_one_another(
         scheme=scheme,
     )
     paper = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    lines = opened.page.locator(".plot .line").evaluate_all(
-        "(all) => all.map((line) => [getComputedStyle(line).stroke, line.getAttribute('stroke-dasharray')])"
+    # In one go: a chart is drawn anew when its width is known, and what a locator found is then gone.
+    lines = opened.page.evaluate(
+        "[...document.querySelectorAll('.plot .line')].map((line) =>"
+        " [getComputedStyle(line).stroke, line.getAttribute('stroke-dasharray')])"
     )
     assert len({dashes for _, dashes in lines}) == 6
     for vision in VISIONS.values():

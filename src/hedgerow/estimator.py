@@ -490,7 +490,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             Labels for each input; at most as many as the model knows.
         tolerance : float, optional
             Search on, whatever the beam, until no label that was missed can have a higher probability, before
-            calibration.
+            calibration. It does not hold with a number of `candidates`, which leaves out labels that the
+            search met.
         progress : callable(share, what), optional
             Called some ten times a second.
 

@@ -263,8 +263,8 @@ Tolerance = Annotated[
     typer.Option(
         min=0.0,
         max=1.0,
-        help="With --uncertainty: search on until no missed label can be more probable than this."
-        " Default: stop where the beam ends.",
+        help="With --uncertainty: search on until no missed label can be more probable than this"
+        " (not with a number of --candidates). Default: stop where the beam ends.",
         show_default=False,
     ),
 ]
