@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <stdexcept>
 
 namespace hedgerow {
@@ -19,11 +20,28 @@ void table_insert(std::span<std::uint64_t> table, std::uint32_t fingerprint, std
   table[at] = std::uint64_t{fingerprint} << 32 | (id + 1);
 }
 
+// In the order of homes, which is that of fingerprints: so none looks twice for room, however many share a home.
 template <class Fingerprint>
 std::vector<std::uint64_t> make_table(std::size_t ids, const Fingerprint& fingerprint) {
-  std::vector<std::uint64_t> table(table_slots(ids));
-  for (std::size_t id = 0; id < ids; ++id) table_insert(table, fingerprint(id), static_cast<std::uint32_t>(id));
+  std::vector<std::uint64_t> table(table_slots(ids)), entries(ids);
+  for (std::size_t id = 0; id < ids; ++id) entries[id] = std::uint64_t{fingerprint(id)} << 32 | (id + 1);
+  std::sort(entries.begin(), entries.end());
+  std::size_t next = 0;  // past the last slot that was taken; beyond the end it starts anew
+  for (const std::uint64_t entry : entries) {
+    next = std::max(next, table_home(table.size(), static_cast<std::uint32_t>(entry >> 32)));
+    while (table[next & (table.size() - 1)] != 0) ++next;
+    table[next++ & (table.size() - 1)] = entry;
+  }
   return table;
+}
+
+// A bijection of fingerprints that is another in each process: who makes texts up cannot know which words meet.
+std::uint32_t scrambled(std::uint32_t fingerprint) {
+  static const std::uint32_t secret = std::random_device{}();
+  std::uint32_t x = fingerprint ^ secret;
+  x = (x ^ x >> 16) * 0x7feb352du;
+  x = (x ^ x >> 15) * 0x846ca68bu;
+  return x ^ x >> 16;
 }
 
 // `key(id)` is the address of what the fingerprint is made from.
@@ -72,17 +90,18 @@ class WordList {
   std::uint32_t fingerprint(std::size_t id) const { return fingerprints_[id]; }
 
   std::uint32_t add(std::string_view word, std::uint32_t fingerprint) {
-    const auto found = table_find(table_, fingerprint, [&](std::uint32_t id) { return (*this)[id] == word; });
+    const std::uint32_t place = scrambled(fingerprint);
+    const auto found = table_find(table_, place, [&](std::uint32_t id) { return (*this)[id] == word; });
     if (found != kUnknownTerm) return found;
     if (size() >= kMostTerms) throw std::length_error("the texts have more than 2^31 different words");
     if (size() >= table_.size() / 2) {
       std::vector<std::uint64_t> larger(2 * table_.size());
       for (std::size_t id = 0; id < size(); ++id)
-        table_insert(larger, fingerprints_[id], static_cast<std::uint32_t>(id));
+        table_insert(larger, scrambled(fingerprints_[id]), static_cast<std::uint32_t>(id));
       table_ = std::move(larger);
     }
     const auto id = static_cast<std::uint32_t>(size());
-    table_insert(table_, fingerprint, id);
+    table_insert(table_, place, id);
     bytes_.insert(bytes_.end(), word.begin(), word.end());
     starts_.push_back(bytes_.size());
     fingerprints_.push_back(fingerprint);

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -540,3 +541,28 @@ def test_any_change_of_the_arrays_is_rejected_or_harmless(data):
     # What is accepted finds all of its own terms.
     words = [name for name in vectorizer.get_feature_names_out() if " " not in name]
     assert vectorizer.unknown_share([" ".join(words)]) == 0 or set(words) != set(map(str.lower, words))
+
+
+@pytest.mark.parametrize(("lowest", "highest"), [(0, 2**24), (2**32 - 2**24, 2**32)])
+def test_words_whose_fingerprints_crowd_one_end_of_the_table_are_all_found(lowest: int, highest: int) -> None:
+    # Enough of them to run past the last slot and go on from the first.
+    letters = np.random.default_rng(0).integers(97, 123, (400_000, 7), dtype=np.uint8)
+    words = np.unique(letters[crowded(letters, lowest, highest)], axis=0)
+    texts = [row.tobytes().decode() for row in words]
+    assert len(texts) > 1000
+    X = TfidfVectorizer(min_count=1, ngrams=(1, 1)).fit_transform(texts)
+    assert X.shape == (len(texts), len(texts))
+    assert len(np.unique(X.indices)) == X.nnz == len(texts)
+
+
+def crowded(letters: npt.NDArray[np.uint8], lowest: int, highest: int) -> npt.NDArray[np.bool_]:
+    """Which words of seven letters have such a fingerprint."""
+    tail = np.zeros(len(letters), dtype=np.uint64)
+    for place in range(7):
+        tail |= letters[:, place].astype(np.uint64) << np.uint64(8 * place)
+    x = tail ^ np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(7)
+    with np.errstate(over="ignore"):
+        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+            x = (x ^ (x >> np.uint64(33))) * np.uint64(factor)
+    fingerprint = (x ^ (x >> np.uint64(33))) >> np.uint64(32)
+    return np.asarray((fingerprint >= lowest) & (fingerprint < highest))
