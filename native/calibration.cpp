@@ -175,8 +175,9 @@ void apply_maps(const std::int32_t* labels, const float* probabilities, std::int
         const float factor = static_cast<float>(mean > 0 ? wanted / mean : 0.0);
         for (int m = 0; m < members; ++m) q[m] = p[m] * factor;
       } else {
-        const float factor = static_cast<float>((1.0 - wanted) / (1.0 - mean));
-        for (int m = 0; m < members; ++m) q[m] = 1.0f - (1.0f - p[m]) * factor;
+        // Not 1 - (1 - p) · factor: small probabilities would lose their digits.
+        const float lift = static_cast<float>((wanted - mean) / (1.0 - mean));
+        for (int m = 0; m < members; ++m) q[m] = std::min(1.0f, p[m] + (1.0f - p[m]) * lift);
       }
     }
   };

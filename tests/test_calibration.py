@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from hedgerow import (
     label_uncertainty,
 )
 from hedgerow.calibration import METHODS
+from hedgerow.ensemble_training import TrainingData, drawn_for
 from hedgerow.metrics import reliability
 from hedgerow.model_file import Malformed, read_model, write_model
 from hedgerow.sample import load_sample
@@ -548,3 +550,31 @@ def test_negative_zeros_count_as_zeros(of: str) -> None:
     learned = [Calibration.learn(one, truth, of=of) for one in (zeros, below)]
     for calibration in learned:
         np.testing.assert_array_equal(calibration.apply(below).probs, learned[0].apply(zeros).probs)
+
+
+def test_inputs_that_occur_twice_are_out_of_bag_only_where_both_are(
+    data: tuple[sp.csr_array, sp.csr_array],
+) -> None:
+    X, Y = (sp.vstack([part[:300], part[:300]], format="csr") for part in data)
+    model = HedgerowClassifier(method="bagging", members=10, random_state=0, leaf_size=8).fit(X, Y)
+    drawn = [drawn_for(number, 0, TrainingData(None, None, Y, 40, None), True)[1] for number in range(10)]
+    unseen = np.column_stack([(costs[:300] + costs[300:]) == 0 for costs in drawn])
+    allowed: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            Calibration, "learn", lambda *_, allowed_=allowed, **how: allowed_.append(how["allowed"])
+        )
+        model.calibrate_out_of_bag(X, Y)
+    np.testing.assert_array_equal(allowed[0], np.vstack([unseen, unseen]))
+
+
+def test_small_probabilities_keep_their_digits_and_their_order() -> None:
+    p = np.geomspace(1e-8, 1e-3, 500)[:, None] * np.array([0.5, 1.0, 1.5])
+    votes = Votes(np.arange(501), np.zeros(500, dtype=np.int32), p, 12)  # an input each
+    learned, truth = made_up(0)
+    calibration = replace(
+        Calibration.learn(learned, truth, method="beta"), shape=np.array([[1.0, 1.0, np.log(2.0)]])
+    )
+    mean = calibration.apply(votes).probs.astype(np.float64).mean(axis=1)
+    np.testing.assert_allclose(mean, map_of(calibration, p.mean(axis=1)), rtol=2e-3)
+    assert (np.diff(mean) > 0).all()

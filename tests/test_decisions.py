@@ -187,6 +187,8 @@ def test_decisions_by_groups_then_have_a_threshold_for_each_group(model, data):
 def test_doubtful_inputs_then_are_not_answered_and_the_rest_keeps_the_coverage(model, data, by):
     X, _ = data["test"]
     plain, found = model.decide(X, risk=0.3), model.decide(X, risk=0.3, inputs_by=by, inputs_coverage=0.7)
+    assert "On average at least 70 % of the inputs are answered." in found.promise
+    assert "answered" not in plain.promise
     assert 0.7 - 4 * math.sqrt(0.21 / 400) - 0.03 <= found.answered.mean() < 1
     one, other = codes_of(plain), codes_of(found)
     assert (other[~found.answered] != ACCEPT).all()
@@ -303,6 +305,10 @@ def test_decide_without_a_policy_then_says_how_to_get_one(data):
         ({"risk": 0.2, "confidence": 1}, "confidence is 1"),
         ({"risk": 0.2, "inputs_by": "mood", "inputs_risk": 0.1}, "inputs_by is 'mood'"),
         ({"risk": 0.2, "inputs_by": "top"}, "needs either inputs_risk or inputs_coverage"),
+        (
+            {"coverage": 0.9, "inputs_by": "top", "inputs_risk": 0.2},
+            "coverage counts the labels of all inputs",
+        ),
         ({"risk": 0.2, "inputs_risk": 0.1}, "need inputs_by"),
         ({"risk": 0.2, "k": -1}, "k is -1"),
         ({"risk": 0.2, "false_alarm": 0}, "false_alarm is 0"),

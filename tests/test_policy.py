@@ -244,12 +244,35 @@ def test_certificates_then_give_the_share_of_inputs_that_lost_nothing():
     made = Made(8)
     policy = made.policy()
     for threshold in (0.05, 0.1, 0.19):
-        above = GRID[np.searchsorted(GRID, np.float32(threshold))]
-        assert policy.proven_at(threshold) == pytest.approx((made.bound < above).mean())
+        below = GRID[np.searchsorted(GRID, np.float32(threshold), side="right") - 1]
+        assert policy.proven_at(threshold) == pytest.approx((made.bound < below).mean())
+        assert policy.proven_at(threshold) <= (made.bound < threshold).mean()
     learner = PolicyLearner(made.truth, None, 1)
     plain = made.votes
     learner.add(Votes(plain.indptr, plain.labels, plain.probs, plain.n_labels))
     assert learner.finish(MARK, SEARCH).proven_at(0.1) is None
+
+
+def test_coverage_where_few_inputs_have_probable_labels_then_is_that_of_those_inputs():
+    made = Made(8, rows=2000)
+    rare = np.where(np.arange(2000)[:, None] % 10 == 0, made.probs.mean(axis=0), 0.3).astype(np.float32)
+    votes = Votes.from_members([sp.csr_array(rare)])
+    learner = PolicyLearner(made.truth, None, 1)
+    learner.add(Votes(votes.indptr, votes.labels, votes.probs, made.labels))
+    accept = learner.finish(MARK, SEARCH).accept_share(0.9)
+    probable = rare >= 0.5
+    has = probable.any(axis=1)
+    assert has.mean() < 0.1
+    given_ = (probable & (rare >= accept))[has].sum(axis=1) / probable[has].sum(axis=1)
+    assert given_.mean() >= 0.9
+
+
+@pytest.mark.parametrize(("rows", "coverage"), [(9, 0.9), (4, 0.8)])
+def test_coverage_from_as_many_inputs_as_are_asked_for_then_is_granted(rows, coverage):
+    probs = np.full((rows, 3), 0.9, dtype=np.float32)
+    learner = PolicyLearner(as_truth(sp.csr_array(np.ones((rows, 3), np.int8)), rows, 3), None, 1)
+    learner.add(Votes.from_members([sp.csr_array(probs)]))
+    assert learner.finish(MARK, SEARCH).accept_share(coverage) <= 0.9
 
 
 def test_too_few_inputs_then_the_error_says_how_many_are_needed():

@@ -228,3 +228,16 @@ def test_certainty_given_an_unknown_measure_then_names_the_known_ones():
 
 def test_binomial_tail_of_scipy_then_is_what_the_tests_of_inputs_rest_on():
     assert binom.cdf(1, 22, 0.1) == pytest.approx(0.9**22 + 22 * 0.1 * 0.9**21)
+
+
+@pytest.mark.parametrize("atom", [0.1, 0.6, 1.0])
+def test_risk_when_many_inputs_are_equally_sure_then_is_granted_and_kept(atom):
+    random = np.random.default_rng(0)
+    doubts = np.where(random.random(4000) < atom, 0.0, random.random(4000))
+    wrong = random.random(4000) < 0.02 + 0.1 * doubts
+    limits = [Abstention.learn(doubts[:2000], wrong[:2000]).for_risk(risk) for risk in (0.1, 0.2, 0.3)]
+    assert limits == sorted(limits)
+    for limit, risk in zip(limits, (0.1, 0.2, 0.3), strict=True):
+        answered = doubts[2000:] <= limit
+        assert answered.mean() > 0.5
+        assert wrong[2000:][answered].mean() <= risk

@@ -187,7 +187,8 @@ class Abstention:
                 f"there are {self.rows} inputs; a risk of {risk:g} with a confidence of {confidence:g} needs"
                 f" at least {needed}, and more where some are wrong"
             )
-        start = int(np.argmax(self.ranks > min(_START * needed, self.rows)))
+        # Enough inputs must be surely below: of doubts that are equal, none is.
+        start = int(np.argmax(self.below >= min(_START * needed, self.rows)))
         # Below a knot that is one of the doubts, the others are a sample of what is below it.
         p_values = binom.cdf(self.wrong[start:], self.below[start:], risk)
         passed = fixed_sequence(p_values, 1 - confidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,9 +75,10 @@ def calibrate_out_of_bag(
     view = _native.Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), None, 1)
     data = TrainingData(view, view, truth, model.n_features_in_, as_costs(sample_weight, len(hashes)))
     unseen = np.empty((len(rows), model._ensemble.members), dtype=bool)
+    _, same = np.unique(hashes, return_inverse=True)  # a member that drew its twin has seen an input, too
     for member in range(model._ensemble.members):
         costs = drawn_for(member, record.seed, data, True)[1]
-        unseen[:, member] = cast("npt.NDArray[np.float32]", costs)[rows] == 0
+        unseen[:, member] = np.bincount(same, weights=costs)[same[rows]] == 0
     return _learn(model, X, truth, rows, hashes, progress, allowed=unseen, method=method, by=by, of=of)
 
 

@@ -399,6 +399,8 @@ class Wish:
             raise TypeError(f"costs is {self.costs!r}; give Costs(wrong=..., missed=..., look=...)")
         if self.risk is None and (self.groups or self.coverage is not None or self.by != "probability"):
             raise ValueError("groups, coverage and by go with risk, and not with costs or size")
+        if self.coverage is not None and self.inputs_by is not None:
+            raise ValueError("coverage counts the labels of all inputs, and inputs_by leaves some; use one")
         if self.inputs_by is None and (self.inputs_risk is not None or self.inputs_coverage is not None):
             raise ValueError("inputs_risk and inputs_coverage need inputs_by: what inputs are doubted by")
 
@@ -440,15 +442,14 @@ def rule_for(wish: Wish, policy: Policy | None, counts: npt.NDArray[np.int64] | 
     if wish.coverage is not None:
         accept = policy.accept_share(wish.coverage, wish.by)
         accepted = (
-            f"on average at least {100 * wish.coverage:g} % of the labels of an input that have a"
-            f" probability of"
-            " one half or more are accepted"
+            f"on average at least {100 * wish.coverage:g} % of the labels of an input that have a probability"
+            " of one half or more are accepted, over inputs that have such labels"
         )
     else:
         accept = policy.accept_from(risk, wish.confidence, wish.by)
         accepted = (
             f"with a confidence of {100 * wish.confidence:g} %, on average at most {100 * risk:g} % of the"
-            " labels that an input is given are wrong"
+            " labels that an input is given are wrong, where an input that is given none counts as 0"
         )
     least_sure = accept if wish.by == "probability" else PREDICTED
     below: float | npt.NDArray[np.float32]
@@ -501,6 +502,7 @@ def decide(
         limit = answer_limit(
             policy.inputs, wish.inputs_by, wish.inputs_risk, wish.inputs_coverage, wish.confidence
         )
+        promise += _about_inputs(wish)
     if not hasattr(X, "shape") and not isinstance(X, list | tuple):
         X = list(X)
     outsider = p_value = odd = None
@@ -522,6 +524,17 @@ def decide(
         empty = Votes(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, len(model.classes_))
         parts = [decide_on(empty, rule, model.classes_, int(k), np.ones(0, dtype=bool), promise)]
     return replace(Decisions.concatenate(parts), outsider=outsider, p_value=p_value)
+
+
+def _about_inputs(wish: Wish) -> str:
+    """What is promised of inputs that are answered, and of those that are not."""
+    left = " What would have been accepted for the others is to be reviewed."
+    if wish.inputs_coverage is not None:
+        return f" On average at least {100 * wish.inputs_coverage:g} % of the inputs are answered.{left}"
+    return (
+        f" With a confidence of {100 * wish.confidence:g} %, at most {100 * (wish.inputs_risk or 0):g} % of"
+        f" the inputs that are answered have a wrong best label.{left}"
+    )
 
 
 def _doubts(

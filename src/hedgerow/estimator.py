@@ -659,7 +659,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         ----------
         X : sparse matrix or array, shape (n, d)
             At least 40 inputs, better some hundred, that are like those to come and that the model was *not*
-            trained on: to a model, its training data look more familiar than anything else will.
+            trained on: to a model, its training data look more familiar than anything else will. Every other
+            one teaches what is usual and the rest gives the p-values, so shuffle inputs whose kinds take
+            turns.
 
         Returns
         -------
@@ -734,8 +736,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             Inputs.
         risk : float, optional
             Labels are rejected so that on average at most this share of an input's true labels is, and
-            accepted so that on average at most this share of what an input is given is wrong; a person looks
-            at those between. Where the second promise allows more than the first, nothing is left to look at.
+            accepted so that on average at most this share of what an input is given is wrong, where an input
+            that is given nothing counts as 0; a person looks at those between. Where the second promise
+            allows more than the first, nothing is left to look at.
             0.1 if neither costs nor size are given.
         costs : Costs, optional
             Do with each label what costs least on average. It needs calibrated probabilities.

@@ -220,7 +220,9 @@ class Policy:
         """The share of inputs for which no label at or above the threshold can have been lost by the beam."""
         if self.proven is None:
             return None
-        return float(self.proven[np.searchsorted(self.missed.thresholds, np.float32(threshold))])
+        # The last that is not above: what is proven there is proven here.
+        below = np.searchsorted(self.missed.thresholds, np.float32(threshold), side="right") - 1
+        return float(self.proven[max(0, int(below))])
 
     def lowest_risk(self) -> float:
         """The lowest share of rejected true labels that can be promised."""
@@ -233,8 +235,8 @@ class Policy:
         percent = f"{100 * risk:g} %"
         accepted = (
             f"Labels from {accept:.4g} on are accepted: with a confidence of {100 * confidence:g} %, on"
-            f" average"
-            f" at most {percent} of what an input is given is wrong."
+            f" average at most {percent} of what an input is given is wrong, where an input that is given"
+            " nothing counts as 0."
             if accept <= 1
             else f"No label can be accepted with at most {percent} wrong."
         )
@@ -329,8 +331,7 @@ class Policy:
             raise ValueError("the fingerprint of the policy is none")
         if not isinstance(search, dict) or set(search) != {"beam", "candidates", "missing", "tolerance"}:
             raise ValueError("the policy does not tell its search")
-        if not all(value is None or isinstance(value, str | int | float) for value in search.values()):
-            raise ValueError("the policy has an odd search")
+        _check_search(**search)
         if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
             raise ValueError("the notes of the policy are no texts")
         for count in ("rows", "left_out"):
@@ -432,6 +433,21 @@ def _plain(value: Any) -> Any:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _check_search(beam: Any, candidates: Any, missing: Any, tolerance: Any) -> None:
+    if not (_is_whole(beam) and beam > 0):
+        raise ValueError(f"the policy has a beam of {beam!r}")
+    if candidates not in ("scored", "all") and not (_is_whole(candidates) and candidates > 0):
+        raise ValueError(f"the policy has {candidates!r} as candidates")
+    if missing not in ("exact", "delta", "bound"):
+        raise ValueError(f"the policy has {missing!r} for what is missing")
+    if tolerance is not None and not _is_share(tolerance):
+        raise ValueError(f"the policy has a tolerance of {tolerance!r}")
+
+
+def _is_share(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, float | int) and 0 <= value <= 1
 
 
 def _check_thresholds(thresholds: npt.NDArray[Any]) -> None:

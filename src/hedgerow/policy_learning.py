@@ -269,7 +269,8 @@ class PolicyLearner:
             sure = found.mean[predicted] if by == "probability" else certainty(measures, by)
             reached = found.reached(row, sure)
             every = reached[:, :1]
-            self._add(f"{WITHHELD}{by}", np.where(every > 0, 1 - reached / np.maximum(every, 1), 0.0))
+            has = every[:, 0] > 0  # an input without such labels has nothing to withhold
+            self._add(f"{WITHHELD}{by}", 1 - reached[has] / every[has])
             if by != "probability":
                 self._add_wrong(by, reached, found.reached(row[right], sure[right]))
 

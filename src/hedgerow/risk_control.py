@@ -31,6 +31,7 @@ GRID: npt.NDArray[np.float32] = np.concatenate(
     [[0.0], expit(np.arange(-14, 12, 0.03)), [1.0, np.inf]]
 ).astype(np.float32)
 
+_ROUNDING = 1e-9  # of sums and products that should be equal
 _ONE_IN_TEN = 1.2816  # standard deviations
 _LEAST = 1e-6  # of shares
 
@@ -179,12 +180,12 @@ class RiskCurve:
         """
         if self.ceiling > risk + 1e-12:
             return None
-        within = np.flatnonzero(self.totals + self.highest <= risk * (self.rows + 1))
+        within = np.flatnonzero(self.totals + self.highest <= risk * (self.rows + 1) + _ROUNDING)
         return int(within[-1]) if within.size else None
 
     def smallest(self, risk: float) -> int | None:
         """The same for losses that fall with the threshold: the place of the smallest."""
-        within = np.flatnonzero(self.totals + self.highest <= risk * (self.rows + 1))
+        within = np.flatnonzero(self.totals + self.highest <= risk * (self.rows + 1) + _ROUNDING)
         return int(within[0]) if within.size else None
 
     def tested(self, risk: float, confidence: float) -> int | None:

@@ -470,7 +470,8 @@ def decide(
 
     MODEL must have been through `hedgerow calibrate`. With --risk 0.1, on average at most
     10 % of the true labels of an input are rejected and, with a confidence of 90 %, at most
-    10 % of those it is given are wrong; what is between is for a person. With costs, each
+    10 % of those it is given are wrong, on average over inputs (0 for one that is given none);
+    what is between is for a person. With costs, each
     label is treated as costs least.
 
     JSON lines hold one object an input: {"id": ..., "labels": [{"label": ..., "decision":

@@ -278,17 +278,16 @@ def _promises(found: Evaluation) -> list[Figure]:
             "promises",
             "Promised and kept",
             "At each risk asked for: the mean share of an input's true labels that were rejected, and"
-            " of wrong"
-            " labels among those it was given. Both are promised to stay at the risk or below, on"
-            " average over"
-            " inputs like those that the policy was learned from; chance moves them a little on any one set"
-            " of data.",
+            " of wrong labels among those it was given, where an input that was given none counts as 0. Both"
+            " are promised to stay at the risk or below, on average over inputs like those that the policy"
+            " was learned from, the second with a confidence of 90 %; chance moves them a little on any one"
+            " set of data.",
             "risk asked for",
             "mean share",
             [
                 Series("promised", places, [of.risk for of, _ in kept]),
                 Series("true labels rejected", places, [outcome.missed for _, outcome in kept], "points"),
-                Series("accepted labels wrong", places, [outcome.wrong for _, outcome in kept], "points"),
+                Series("wrong of what is given", places, [outcome.wrong for _, outcome in kept], "points"),
             ],
             x_ticks=ticks,
         ),
