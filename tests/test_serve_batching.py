@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from served_models import Open
 
 from hedgerow.decisions import Rule, Wish
-from hedgerow.serve.admission import Deadline
+from hedgerow.serve.admission import Admitted, Deadline
 from hedgerow.serve.batching import Batcher
 from hedgerow.serve.errors import ApiError
 from hedgerow.serve.limits import Limits
@@ -228,6 +228,42 @@ def test_deadline_then_what_takes_longer_ends_and_what_does_not_goes_on() -> Non
         async with Deadline(60):
             await asyncio.sleep(0)
         await asyncio.sleep(0)  # and it is not cancelled later
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", ["/predict", "/reload", "/queue/export"])
+def test_body_that_does_not_end_then_408(path: str) -> None:
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("there is nothing to answer yet")
+
+    async def nothing_more() -> Any:
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        scope = {"type": "http", "path": path, "method": "POST", "headers": []}
+        with pytest.raises(ApiError) as caught:
+            await Admitted(answer, Limits(seconds=0.001))(scope, nothing_more, nothing_more)
+        assert (caught.value.status, caught.value.code) == (408, "slow")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", ["/reload", "/queue/export"])
+def test_load_or_export_then_it_may_take_its_time(path: str) -> None:
+    async def run() -> None:
+        over = asyncio.Event()
+
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
+            asyncio.get_running_loop().call_later(0.01, over.set)
+            await over.wait()
+
+        async def body() -> Any:
+            return {"type": "http.request"}
+
+        scope = {"type": "http", "path": path, "method": "POST", "headers": []}
+        await Admitted(answer, Limits(seconds=0.001))(scope, body, body)
+        assert over.is_set()
 
     asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""What comes before a body: it ends in time and is not too long, or the connection ends."""
+"""Connections end where what comes before a body is too slow or too long, and where nobody reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from hedgerow.serve import connection
-from hedgerow.serve.connection import Connection
+from hedgerow.serve.connection import Connection, connections
+from hedgerow.serve.limits import Limits
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -23,12 +24,16 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.closed = asyncio.Event()
+        self.aborted = asyncio.Event()
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)
 
     def close(self) -> None:
         self.closed.set()
+
+    def abort(self) -> None:
+        self.aborted.set()
 
     def is_closing(self) -> bool:
         return self.closed.is_set()
@@ -49,9 +54,9 @@ async def answer(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def connected() -> tuple[Connection, Wire]:
+def connected(**options: Any) -> tuple[Connection, Wire]:
     wire = Wire()
-    made = Connection(Config(answer, ws="none", log_config=None), ServerState(), {})
+    made = Connection(Config(answer, ws="none", log_config=None, **options), ServerState(), {})
     made.connection_made(wire)
     return made, wire
 
@@ -64,6 +69,52 @@ def test_head_that_does_not_end_then_408(said: bytes, monkeypatch: pytest.Monkey
         made, wire = connected()
         if said:
             made.data_received(said)
+        await wire.closed.wait()
+        assert wire.refusal() == ("408", "slow")
+
+    asyncio.run(run())
+
+
+def test_empty_line_after_an_answer_then_the_next_head_is_waited_for_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> None:
+        made, wire = connected()
+        made.data_received(HEAD + b"\r\n")
+        await asyncio.gather(*made.tasks)
+        wire.written = b""
+        monkeypatch.setattr(connection, "_HEAD_SECONDS", 0.01)
+        made.data_received(b"\r\n")
+        await wire.closed.wait()
+        assert wire.refusal() == ("408", "slow")
+
+    asyncio.run(run())
+
+
+def test_endless_empty_lines_then_431() -> None:
+    async def run() -> None:
+        made, wire = connected()
+        made.data_received(HEAD + b"\r\n")
+        await asyncio.gather(*made.tasks)
+        wire.written = b""
+        for _ in range(65):
+            made.data_received(b"\r\n" * 512)
+        assert wire.refusal() == ("431", "head")
+
+    asyncio.run(run())
+
+
+def test_rest_of_a_body_that_was_answered_already_then_it_may_be_long_but_must_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> None:
+        made, wire = connected()
+        made.data_received(HEAD + b"Content-Length: 1000000\r\n\r\n")
+        await asyncio.gather(*made.tasks)
+        wire.written = b""
+        monkeypatch.setattr(connection, "_HEAD_SECONDS", 0.01)
+        made.data_received(b"x" * 500_000)
+        assert wire.written == b""
         await wire.closed.wait()
         assert wire.refusal() == ("408", "slow")
 
@@ -106,3 +157,73 @@ def test_client_that_goes_then_nothing_waits_for_it() -> None:
         assert made._head_timer is None
 
     asyncio.run(run())
+
+
+# --- those who do not read ---
+
+
+def unread(monkeypatch: pytest.MonkeyPatch) -> tuple[Connection, Wire]:
+    """A connection to which more was written than the client takes."""
+    monkeypatch.setattr(Connection, "seconds", 0.01)
+    made, wire = connected()
+    made.data_received(HEAD)
+    made.pause_writing()
+    return made, wire
+
+
+def test_answer_that_is_not_read_then_the_connection_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        _, wire = unread(monkeypatch)
+        await wire.aborted.wait()
+
+    asyncio.run(run())
+
+
+def test_answer_that_is_read_then_the_connection_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        made, _ = unread(monkeypatch)
+        made.resume_writing()
+        assert made._reader_timer is None
+
+    asyncio.run(run())
+
+
+def test_last_bytes_that_are_not_read_before_the_end_then_the_connection_is_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> None:
+        made, wire = unread(monkeypatch)
+        wire.close()
+        made.resume_writing()
+        await wire.aborted.wait()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("said", [b"nonsense\r\n\r\n", HEAD + b"Connection: close\r\n\r\n", HEAD + b"\r\n"])
+def test_connection_that_is_closed_but_not_read_then_it_is_cut(
+    said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "seconds", 0.01)
+
+    async def run() -> None:
+        made, wire = connected(timeout_keep_alive=0)
+        made.data_received(said)
+        await wire.aborted.wait()
+        assert wire.is_closing()
+
+    asyncio.run(run())
+
+
+def test_client_that_goes_then_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        made, _ = unread(monkeypatch)
+        made.connection_lost(None)
+        assert made._reader_timer is None
+
+    asyncio.run(run())
+
+
+def test_connections_of_a_server_then_its_limit_counts() -> None:
+    assert connections(2.5).seconds == 2.5
+    assert Connection.seconds == Limits().seconds

@@ -11,11 +11,13 @@ import pytest
 from served_models import Open, a_text_model
 from starlette.testclient import TestClient
 
-from hedgerow import HedgerowTextClassifier, load
+from hedgerow import HedgerowClassifier, HedgerowTextClassifier, load
 from hedgerow.decisions import DECISIONS, Costs, Decisions
 from hedgerow.held_out import learn_from_held_out
+from hedgerow.model_file import ModelFileError, read_model, write_model
 from hedgerow.sample import load_sample
 from hedgerow.serve.limits import Limits
+from hedgerow.serve.model_slot import load_model
 from hedgerow.serve.schemas import ModelInfo
 
 SAMPLE = load_sample()
@@ -303,3 +305,80 @@ def test_model_that_has_not_learned_to_decide_then_it_says_how(
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == code
     assert "hedgerow calibrate" in answer.json()["error"]["message"]
+
+
+# --- a model file that is sound, but not its policy ---
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tolerance", "abc"),
+        ("tolerance", 7),
+        ("tolerance", -0.1),
+        ("tolerance", True),
+        ("beam", 0),
+        ("beam", "wide"),
+        ("beam", None),
+        ("candidates", "some"),
+        ("candidates", 0),
+        ("candidates", True),
+        ("missing", "nothing"),
+        ("missing", 1),
+    ],
+)
+def test_reload_of_a_policy_with_an_odd_search_then_the_model_stays(
+    open_client: Open, deciding_model: Path, tmp_path: Path, name: str, value: Any
+) -> None:
+    served = tmp_path / "served.hedgerow"
+    served.write_bytes(deciding_model.read_bytes())
+    client = open_client(served)
+    file = read_model(deciding_model)
+    search = file.header["policy"]["search"] | {name: value}
+    header = file.header | {"policy": file.header["policy"] | {"search": search}}
+    write_model(served, file.sections, header, overwrite=True)
+    answer = client.post("/reload")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_model")
+    assert client.post("/predict", json={"text": "a", "decide": {"risk": 0.2}}).status_code == 200
+
+
+@pytest.mark.parametrize("search", [{"tolerance": 0.1}, {"tolerance": 0}, {"candidates": 5}])
+def test_reload_of_a_policy_of_another_sound_search_then_it_is_taken(
+    open_client: Open, deciding_model: Path, tmp_path: Path, search: dict[str, Any]
+) -> None:
+    served = tmp_path / "served.hedgerow"
+    file = read_model(deciding_model)
+    policy = file.header["policy"]
+    write_model(
+        served, file.sections, file.header | {"policy": policy | {"search": policy["search"] | search}}
+    )
+    assert open_client(served).post("/predict", json={"text": "a"}).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["feature_model", "deciding_model"])
+def test_model_that_fails_to_decide_or_to_vote_then_it_is_no_model_to_serve(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> Any:
+        raise IndexError("beyond the end")
+
+    monkeypatch.setattr(HedgerowClassifier, "predict_votes", fail)
+    with pytest.raises(ModelFileError, match=r"cannot answer: beyond the end"):
+        load_model(request.getfixturevalue(kind), 1)
+
+
+def test_model_that_keeps_more_labels_than_are_told_at_once_then_it_is_served(
+    deciding_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Limits, "labels", 1)
+    assert load_model(deciding_model, 1).curves is not None
+
+
+def test_policy_then_what_is_promised_of_accepted_labels_is_a_mean_over_inputs(
+    open_client: Open, deciding_model: Path
+) -> None:
+    told = open_client(deciding_model).get("/model").json()["policy"]["guarantee"]
+    assert (
+        "with a confidence of 90 %, on average at most that share of what an input is given is wrong"
+        " (0 for an input that is given nothing)"
+    ) in told

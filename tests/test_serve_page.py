@@ -163,6 +163,25 @@ def test_effect_then_it_is_told_as_a_factor(
     expect(opened.page.locator(".times")).to_have_text(f"{words} (the members disagree)")
 
 
+def test_label_that_no_word_moved_then_the_page_says_so_and_nothing_else(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    said = [{"word": "word", "effect": 0.001, "disagreement": 0.0}]
+    explanation = {
+        "label": "sure",
+        "probability": 0.9,
+        "votes": [0.9],
+        "speaks_for": said,
+        "speaks_against": [],
+    }
+    opened = open_served(demo_server, answers=made_up() | {"explain": explanation})
+    opened.ask(TEXT)
+    opened.row("sure").get_by_role("button").click()
+    words = opened.row("sure").locator(".why-words")
+    expect(words.locator(".none")).to_have_text(["No word alone."] * 2)
+    expect(words).not_to_contain_text("null")
+
+
 def test_doubt_then_its_kinds_are_told_apart_in_words(demo_server: Server, open_served: OpenPage) -> None:
     opened = open_served(demo_server, answers=made_up())
     opened.ask(TEXT)
@@ -243,6 +262,20 @@ def test_slider_then_labels_move_between_accept_review_and_reject(
     assert slider.input_value() == "40"
 
 
+def test_label_on_a_threshold_then_it_is_sorted_as_the_server_does(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    # JSON has as few digits of a probability as tell it from its neighbours of 32 bits.
+    shares = np.linspace(0.5, 0.6, 100, dtype=np.float32)
+    threshold = next(one for one in shares if float(str(one)) < float(one))
+    label = a_label("edge", [0.5]) | {"probability": float(str(threshold))}
+    policy = a_policy() | {"accept": [None, *[float(threshold)] * 4]}
+    answers = made_up(policy=policy) | {"predict": an_answer(a_prediction([label]))}
+    opened = open_served(demo_server, answers=answers)
+    opened.ask(TEXT)
+    assert opened.group("accept") == ["edge"]
+
+
 def test_risk_then_the_promise_is_told(demo_server: Server, open_served: OpenPage) -> None:
     policy = a_policy() | {"accept": [None, None, 0.8, 0.6, 0.3]}
     opened = open_served(demo_server, answers=made_up(policy=policy))
@@ -251,7 +284,8 @@ def test_risk_then_the_promise_is_told(demo_server: Server, open_served: OpenPag
     scale = opened.page.locator(".scale")
     expect(promise).to_have_text(
         "On average, at most 10 % of the right labels are lost among the rejected,"
-        " and at most 10 % of the accepted ones are wrong."
+        " and with a confidence of 90 %, on average at most 10 % of what an input is given is wrong"
+        " (0 for an input that is given nothing)."
     )
     expect(scale).to_have_attribute(
         "aria-label", "Labels are rejected below 10 % and accepted from 80 % probability."
@@ -492,6 +526,47 @@ def test_text_without_a_ticked_label_then_enter_asks_once_more(
     page.keyboard.press("Enter")
     expect(page.locator("#review-status")).to_contain_text("Confirmed")
     assert sent == [{"state": "confirmed", "labels": []}]
+
+
+def review_of_three(demo_server: Server, open_served: OpenPage) -> tuple[Page, list[str]]:
+    """Three texts under review, and the paths of those that were decided on."""
+    decided_on: list[str] = []
+
+    def keep(route: Any) -> None:
+        decided_on.append(route.request.url.removeprefix(demo_server.url))
+        route.fulfill(json={"id": 1, "state": "skipped"})
+
+    answers = made_up() | a_queue(LABELS, LABELS, LABELS) | {f"queue/{i}": keep for i in (1, 2, 3)}
+    page = open_served(demo_server, "#review", answers=answers).page
+    page.locator(".desk").focus()
+    return page, decided_on
+
+
+@pytest.mark.parametrize("key", ["s", "Enter"])
+def test_key_twice_at_once_then_no_text_is_passed_over(
+    demo_server: Server, open_served: OpenPage, key: str
+) -> None:
+    page, decided_on = review_of_three(demo_server, open_served)
+    page.locator(".desk").evaluate(
+        "(desk, key) => [1, 2].forEach(() =>"
+        " desk.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true })))",
+        key,
+    )
+    expect(page.locator("#item-title")).to_have_text("Text 2")
+    page.keyboard.press(key)
+    expect(page.locator("#item-title")).to_have_text("Text 3")
+    assert decided_on == ["queue/1", "queue/2"]
+
+
+def test_key_that_is_held_down_then_it_counts_once(demo_server: Server, open_served: OpenPage) -> None:
+    page, decided_on = review_of_three(demo_server, open_served)
+    page.keyboard.down("s")
+    expect(page.locator("#item-title")).to_have_text("Text 2")
+    page.keyboard.down("s")
+    page.keyboard.up("s")
+    page.keyboard.press("s")
+    expect(page.locator("#item-title")).to_have_text("Text 3")
+    assert decided_on == ["queue/1", "queue/2"]
 
 
 def test_keys_outside_the_text_under_review_then_nothing_is_decided(

@@ -45,6 +45,25 @@ serve(service, Access(), taken, lambda: print(taken.getsockname()[1], flush=True
 print("ended", flush=True)
 """
 
+# Serves as the command does, and is told to hang up while the model is loaded.
+HUNG_UP = """
+import os
+import signal
+import sys
+from hedgerow.cli import main
+from hedgerow.serve import service
+
+load_model = service.load_model
+
+def interrupted(*arguments):
+    os.kill(os.getpid(), signal.SIGHUP)
+    return load_model(*arguments)
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+service.load_model = interrupted
+sys.exit(main())
+"""
+
 
 class Running:
     """A server in a process of its own."""
@@ -85,9 +104,13 @@ def start() -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def start_one(
-        *arguments: object, held: bool = False, command: Sequence[str] = ("serve",), **environment: str
+        *arguments: object,
+        held: bool = False,
+        script: str = COMMAND,
+        command: Sequence[str] = ("serve",),
+        **environment: str,
     ) -> Running:
-        command = [HELD] if held else [COMMAND, *command, "--port", "0", "--threads", "1"]
+        command = [HELD] if held else [script, *command, "--port", "0", "--threads", "1"]
         process = subprocess.Popen(
             [sys.executable, "-c", *command, *map(str, arguments)],
             stdin=subprocess.PIPE,
@@ -186,6 +209,15 @@ def test_hang_up_under_load_then_the_model_changes_and_no_request_is_dropped(
             models = [model for _, model in found]
             assert set(models) <= {old, event["model"]}
             assert models[-1] == event["model"]
+
+
+def test_hang_up_before_the_model_is_loaded_then_the_server_starts_and_minds_the_next(
+    start: Start, text_model: Path, tmp_path: Path
+) -> None:
+    running = start(text_model, "--queue", tmp_path / "q.sqlite", script=HUNG_UP)
+    assert running.predict()[0] == 200
+    running.process.send_signal(signal.SIGHUP)
+    assert any(event["event"] == "reload" for event in running.events())
 
 
 def test_token_in_the_environment_then_it_is_asked_for(

@@ -113,7 +113,8 @@ def test_review_of_a_text_that_is_not_there_then_it_is_refused(client: TestClien
         {"state": "confirmed", "labels": "x"},
         {"state": "confirmed", "labels": [1.5]},
         {"state": "confirmed", "labels": [True]},
-        {"state": "confirmed", "labels": [-1]},
+        {"state": "confirmed", "labels": [2**63]},
+        {"state": "confirmed", "labels": [-(2**63) - 1]},
         {"state": "corrected", "labels": ["works-with::audio", ""]},
     ],
 )
@@ -121,6 +122,26 @@ def test_review_that_is_not_valid_then_it_is_refused(client: TestClient, review:
     client.post("/queue", json={"texts": ["a"]})
     assert client.post("/queue/1", json=review).status_code == 422
     assert client.get("/queue/counts").json()["waiting"] == 1
+
+
+def test_labels_that_are_numbers_of_64_bits_then_they_are_explained_and_reviewed(
+    open_client: Open, tmp_path: Path
+) -> None:
+    sample = load_sample()
+    least, most = -(2**63), 2**63 - 1
+    labels = [[least, most] if "role::program" in row else [most] for row in sample.train_labels[:100]]
+    model = HedgerowTextClassifier(members=1, n_jobs=1, random_state=0)
+    model.fit(sample.train_texts[:100], labels).save(tmp_path / "numbers.hedgerow")
+    client = open_client(tmp_path / "numbers.hedgerow")
+    found = client.post("/predict", json={"text": TEXTS[0]}).json()["results"][0]["labels"]
+    assert {one["label"] for one in found} == {least, most}
+    for label in (least, most):
+        answer = client.post("/explain", json={"text": TEXTS[0], "label": label})
+        assert (answer.status_code, answer.json()["label"]) == (200, label)
+    client.post("/queue", json={"texts": TEXTS[:1]})
+    review = {"state": "corrected", "labels": [least, most]}
+    assert client.post("/queue/1", json=review).status_code == 200
+    assert client.get("/queue/export").json()["labels"] == [least, most]
 
 
 def test_any_texts_and_labels_that_are_taken_then_the_export_can_be_fitted(

@@ -34,6 +34,10 @@ class Deadline:
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._end)
         return self
 
+    def lift(self) -> None:
+        """From here on it may take its time."""
+        self._timer.cancel()
+
     def _end(self) -> None:
         self._passed = True
         self._task.cancel()
@@ -86,15 +90,13 @@ class Admitted:
 
         seconds = self._limits.seconds
         try:
-            if scope["path"] in _UNHURRIED:
-                body = await self._read(scope, receive)
-                await self._app(scope, _replay(body, receive), noted_send)
-                return
             read = False
             try:
-                async with Deadline(seconds):
+                async with Deadline(seconds) as deadline:
                     body = await self._read(scope, receive)
                     read = True
+                    if scope["path"] in _UNHURRIED:
+                        deadline.lift()
                     await self._app(scope, _replay(body, receive), noted_send)
             except TimeoutError:
                 if begun:  # half an answer cannot be taken back

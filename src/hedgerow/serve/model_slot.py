@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -11,13 +12,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 from xxhash import xxh3_64
 
 from hedgerow.estimator import HedgerowClassifier
+from hedgerow.model_file import ModelFileError
 from hedgerow.saved_model import load
 from hedgerow.text_estimator import HedgerowTextClassifier
 
-from .verdicts import curves
+from .errors import ApiError
+from .limits import Limits
+from .prediction import Inputs, Wanted, predict
+from .verdicts import curves, mildest
 
 __all__ = ["ModelSlot", "ReloadRunning", "ServedModel", "load_model"]
 
@@ -117,7 +124,7 @@ class ServedModel:
 
 
 def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
-    """Open a model file, check all of it, and let it predict once.
+    """Open a model file, check all of it, and let it answer once.
 
     Parameters
     ----------
@@ -133,7 +140,7 @@ def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
     Raises
     ------
     ModelFileError, OSError
-        If it is no sound model file.
+        If it is no sound model file, or the model in it cannot answer.
     """
     digest = xxh3_64()
     with open(path, "rb") as file:
@@ -141,10 +148,26 @@ def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
             digest.update(piece)
     served = ServedModel(load(path), digest.hexdigest())
     served.model.set_params(n_jobs=threads)
-    if served.reads_texts:
-        # The first prediction is slow: pages of the file come from disk, and tables are made.
-        served.model.predict_uncertain(["a text"], k=1)
+    try:
+        _answer_once(served)
+    except Exception as error:
+        raise ModelFileError(f"{path}: the model in it cannot answer: {error}") from error
     return served
+
+
+def _answer_once(served: ServedModel) -> None:
+    """Do what a request can ask for. The first time is slow: pages come from disk, and tables are made."""
+    inputs = _any_input(served)
+    predict(served, inputs, Wanted(k=1, votes=True))
+    if served.curves is not None:
+        with contextlib.suppress(ApiError):  # that there are too many labels is an answer, too
+            predict(served, inputs, Wanted(k=1, sorting=mildest(served.model)), Limits.labels)
+
+
+def _any_input(served: ServedModel) -> Inputs:
+    if served.reads_texts:
+        return ["a text"]
+    return sp.csr_array(np.eye(1, served.model.n_features_in_, dtype=np.float32))
 
 
 class ReloadRunning(RuntimeError):  # noqa: N818 - the name says the cause

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,10 @@ from hedgerow.uncertainty import Measures
 from hedgerow.votes import Votes
 
 from .errors import ApiError
-from .model_slot import ServedModel
 from .verdicts import Sorting
+
+if TYPE_CHECKING:
+    from .model_slot import ServedModel
 
 __all__ = ["Inputs", "Wanted", "predict", "said_of"]
 

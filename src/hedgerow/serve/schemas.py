@@ -46,9 +46,10 @@ __all__ = [
 _TEXT = "a fast terminal music player with playlists"
 Label = str | int
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
-AskedLabel = str | Number
+LabelNumber = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+AskedLabel = str | LabelNumber
 # What the readers of training data take.
-TaughtLabel = Annotated[str, Field(min_length=1)] | Number
+TaughtLabel = Annotated[str, Field(min_length=1)] | LabelNumber
 # Smaller or larger shares ask for more data than there are, and for numbers that overflow.
 Share = Annotated[float, Field(ge=1e-6, le=1 - 1e-6, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]

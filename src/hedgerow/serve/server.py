@@ -8,13 +8,14 @@ import gc
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
 import uvicorn
 
 from .app import build
-from .connection import Connection
+from .connection import connections
 from .errors import ApiError
 from .logs import LOGGER, set_up_logs
 from .security import Access
@@ -29,7 +30,7 @@ _SWITCH = 0.0005
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the port, before a model is loaded in vain.
+    """Take the port, before a model is loaded in vain. SIGHUP is ignored until `serve` handles it.
 
     Parameters
     ----------
@@ -63,6 +64,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise OSError(
             f"cannot listen on {host} port {port}: {error.strerror}; choose another --port, or 0 for any"
         ) from error
+    _ignore_hang_up()
     return taken
 
 
@@ -84,7 +86,7 @@ def serve(service: Service, access: Access, taken: socket.socket, ready: Callabl
     sys.setswitchinterval(_SWITCH)
     config = uvicorn.Config(
         build(service, access),
-        http=Connection,
+        http=connections(service.limits.seconds),
         lifespan="on",
         access_log=False,
         log_config=None,
@@ -98,6 +100,12 @@ def serve(service: Service, access: Access, taken: socket.socket, ready: Callabl
     gc.freeze()
     server = _Server(config, service, ready)
     server.run(sockets=[taken])
+
+
+def _ignore_hang_up() -> None:
+    # Only the main thread may say what becomes of signals.
+    if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 class _Server(uvicorn.Server):

@@ -14,7 +14,7 @@ from hedgerow.policy import search_of
 
 from .errors import ApiError
 
-__all__ = ["RISKS", "Sorting", "add_outsiders", "curves", "sorting"]
+__all__ = ["RISKS", "Sorting", "add_outsiders", "curves", "mildest", "sorting"]
 
 # The risks that a slider can be moved to.
 RISKS = tuple(round(0.005 * step, 3) for step in range(2, 101))
@@ -91,9 +91,9 @@ def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
     return {
         "guarantee": (
             "On average at most the share that you allow of the true labels is rejected, and with a"
-            " confidence of 90 % on average at most that share of the accepted labels is wrong. Learned from"
-            f" {model.policy_.rows:,} inputs; it holds on average over inputs like these, not for each label,"
-            " and not for inputs of another kind."
+            " confidence of 90 %, on average at most that share of what an input is given is wrong (0 for an"
+            f" input that is given nothing). Learned from {model.policy_.rows:,} inputs; it holds on average"
+            " over inputs like these, not for each label, and not for inputs of another kind."
         ),
         "risks": list(RISKS),
         "accept": [
@@ -102,6 +102,12 @@ def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
         ],
         "reject": [None if rule is None else _as_compared(rule.reject_below) for rule in found],
     }
+
+
+def mildest(model: HedgerowClassifier) -> Sorting | None:
+    """The sorting of all risks that rejects least, or None where nothing can be promised."""
+    found = [one for risk in RISKS if (one := _sorting_at(model, risk)) is not None]
+    return min(found, key=lambda one: one.rule.reject_below, default=None)
 
 
 def add_outsiders(results: list[dict[str, Any]], false_alarm: float) -> None:
@@ -113,8 +119,13 @@ def add_outsiders(results: list[dict[str, Any]], false_alarm: float) -> None:
 
 
 def _rule_at(model: HedgerowClassifier, risk: float) -> Rule | None:
+    found = _sorting_at(model, risk)
+    return None if found is None else found.rule
+
+
+def _sorting_at(model: HedgerowClassifier, risk: float) -> Sorting | None:
     try:
-        return sorting(model, Wish(risk=risk)).rule
+        return sorting(model, Wish(risk=risk))
     except ApiError:
         return None
 

@@ -22,7 +22,9 @@ export function thresholds(policy, risk) {
   return { accept: policy.accept[place], reject: policy.reject[place] };
 }
 
+/** Probabilities and thresholds have 32 bits; in JSON, probabilities have only as many digits as that takes. */
 export function decide(probability, { accept, reject }) {
-  if (accept !== null && probability >= accept) return "accept";
-  return probability < reject ? "reject" : "review";
+  const compared = Math.fround(probability);
+  if (accept !== null && compared >= accept) return "accept";
+  return compared < reject ? "reject" : "review";
 }

@@ -22,6 +22,7 @@ export function reviewPage() {
   let items = [];
   let answered = [];
   let shown = null;
+  let busy = false;
 
   save.addEventListener("click", exportAll);
   document.getElementById("add-form").addEventListener("submit", addTexts);
@@ -75,19 +76,25 @@ export function reviewPage() {
     );
   }
 
+  /** Until the next text is shown, a further key or click is meant for none. */
   async function answer(item, state, labels) {
+    if (busy) return;
+    busy = true;
     try {
       await post(`queue/${item.id}`, { state, labels });
+      answered.push({ item, labels });
+      const counts = await refresh();
+      status.textContent = `${sentence(state)}. ${counts ? `${sentence(counted(counts.waiting, "text"))} left.` : ""}`;
+      await next();
     } catch (error) {
-      return tell(trouble, error.message);
+      tell(trouble, error.message);
+    } finally {
+      busy = false;
     }
-    answered.push({ item, labels });
-    const counts = await refresh();
-    status.textContent = `${sentence(state)}. ${counts ? `${sentence(counted(counts.waiting, "text"))} left.` : ""}`;
-    await next();
   }
 
   function back() {
+    if (busy) return;
     const last = answered.pop();
     if (!last) return;
     if (shown !== null) items.unshift(shown);
@@ -160,16 +167,21 @@ export function reviewPage() {
       if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
       const pressed = event.key.toLowerCase();
       const tick = /^\d$/.test(pressed) ? [...choices.values()][(Number(pressed) + 9) % 10] : null;
-      if (tick) {
-        tick.checked = !tick.checked;
-        tick.focus();
-        changed();
-      } else if (pressed === "enter" && !event.target.closest("button, summary, a")) keep();
-      else if (pressed === "s") skip();
-      else if (pressed === "b" && answered.length) back();
-      else if (pressed === "/" || pressed === "a") find.focus();
+      let act;
+      if (tick) act = () => turn(tick);
+      else if (pressed === "enter" && (event.repeat || !event.target.closest("button, summary, a"))) act = keep;
+      else if (pressed === "s") act = skip;
+      else if (pressed === "b" && answered.length) act = back;
+      else if (pressed === "/" || pressed === "a") act = find.focus;
       else return;
       event.preventDefault();
+      if (!event.repeat) act(); // a key that is held down counts once
+    }
+
+    function turn(tick) {
+      tick.checked = !tick.checked;
+      tick.focus();
+      changed();
     }
 
     for (const found of labels) choice(found.label, found, chosen ? chosen.includes(found.label) : proposed.has(found.label));

@@ -60,7 +60,7 @@ function promised(risk, { accept }) {
   const wrong =
     accept === null
       ? "so few wrong ones may pass that none is accepted without a look."
-      : `at most ${risk} % of the accepted ones are wrong.`;
+      : `with a confidence of 90 %, on average at most ${risk} % of what an input is given is wrong (0 for an input that is given nothing).`;
   return `On average, at most ${risk} % of the right labels are lost among the rejected, and ${wrong}`;
 }
 

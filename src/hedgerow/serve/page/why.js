@@ -65,7 +65,7 @@ function drawn(text, { speaks_for, speaks_against }) {
       "Beside each word: how much more or less probable the members find the label than if the word were not there.",
       ...(disputed ? [" ", html("span", { class: "split", "aria-hidden": "true" }), " marks words on which the members disagree."] : []),
     ),
-  ];
+  ].filter(Boolean);
 }
 
 const isDisputed = ({ effect, disagreement }) => disagreement > Math.abs(effect);
