@@ -96,6 +96,35 @@ def test_permissions_follow_the_umask_or_the_old_file(tmp_path: Path) -> None:
         os.umask(old)
 
 
+def test_file_that_only_its_owner_may_read_is_not_open_to_others_while_it_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "private"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    old = os.umask(0)
+    try:
+        with atomic_file(path, overwrite=True) as file:
+            file.write(b"new")
+            modes = [stat.S_IMODE(found.stat().st_mode) for found in tmp_path.iterdir()]
+    finally:
+        os.umask(old)
+    assert modes == [0o600, 0o600]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_permissions_are_the_last_that_the_old_file_had(tmp_path: Path, kept: bool) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    with atomic_file(path, overwrite=True) as file:
+        file.write(b"new")
+        if kept:
+            path.chmod(0o604)
+        else:
+            path.unlink()
+    assert stat.S_IMODE(path.stat().st_mode) == (0o604 if kept else 0o640)
+
+
 def test_symbolic_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "target").write_bytes(b"old")

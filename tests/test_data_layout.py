@@ -1,10 +1,12 @@
 """Folders: PECOS, texts beside labels, and finding out which of the layouts it is."""
 
 import gzip
+import zipfile
 
 import numpy as np
 import pytest
 import scipy.sparse
+from broken_arrays import BROKEN_ARRAYS, replace_member
 from scipy.sparse import csc_array, csr_array, csr_matrix, random_array
 
 from hedgerow.data import DataError, Part, read_part, write_pecos, write_xmc_text
@@ -96,6 +98,39 @@ def test_bad_matrix_when_read_names_the_file_and_the_fault(tmp_path, changes, me
         read_part(tmp_path)
     assert caught.value.path == str(tmp_path / "X.trn.npz")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [*BROKEN_ARRAYS.values(), b"csr"], ids=[*BROKEN_ARRAYS, "no array"])
+@pytest.mark.parametrize("member", ["data", "format"])
+def test_matrix_with_a_broken_array_is_a_data_error(tmp_path, member, content):
+    save(tmp_path / "X.trn.npz")
+    replace_member(tmp_path / "X.trn.npz", f"{member}.npy", content)
+    with pytest.raises(DataError, match=r"X\.trn\.npz: cannot be read as a sparse matrix"):
+        read_part(tmp_path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_matrix_whose_packed_bytes_are_damaged_is_a_data_error(tmp_path, method):
+    path = tmp_path / "X.trn.npz"
+    save(path)
+    replace_member(path, "", b"", method)
+    with zipfile.ZipFile(path) as archive:
+        first = archive.infolist()[0]
+    begin = first.header_offset + 30 + len(first.filename) + 9  # past the header of LZMA
+    whole = bytearray(path.read_bytes())
+    whole[begin : begin + 40] = bytes(byte ^ 0xFF for byte in whole[begin : begin + 40])
+    path.write_bytes(whole)
+    with pytest.raises(DataError, match=r"X\.trn\.npz: cannot be read as a sparse matrix"):
+        read_part(tmp_path)
+
+
+def test_matrix_of_a_shape_without_room_is_a_data_error(tmp_path):
+    one = {"indices": np.array([0]), "indptr": np.array([0, 1]), "data": np.array([1.0])}
+    for rows in (np.uint64(2**64 - 1), np.uint64(2**62)):
+        shape = np.array([rows, 1], dtype=np.uint64)
+        save(tmp_path / "X.trn.npz", **one, shape=shape, format=np.array("csc"))
+        with pytest.raises(DataError, match=r"X\.trn\.npz: has the shape .* no room"):
+            read_part(tmp_path)
 
 
 def test_matrix_that_is_no_archive_is_a_data_error(tmp_path):

@@ -210,6 +210,17 @@ def test_bad_parquet_is_a_data_error(tmp_path):
         read_part(path)
 
 
+def test_parquet_with_a_text_that_is_not_utf8_is_a_data_error(tmp_path):
+    path = tmp_path / "bad.parquet"
+    begins = np.array([0, 2], dtype=np.int32)
+    buffers = [None, pyarrow.py_buffer(begins), pyarrow.py_buffer(b"\xff\xfe")]
+    pyarrow.parquet.write_table(
+        pyarrow.table({"text": pyarrow.Array.from_buffers(pyarrow.string(), 1, buffers)}), path
+    )
+    with pytest.raises(DataError, match=r"bad\.parquet: cannot be read as Parquet: 'utf-8'"):
+        read_part(path)
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").write_bytes(b"")
     ordinary = builtins.__import__

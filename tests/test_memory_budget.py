@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from broken_arrays import BROKEN_ARRAYS, replace_member
 from dense_oracle import random_problem
 from hypothesis import given
 from hypothesis import strategies as st
@@ -338,6 +339,30 @@ def test_mapped_array_when_damaged_then_is_refused_by_name(
     assert str(tmp_path / "mapped") in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "content", [*BROKEN_ARRAYS.values(), b"PK\x05\x06" + bytes(18)], ids=[*BROKEN_ARRAYS, "empty archive"]
+)
+def test_mapped_array_when_its_header_is_broken_then_is_refused_by_name(
+    part: Part, tmp_path: Path, content: bytes
+) -> None:
+    map_data(as_text(tmp_path, part), tmp_path / "mapped")
+    (tmp_path / "mapped" / "X.trn.data.npy").write_bytes(content)
+    with pytest.raises(DataError, match=r"X\.trn\.data\.npy: cannot be mapped"):
+        read_part(tmp_path / "mapped")
+
+
+@pytest.mark.parametrize("content", BROKEN_ARRAYS.values(), ids=BROKEN_ARRAYS)
+@pytest.mark.parametrize("member", ["shape", "data"])
+def test_matrix_when_the_header_of_an_array_is_broken_then_is_not_mapped(
+    part: Part, tmp_path: Path, member: str, content: bytes
+) -> None:
+    source = as_pecos(tmp_path, part)
+    replace_member(source / "X.trn.npz", f"{member}.npy", content)
+    with pytest.raises(DataError, match=r"X\.trn\.npz: cannot be read as a sparse matrix"):
+        map_data(source, tmp_path / "mapped")
+    assert not list((tmp_path / "mapped").iterdir())
+
+
 def parts_of(matrix: Any, **changed: Any) -> dict[str, Any]:
     own = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data}
     return {"format": "csr", "shape": matrix.shape, **own, **changed}
@@ -352,6 +377,9 @@ def parts_of(matrix: Any, **changed: Any) -> dict[str, Any]:
         ("X", {"data": np.array([1j])}, "has the type complex128"),
         ("X", {"data": np.array([[1.0]])}, "2 dimensions"),
         ("X", {"shape": None}, "cannot be read as a sparse matrix"),
+        ("X", {"shape": np.array([300])}, "cannot be read as a sparse matrix"),
+        ("X", {"shape": np.array([300, 2**64 - 1], dtype=np.uint64)}, r"it has the shape \(300, 18446"),
+        ("X", {"shape": np.array([-1, 50])}, r"it has the shape \(-1, 50\)"),
         ("Y", {"data": np.array([0.0])}, r"stores zeros; call eliminate_zeros\(\)"),
     ],
 )
@@ -380,13 +408,11 @@ def test_array_that_promises_more_than_it_holds_is_not_mapped(part: Part, tmp_pa
     source = as_pecos(tmp_path, part)
     np.savez(source / "X.trn.npz", **parts_of(part.X))
     with zipfile.ZipFile(source / "X.trn.npz") as archive:
-        members = {member: archive.read(member) for member in archive.namelist()}
+        indices = archive.read("indices.npy")
     count = part.X.indices.size
     promised = str(10 * count).encode()
-    members["indices.npy"] = members["indices.npy"].replace(b"(%d,)" % count, b"(%s,)" % promised, 1)
-    with zipfile.ZipFile(source / "X.trn.npz", "w") as archive:
-        for member, data in members.items():
-            archive.writestr(member, data)
+    changed = indices.replace(b"(%d,)" % count, b"(%s,)" % promised, 1)
+    replace_member(source / "X.trn.npz", "indices.npy", changed)
     with pytest.raises(DataError, match="cannot be read as a sparse matrix"):
         map_data(source, tmp_path / "mapped")
     assert not list((tmp_path / "mapped").iterdir())

@@ -468,7 +468,7 @@ def test_failing_write_leaves_the_old_model_and_nothing_else(
         monkeypatch.setattr(
             atomic_file,
             "open",
-            lambda *args, when=when: FailingFile(open(*args), when),  # noqa: SIM115
+            lambda *args, when=when, **more: FailingFile(open(*args, **more), when),  # noqa: SIM115
             raising=False,
         )
         if when == WRITES:

@@ -457,6 +457,11 @@ def test_votes_file_with_any_byte_changed_is_refused(tmp_path: Path) -> None:
         pytest.param({}, {"labels": None}, id="no number of labels"),
         pytest.param({}, {"labels": "5"}, id="a text for the number of labels"),
         pytest.param({}, {"named": True}, id="names that are not there"),
+        pytest.param(
+            {"classes.begins": np.zeros(0, np.uint64), "classes.text": np.zeros(0, np.uint8)},
+            {"labels": -1, "named": True, "names": True},
+            id="fewer labels than none",
+        ),
     ],
 )
 def test_sound_file_with_impossible_votes_is_refused_by_name(

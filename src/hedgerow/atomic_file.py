@@ -9,9 +9,10 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["atomic_file", "check_target", "leftovers"]
+__all__ = ["atomic_file", "check_target", "leftovers", "refuse_link"]
 
 
 def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -86,14 +87,17 @@ def atomic_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterat
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{_short(name)}.{secrets.token_hex(8)}.tmp")
+    old = _mode(target)
     file: BinaryIO | None = None
     try:
-        # Not tempfile: its mode 0600 would hide the finished file from others; here the umask decides.
-        file = open(temporary, "x+b")  # noqa: SIM115
+        # For a new file the umask decides. What replaces one that others may not read is never theirs either.
+        opener = None if old is None else _open_privately
+        file = open(temporary, "x+b", opener=opener)  # noqa: SIM115
         yield file
         file.flush()
-        if overwrite and os.path.exists(target):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        mode = _mode(target, old)
+        if mode is not None:
+            os.chmod(temporary, mode)
         os.fsync(file.fileno())
         file.close()
         _take_name(temporary, target, overwrite)
@@ -105,6 +109,18 @@ def atomic_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterat
             os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def _mode(path: str, missing: int | None = None) -> int | None:
+    """Who may do what with a file."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return missing
+
+
+def _open_privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _take_name(temporary: str, target: str, overwrite: bool) -> None:
@@ -138,6 +154,13 @@ def _sync_folder(folder: str) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def refuse_link(path: Path) -> Path:
+    """Take the path of a file in a folder where nothing of ours makes links: writing goes where one leads."""
+    if path.is_symlink():
+        raise ValueError(f"{path} is a symbolic link; delete it, or choose another folder")
+    return path
 
 
 def leftovers(path: str | os.PathLike[str]) -> list[str]:

@@ -234,6 +234,7 @@ class TreeClassifier:
                 and 1 <= depth <= 64
                 and type(features) is int
                 and type(header["weights"]) is int
+                and 0 <= header["weights"] < 2**63
                 and type(header["members"]) is int
                 and type(header["parts"]) is int
                 and type(header["normalize"]) is bool

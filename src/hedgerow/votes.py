@@ -273,7 +273,7 @@ class Votes:
                 sections.get("missed"),
                 read_label_sections(file) if file.header["named"] else None,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             raise Malformed(f"{file.path} does not hold whole votes: {error}") from error
 
     def _matrix(self, values: npt.NDArray[np.float32]) -> sp.csr_array:

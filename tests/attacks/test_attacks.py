@@ -26,7 +26,12 @@ from whole_model import some_texts
 
 import hedgerow
 from hedgerow import HedgerowTextClassifier, Votes
+from hedgerow.blocks import Block, TrainedBlock
+from hedgerow.cli import predict_shards
+from hedgerow.cli.failures import Failure
+from hedgerow.cluster.block_files import BlockFiles
 from hedgerow.data import DataError, read_part
+from hedgerow.label_tree import LabelTree
 from hedgerow.model_file import ModelFileError, NotAModel
 from hedgerow.report import render
 
@@ -182,6 +187,92 @@ def test_dangling_link_in_a_checkpoint_does_not_make_what_it_leads_to(tmp_path: 
     with pytest.raises(ValueError, match="member-0000"):
         model.fit(*some_texts(20, 0), checkpoint=checkpoint)
     assert not (tmp_path / "elsewhere").exists()
+    count("attacks", 1)
+
+
+def write_tree(folder: Path) -> None:
+    BlockFiles(folder, "fit").write_tree(0, LabelTree.from_clusters([[0, 0, 1, 1]]))
+
+
+def write_block(folder: Path) -> None:
+    table, weights = np.zeros((2, 6), dtype=np.uint64), np.zeros(0, dtype=np.uint8)
+    BlockFiles(folder, "fit").write(0, TrainedBlock(Block(1, 0, 2), table, weights, 0))
+
+
+def write_encoder(folder: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'hedgerow[deep]'")
+    from hedgerow.deep.fine_tuning import EncoderCheckpoint
+
+    EncoderCheckpoint(folder / "encoder-0000.hedgerow", "fit").write({}, {"step": np.zeros(1)})
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("tree-0000", write_tree), ("block-0000-1-0-2", write_block), ("encoder-0000", write_encoder)],
+)
+@pytest.mark.parametrize("dangling", [False, True])
+def test_link_in_place_of_what_a_fit_keeps_is_not_followed(
+    tmp_path: Path, name: str, write: Callable[[Path], None], dangling: bool, count: Count
+) -> None:
+    victim = tmp_path / "victim"
+    write(tmp_path / "sound")
+    assert (tmp_path / "sound" / f"{name}.hedgerow").is_file()
+    if not dangling:
+        victim.write_text("precious")
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    (checkpoint / f"{name}.hedgerow").symlink_to(victim)
+    with pytest.raises(ValueError, match=f"{name}.hedgerow is a symbolic link"):
+        write(checkpoint)
+    assert not victim.exists() if dangling else victim.read_text() == "precious"
+    count("attacks", 1)
+
+
+def record_of(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / predict_shards.RECORD).write_text(text)
+    return folder
+
+
+SCORING = predict_shards.Scoring("model", "00", "0", 5, None, {}, False, None)
+
+
+@pytest.mark.parametrize("name", ["a\0.jsonl", "\ud800.jsonl"])
+def test_record_of_a_run_with_a_name_that_no_file_can_have_fails_in_words(
+    tmp_path: Path, name: str, count: Count
+) -> None:
+    folder = record_of(tmp_path / "out", json.dumps({"inputs": {name: [1, 2]}}))
+    with pytest.raises(Failure):
+        predict_shards._begin(folder, SCORING, [], overwrite=True)
+    count("attacks", 1)
+
+
+@pytest.mark.parametrize("name", ["{outside}", "../victim.jsonl", "more/../../victim.jsonl"])
+def test_record_of_a_run_that_names_a_file_elsewhere_deletes_nothing(
+    tmp_path: Path, name: str, count: Count
+) -> None:
+    victim = tmp_path / "victim.jsonl"
+    victim.write_text("precious")
+    (tmp_path / "more").mkdir()
+    named = name.format(outside=victim)
+    folder = record_of(tmp_path / "out", json.dumps({"inputs": {named: [1, 2]}}))
+    with pytest.raises(Failure, match=rf"{predict_shards.RECORD} is no record"):
+        predict_shards._begin(folder, SCORING, [], overwrite=True)
+    assert victim.read_text() == "precious"
+    count("attacks", 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\x00", "[]", "{}", '{"inputs": 3}', '{"inputs": ["a"]}', '{"inputs": {"": 1}}', "[" * 200_000],
+)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_record_of_a_run_that_is_none_is_refused_by_name(
+    tmp_path: Path, text: str, overwrite: bool, count: Count
+) -> None:
+    folder = record_of(tmp_path / "out", text)
+    with pytest.raises(Failure, match=predict_shards.RECORD):
+        predict_shards._begin(folder, SCORING, [], overwrite)
     count("attacks", 1)
 
 

@@ -199,6 +199,9 @@ CRAFTED: dict[str, Change] = {
     "members times parts too many": together(
         told("trees", 0, "members", value=4096), told("trees", 0, "parts", value=3)
     ),
+    "fewer weights than none": told("trees", 0, "weights", value=-1),
+    "weights beyond count": told("trees", 0, "weights", value=2**63),
+    "weights beyond print": told("trees", 0, "weights", value=int("9" * 4300)),
     "no features": told("trees", 0, "features", value=0),
     "features beyond count": told("trees", 0, "features", value=2**63),
     "features that differ": told("trees", 0, "features", value=2**31 - 1),

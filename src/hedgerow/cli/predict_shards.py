@@ -165,8 +165,7 @@ def _begin(folder: Path, scoring: Scoring, shards: list[Shard], overwrite: bool)
             ExitCode.WRITE, f"{folder} is not empty, and not by this command; choose another folder"
         )
     if record.exists():
-        with failing_as(ExitCode.WRITE, ValueError):
-            found = json.loads(record.read_text())
+        found = _read_record(record)
         if not overwrite and found == wanted:
             return
         if not overwrite:
@@ -176,12 +175,27 @@ def _begin(folder: Path, scoring: Scoring, shards: list[Shard], overwrite: bool)
                 " or begin anew with --overwrite",
             )
         # What was begun before, also of inputs that are gone now.
-        for name in {*found["inputs"], *inputs}:
-            target = folder / str(_target_name(name))
-            for path in (target, *map(Path, leftovers(target))):
-                path.unlink(missing_ok=True)
+        with failing_as(ExitCode.WRITE, ValueError):  # for names that no file can have
+            for name in {*found["inputs"], *inputs}:
+                target = folder / str(_target_name(name))
+                for path in (target, *map(Path, leftovers(target))):
+                    path.unlink(missing_ok=True)
     with atomic_file(record, overwrite=True) as file:
         file.write(json.dumps(wanted, indent=1).encode())
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    """What an earlier run noted; its names decide what is deleted, so they must be names and no paths."""
+    try:
+        found = json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise Failure(ExitCode.WRITE, f"{path} cannot be read: {error}; choose another folder") from error
+    inputs = found.get("inputs") if isinstance(found, dict) else None
+    if not isinstance(inputs, dict) or any(_target_name(name) is None or "/" in name for name in inputs):
+        raise Failure(
+            ExitCode.WRITE, f"{path} is no record of files that were predicted; choose another folder"
+        )
+    return dict(found)
 
 
 def _score(crew: Crew, engine: Engine, scoring: Scoring, shards: list[Shard], todo: list[Shard]) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from hedgerow.atomic_file import refuse_link
 from hedgerow.blocks import Block, TrainedBlock
 from hedgerow.label_tree import LabelTree
 from hedgerow.model_file import Malformed, ModelFile, read_model, write_model
@@ -71,7 +72,7 @@ class BlockFiles:
         name = f"block-{number:04d}-{block.layer}-{block.first}-{block.last}.hedgerow"
         header = {"layer": block.layer, "first": block.first, "last": block.last, "kept": trained.kept}
         sections: dict[str, npt.NDArray[Any]] = {"table": trained.table, "weights": trained.weights}
-        self._write(self.folder / name, sections, {"kind": "block", **header})
+        self._write(refuse_link(self.folder / name), sections, {"kind": "block", **header})
 
     def clear(self, number: int) -> None:
         """Delete what is kept of a member."""
@@ -92,7 +93,7 @@ class BlockFiles:
         write_model(path, sections, {**header, "fingerprint": self.fingerprint}, overwrite=True)
 
     def _block_paths(self, number: int) -> list[Path]:
-        return sorted(self.folder.glob(f"block-{number:04d}-*.hedgerow"))
+        return [refuse_link(path) for path in sorted(self.folder.glob(f"block-{number:04d}-*.hedgerow"))]
 
     def _tree_path(self, number: int) -> Path:
-        return self.folder / f"tree-{number:04d}.hedgerow"
+        return refuse_link(self.folder / f"tree-{number:04d}.hedgerow")

@@ -1,6 +1,27 @@
 from __future__ import annotations
 
+import lzma
+import tokenize
+import zipfile
+import zlib
 from os import PathLike, fspath
+
+# What NumPy raises for arrays that are broken, cut short, or promise more than there can be.
+BROKEN_ARRAY: tuple[type[Exception], ...] = (
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    EOFError,
+    MemoryError,
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
 
 
 class DataError(ValueError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -22,7 +21,7 @@ from scipy.sparse import csr_array
 from hedgerow import _native
 from hedgerow.atomic_file import atomic_file, check_target
 
-from .errors import DataError
+from .errors import BROKEN_ARRAY, DataError
 from .label_space import name_columns
 from .lines import Progress, read_lines
 from .part import Part, csr
@@ -213,7 +212,7 @@ class _Matrix:
                 raise DataError(
                     path, f"has the format {kind!r}; convert the matrix to csr before it is saved"
                 )
-            self.shape = (int(shape[0]), int(shape[1]))
+            self.shape = _shape_of(shape)
             with zipfile.ZipFile(path) as archive:
                 for name in ("indptr", "indices", "data"):
                     first = True
@@ -222,7 +221,7 @@ class _Matrix:
                         first = False
         except DataError:
             raise
-        except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except BROKEN_ARRAY as error:
             raise DataError(
                 path, f"cannot be read as a sparse matrix: {error}; write it with scipy.sparse.save_npz"
             ) from error
@@ -238,12 +237,22 @@ class _Matrix:
             self._arrays[name].write(np.ascontiguousarray(piece, dtype=_TYPES[name]).data)
 
 
+def _shape_of(shape: npt.NDArray[Any]) -> tuple[int, int]:
+    """The shape of a matrix in an npz file, if a mapped one can have it."""
+    rows, columns = (int(size) for size in shape.tolist())
+    if not (0 <= rows < 2**31 and 0 <= columns < 2**31):
+        raise ValueError(f"it has the shape {(rows, columns)}")
+    return rows, columns
+
+
 def _pieces_of(archive: zipfile.ZipFile, name: str) -> Iterator[npt.NDArray[Any]]:
     """An array of an npz file, piece by piece."""
     with archive.open(name) as file:
         shape, dtype = _read_header(file)
         if len(shape) != 1 or dtype.hasobject or dtype.kind not in "biuf":
             raise ValueError(f"{name} has the type {dtype} and {len(shape)} dimensions")
+        if shape[0] < 0:
+            raise ValueError(f"{name} has {shape[0]} entries")
         left = shape[0]
         while left:
             count = min(left, _READ_BYTES // dtype.itemsize)
@@ -301,7 +310,9 @@ def _map_matrix(path: Path, threads: int) -> csr_array:
 def _map(path: Path, dtype: type[np.generic]) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, TypeError, EOFError) as error:
+        if not isinstance(array, np.ndarray):  # an archive of arrays
+            raise ValueError("it holds more than one array")
+    except BROKEN_ARRAY as error:
         raise DataError(path, f"cannot be mapped: {error}; make it with hedgerow map") from error
     if array.dtype != dtype or array.ndim != 1:
         raise DataError(

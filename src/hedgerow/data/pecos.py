@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,7 +12,7 @@ from scipy.sparse import csc_array, csr_array
 
 from hedgerow.atomic_file import atomic_file
 
-from .errors import DataError
+from .errors import BROKEN_ARRAY, DataError
 from .label_space import name_columns, unique_names
 from .lines import Progress, read_lines
 from .part import Part, indicator
@@ -96,9 +94,12 @@ def load_matrix(path: Path) -> csr_array:
                     f"is no sparse matrix: {', '.join(missing)} missing; write it with scipy.sparse.save_npz",
                 )
             indices, indptr, data, shape, kind = (file[key] for key in _KEYS)
+            # A member that is no array comes as its bytes.
+            if not all(isinstance(array, np.ndarray) for array in (indices, indptr, data, shape, kind)):
+                raise ValueError("not all of its members are arrays")
     except DataError:
         raise
-    except (OSError, ValueError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except BROKEN_ARRAY as error:
         raise DataError(
             path, f"cannot be read as a sparse matrix: {error}; write it with scipy.sparse.save_npz"
         ) from error
@@ -134,7 +135,10 @@ def load_matrix(path: Path) -> csr_array:
             path, f"row {row} has a value that is not a finite 32-bit float; clean or scale the matrix"
         )
     container = csr_array if name == "csr" else csc_array
-    matrix = csr_array(container((data, indices, indptr), shape=(int(shape[0]), int(shape[1]))))
+    try:
+        matrix = csr_array(container((data, indices, indptr), shape=(int(shape[0]), int(shape[1]))))
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise DataError(path, f"has the shape {tuple(shape.tolist())}, for which there is no room") from error
     matrix.sort_indices()
     if not matrix.has_canonical_format:
         raise DataError(

@@ -134,6 +134,8 @@ def read_parquet(
                     records.add(records.n + 1, row["text"], labels, row.get("id"))
                 if progress is not None:
                     progress(records.n / total)
-    except (pyarrow.ArrowException, OSError) as error:
+    except DataError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         raise DataError(path, f"cannot be read as Parquet: {error}") from error
     return records.finish(columns)
