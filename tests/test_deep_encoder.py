@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,29 @@ def test_passes_with_dropout_differ_and_repeat_and_leave_no_trace(tiny_encoder: 
     np.testing.assert_array_equal(nothing, plain)
 
 
+def test_threads_that_share_an_encoder_get_what_each_gets_alone(tiny_encoder: Path) -> None:
+    encoder = pickle.loads(pickle.dumps(Encoder.open(tiny_encoder)))
+    texts, _ = texts_and_labels(30)
+
+    def embed(dropout: DropoutPass | None) -> Any:
+        return encoder.embed(texts, dropout=dropout, threads=1)
+
+    passes = [None, *(DropoutPass(number, 5, share=0.5) for number in range(3))] * 4
+    alone = [embed(dropout) for dropout in passes]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(embed, passes))
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_text_without_any_token_has_an_embedding(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    tokens = Tokens(np.array([0, 0, 3]), encoder.tokenize(["thorny"]).ids)
+    shaped = np.empty((2, encoder.width), dtype=np.float32)
+    encoder._embed_in_shapes(tokens, shaped, None, recorded=False)  # what a GPU does
+    assert np.isfinite(shaped).all()
+    np.testing.assert_allclose(shaped[1], encoder.embed(["thorny"])[0], atol=1e-5)
+
+
 def test_encoder_taken_back_from_arrays_embeds_the_same(tiny_encoder: Path) -> None:
     encoder = Encoder.open(tiny_encoder, max_length=20)
     kept = encoder.to_bytes()
@@ -209,6 +234,57 @@ def test_damaged_arrays_of_an_encoder_are_refused(tiny_encoder: Path, damage: st
         kept[damage] = np.frombuffer(b'{"a": 1}', dtype=np.uint8)
     with pytest.raises(ValueError, match=r"encoder|tokenizer"):
         Encoder.from_bytes(kept["tokenizer"], kept["config"], weights, "mean", 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("attn_implementation", "strangers/kernel@main"),
+        ("_attn_implementation", "strangers/kernel@main"),
+        ("experts_implementation", "strangers/kernel@main"),
+        ("auto_map", {"AutoModel": "strangers/code--model.Model"}),
+        ("quantization_config", {"quant_method": "fp8"}),
+        ("_name_or_path", "strangers/code"),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_configuration_of_a_file_that_chooses_code_is_refused(
+    tiny_encoder: Path, name: str, value: Any, nested: bool
+) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    kept = encoder.to_bytes()
+    config = json.loads(kept["config"].tobytes())
+    config |= {"text_config": [{name: value}]} if nested else {name: value}
+    crafted = np.frombuffer(json.dumps(config).encode(), dtype=np.uint8)
+    with pytest.raises(ValueError, match=f"sets '{name}', which no model file may"):
+        Encoder.from_bytes(kept["tokenizer"], crafted, encoder.weights(), "mean", 20)
+
+
+def test_configuration_of_a_file_that_is_nested_without_end_is_refused(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    crafted = np.frombuffer(b"[" * 200_000, dtype=np.uint8)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        Encoder.from_bytes(encoder.to_bytes()["tokenizer"], crafted, encoder.weights(), "mean", 20)
+
+
+def test_encoder_whose_settings_chose_code_is_kept_without_them(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder)
+    plain = encoder.to_bytes()["config"].tobytes()
+    encoder.model.config.auto_map = {"AutoModel": "model.Model"}
+    encoder.model.config.quantization_config = {"quant_method": "fp8"}
+    kept = encoder.to_bytes()
+    assert kept["config"].tobytes() == plain
+    again = Encoder.from_bytes(kept["tokenizer"], kept["config"], encoder.weights(), "mean", 20)
+    assert again.model.config._attn_implementation == encoder.model.config._attn_implementation == "sdpa"
+
+
+def test_encoder_with_a_switch_of_its_own_is_taken_back(tiny_encoder: Path) -> None:
+    encoder = Encoder.open(tiny_encoder, max_length=20)
+    encoder.model.config._remove_final_layer_norm = False
+    kept = encoder.to_bytes()
+    again = Encoder.from_bytes(kept["tokenizer"], kept["config"], encoder.weights(), "mean", 20)
+    assert again.model.config._remove_final_layer_norm is False
+    assert again.fingerprint() == encoder.fingerprint()
 
 
 def test_missing_encoder_is_named_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,6 +181,21 @@ def test_dropout_of_the_ranker_is_not_used(tiny_encoder: Path, tmp_path: Path) -
     assert not (moved.predict_votes(NEW).probs == found.probs).all()
 
 
+@pytest.mark.parametrize("way", ["single", "encoders", "mc-dropout"])
+def test_parameters_that_change_later_leave_the_fitted_model_as_it_is(
+    fitted: dict[str, HedgerowTransformerClassifier], tmp_path: Path, way: str
+) -> None:
+    own = pickle.loads(pickle.dumps(fitted[way]))
+    before = own.predict_votes(NEW)
+    own.set_params(embedding_weight=5.0, dropout=0.7)
+    same_votes(own.predict_votes(NEW), before)
+    own.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.get_params()["embedding_weight"] == 5.0
+    same_votes(again.predict_votes(NEW), before)
+    assert not np.array_equal(own.fit(TEXTS, LABELS).predict_votes(NEW).probs, before.probs)
+
+
 def test_fit_that_was_stopped_goes_on_to_the_same_file(tiny_encoder: Path, tmp_path: Path) -> None:
     way = {"method": "bagging", "members": 2, "checkpoint_steps": 2}
     model(tiny_encoder, **way).fit(TEXTS, LABELS).save(tmp_path / "whole")
@@ -223,6 +238,17 @@ def test_cache_does_not_change_the_model(
     expected = cached.predict_votes(NEW)
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("embedded again"))
     same_votes(cached.predict_votes(NEW), expected)
+
+
+def test_file_without_what_was_fitted_goes_by_its_parameters(
+    fitted: dict[str, HedgerowTransformerClassifier], tmp_path: Path
+) -> None:
+    fitted["mc-dropout"].save(tmp_path / "model")
+    file = read_model(tmp_path / "model")
+    header = json.loads(json.dumps(file.header))
+    del header["encoder"]["weight"], header["encoder"]["dropout"]
+    write_model(tmp_path / "older", file.sections, header)
+    same_votes(load(tmp_path / "older").predict_votes(NEW), fitted["mc-dropout"].predict_votes(NEW))
 
 
 def test_more_members_share_the_encoder(tiny_encoder: Path) -> None:
@@ -289,7 +315,9 @@ def test_wrong_inputs_are_refused(
         fitted["encoders"].add_members(TEXTS, LABELS, 1)
 
 
-@pytest.mark.parametrize("damage", ["no weights", "other width", "odd passes", "config"])
+@pytest.mark.parametrize(
+    "damage", ["no weights", "other width", "odd passes", "config", "odd weight", "odd dropout"]
+)
 def test_damaged_model_file_is_refused(
     fitted: dict[str, HedgerowTransformerClassifier], tmp_path: Path, damage: str
 ) -> None:
@@ -302,6 +330,10 @@ def test_damaged_model_file_is_refused(
         del sections["encoder.0/pooler.dense.bias"]
     elif damage == "odd passes":
         header["passes"] = {"count": "many", "seed": 0}
+    elif damage == "odd weight":
+        header["encoder"]["weight"] = -1.0
+    elif damage == "odd dropout":
+        header["encoder"]["dropout"] = "much"
     else:
         sections["encoder.config"] = np.frombuffer(b"[]", dtype=np.uint8)
     write_model(tmp_path / "odd", sections, header)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 import torch
@@ -19,7 +21,13 @@ from tiny_encoder import make_tiny_encoder, texts_and_labels
 from hedgerow.deep.batches import bucketed_batches, steps_of
 from hedgerow.deep.candidate_scores import NodeWeights, candidate_loss, gather_candidates
 from hedgerow.deep.encoder import Encoder
-from hedgerow.deep.fine_tuning import EncoderCheckpoint, FineTuning, FineTuningReport, fine_tune
+from hedgerow.deep.fine_tuning import (
+    EncoderCheckpoint,
+    FineTuning,
+    FineTuningReport,
+    fine_tune,
+    texts_of_pass,
+)
 from hedgerow.deep.levels import Matching, chosen_layers, level_truth, match
 from hedgerow.deep.team import Team
 from hedgerow.label_tree import LabelTree
@@ -165,7 +173,13 @@ class Stopped(Exception):  # noqa: N818
 
 
 def tuned(
-    folder: Path, *, path: Path | None = None, stop: int | None = None, mark: str = "m", **changes: Any
+    folder: Path,
+    *,
+    path: Path | None = None,
+    stop: int | None = None,
+    mark: str = "m",
+    costs: npt.NDArray[np.float32] | None = None,
+    **changes: Any,
 ) -> tuple[Encoder, FineTuningReport]:
     """Fine-tune the tiny encoder; with `stop`, raise in the middle of that step."""
     texts, labels = texts_and_labels(64)
@@ -189,6 +203,7 @@ def tuned(
         tree,
         tuning,
         team=Team(CPU),
+        costs=costs,
         threads=1,
         seed=1,
         checkpoint=None if path is None else EncoderCheckpoint(path, mark),
@@ -222,6 +237,55 @@ def test_fit_that_was_stopped_anywhere_ends_with_the_same_weights(
     done, report = tuned(tiny_encoder, path=tmp_path / "state")
     assert same_weights(done, whole)
     assert report.tokens == 0  # nothing was left to do
+
+
+@given(st.lists(st.floats(0, 2.0**40, width=32), min_size=1, max_size=200), st.integers(0, 1000))
+def test_texts_of_a_pass_are_as_many_as_there_are_and_each_comes_as_often_as_its_share_says(
+    weights: list[float], seed: int
+) -> None:
+    costs = np.array([*weights, 1.0], dtype=np.float32)
+    found = np.bincount(texts_of_pass(costs, (seed,)), minlength=len(costs))
+    share = costs.astype(np.float64) * len(costs) / costs.sum(dtype=np.float64)
+    assert found.sum() == len(costs)
+    assert (np.abs(found - share) < 1 + 1e-6).all()
+    assert not found[costs == 0].any()
+
+
+@given(st.lists(st.integers(0, 49), min_size=50, max_size=50), st.integers(0, 1000))
+def test_texts_of_a_bootstrap_come_as_often_as_they_were_drawn(drawn: list[int], seed: int) -> None:
+    costs = np.bincount(drawn, minlength=50).astype(np.float32)
+    assert texts_of_pass(costs, (seed,)).tolist() == sorted(drawn)
+
+
+def test_light_texts_come_in_some_passes_and_not_in_others() -> None:
+    costs = np.array([0.5, 3.5, 1, 1], dtype=np.float32)
+    first = [0 in texts_of_pass(costs, (0, number)) for number in range(400)]
+    assert 0.25 < np.mean(first) < 0.42  # a third
+
+
+def test_equal_costs_count_nothing_and_large_ones_take_no_memory(tiny_encoder: Path) -> None:
+    plain, _ = tuned(tiny_encoder, costs=np.ones(64, dtype=np.float32), steps=10)
+    tracemalloc.start()
+    heavy = np.where(np.arange(64) % 2, 1e8, 1).astype(np.float32)
+    other, report = tuned(tiny_encoder, costs=heavy, steps=10)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50_000_000
+    assert [level["steps"] for level in report.levels] == [10]
+    assert not same_weights(plain, other)
+    again, _ = tuned(tiny_encoder, steps=10)
+    assert same_weights(plain, again)
+
+
+def test_fit_with_costs_that_was_stopped_ends_with_the_same_weights(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    costs = np.linspace(0.1, 5, 64, dtype=np.float32)
+    whole, _ = tuned(tiny_encoder, costs=costs)
+    with pytest.raises(Stopped):
+        tuned(tiny_encoder, costs=costs, path=tmp_path / "state", stop=11)
+    again, _ = tuned(tiny_encoder, costs=costs, path=tmp_path / "state")
+    assert same_weights(again, whole)
 
 
 def test_state_of_another_fit_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:

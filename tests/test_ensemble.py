@@ -1232,6 +1232,23 @@ def test_fit_that_was_stopped_goes_on_from_the_checkpoint_and_ends_with_the_same
     assert_same_votes(again.predict_votes(X), whole.predict_votes(X))
 
 
+@pytest.mark.usefixtures("trained")
+@pytest.mark.parametrize("kind", [np.float16, np.float64, object, list])
+def test_checkpoint_takes_whatever_inputs_a_fit_takes(kind: Any, tmp_path: Path) -> None:
+    X, Y = random_problem(52, 40, 12, 10)
+    dense = np.round(X.toarray(), 2)
+    given = dense.tolist() if kind is list else dense.astype(kind)
+
+    def new() -> HedgerowClassifier:
+        return HedgerowClassifier(method="bagging", members=2, random_state=0, n_jobs=1)
+
+    whole = new().fit(given, Y)
+    with pytest.raises(StopError):
+        new().fit(given, Y, checkpoint=tmp_path / "members", progress=stop_at(1))
+    resumed = new().fit(given, Y, checkpoint=tmp_path / "members")
+    assert_same_votes(resumed.predict_votes(X), whole.predict_votes(X))
+
+
 X51, Y51 = random_problem(51, 60, 30, 50)
 CLUSTERS = np.arange(50) % 7
 OTHER_FITS: dict[str, Callable[[Path], Any]] = {

@@ -42,7 +42,7 @@ def cosines(X: csr_array) -> Any:
 def naive(
     questions: list[tuple[int, Any]], knowledge: list[float], X: csr_array, n: int, diversity: float
 ) -> Choice:
-    """Score all that is left, take the first of the best, and begin anew."""
+    """Score all that is left, take the first of the best whose input came least often, and begin anew."""
     similarity = cosines(X)
     chosen: Choice = []
     left = list(range(len(questions)))
@@ -51,7 +51,8 @@ def naive(
         for i in left:
             near = max((similarity[questions[i][0], row] for row, *_ in chosen), default=0.0)
             scores.append(knowledge[i] * max(0.0, 1 - diversity * (1.0 if near > 1 - 1e-9 else near)))
-        best = int(np.argmax(scores))
+        came = [sum(questions[i][0] == row for row, *_ in chosen) for i in left]
+        best = max(range(len(left)), key=lambda place: (scores[place], -came[place], -place))
         i = left.pop(best)
         chosen.append((*questions[i], scores[best], knowledge[i]))
     return chosen
@@ -123,6 +124,16 @@ def test_duplicates_are_not_chosen_while_others_remain(pairs: bool) -> None:
         again = query(model, several, n=24, diversity=1)
         assert sorted(again.rows) == list(range(24))
         assert (again.score[8:] == 0).all()
+
+
+def test_pairs_ask_about_no_input_twice_while_others_remain() -> None:
+    model, X = fitted()
+    found = query(model, X[[3] * 4], n=8, pairs=True, diversity=1)
+    assert found.rows.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert (found.score[1:] == 0).all()
+    assert len(set(zip(found.rows.tolist(), found.labels.tolist(), strict=True))) == 8  # type: ignore[union-attr]
+    rows = query(model, X[[*[3] * 4, *range(10, 30)]], n=24, pairs=True, diversity=1).rows
+    assert sorted(rows.tolist()) == list(range(24))
 
 
 def test_empty_inputs_are_alike() -> None:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 import xxhash
 
 from hedgerow import _native
+from hedgerow.atomic_file import refuse_link
 from hedgerow.label_tree import LabelTree, aggregate_features, aggregate_to_files, grow_over
 from hedgerow.matrices import as_rows
 from hedgerow.memory_budget import Scratch
@@ -79,7 +80,6 @@ class TrainingData:
     def fingerprint(self, inputs: Any, tree: LabelTree | None, label_features: Any, settings: str) -> str:
         """A hash of the data and the settings: equal ones give equal members."""
         digest = xxhash.xxh3_128(repr((settings, self.width, self.indicator.shape)).encode())
-        matrix = sp.csr_array(inputs)
         if label_features is not None:
             vectors = sp.csr_array(label_features)
             digest.update(repr(vectors.shape).encode())
@@ -89,14 +89,11 @@ class TrainingData:
             for array in (*tree.begins, tree.labels):
                 digest.update(repr(len(array)).encode())
                 digest.update(np.ascontiguousarray(array).data)
-        for array in (
-            matrix.indptr,
-            matrix.indices,
-            matrix.data,
-            self.indicator.indptr,
-            self.indicator.indices,
-        ):
-            digest.update(np.ascontiguousarray(array).data)
+        # As the engine has them, whatever they were given as.
+        indptr, indices, values, _ = self.X.arrays()
+        for array in (indptr, indices, values, self.indicator.indptr, self.indicator.indices):
+            if array is not None:  # no values: all are 1
+                digest.update(np.ascontiguousarray(array).data)
         if self.costs is not None:
             digest.update(self.costs.data)
         return digest.hexdigest()
@@ -354,8 +351,4 @@ class Checkpoint:
             self.folder.rmdir()
 
     def _path(self, number: int) -> Path:
-        path = self.folder / f"member-{number:04d}.hedgerow"
-        # Writing goes where a link leads, and nothing here makes links.
-        if path.is_symlink():
-            raise ValueError(f"{path} is a symbolic link; delete it, or choose another folder")
-        return path
+        return refuse_link(self.folder / f"member-{number:04d}.hedgerow")

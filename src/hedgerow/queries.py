@@ -77,8 +77,9 @@ def query(
 
     Questions are chosen one after the other. Each time the score of an input is its knowledge uncertainty
     times ``1 - diversity * s``, where s is its largest cosine similarity to an input that is already chosen,
-    not below 0; of equal scores the lower row is taken. A pair has the knowledge uncertainty of its label and
-    the similarity of its input, so that with a diversity of 1 no input comes twice while others remain.
+    not below 0; of equal scores the input is taken that came least often, and of these the lower row. A pair
+    has the knowledge uncertainty of its label and the similarity of its input, so that with a diversity of 1
+    no input comes twice while others remain.
 
     Parameters
     ----------
@@ -187,7 +188,8 @@ def _choose(
     rows, turns, scores = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
     for question in range(count):
         score = np.where(offer < 0, -1.0, offer * share)
-        row = int(np.argmax(score))
+        best = np.flatnonzero(score == score.max())
+        row = int(best[np.argmin(turn[best])])
         rows[question], turns[question], scores[question] = row, turn[row], score[row]
         turn[row] += 1
         offer[row] = entries[row, turn[row]]

@@ -6,7 +6,8 @@ import copy
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -40,6 +41,10 @@ _TOKENS_AT_ONCE = 4096
 _BATCHES_ON_THE_WAY = 64
 _LENGTH_STEP = 16
 _TEXTS_A_TASK = 16
+# With these the library fetches code, or chooses it.
+_CODE_SETTINGS = frozenset(
+    {"attn_implementation", "experts_implementation", "auto_map", "quantization_config"}
+)
 
 
 class EncoderNotFound(ValueError):  # noqa: N818 - the name says the cause
@@ -132,6 +137,7 @@ class Encoder:
         self._recorded: tuple[Any, RecordedPasses] | None = None
         self._wide_masks: bool | None = None
         self._hashed: tuple[Any, str] | None = None
+        self._embedding = threading.Lock()
 
     @classmethod
     def open(cls, name: str | os.PathLike[str], pooling: str = "mean", max_length: int = 128) -> Encoder:
@@ -246,8 +252,9 @@ class Encoder:
         """
         tokens = texts if isinstance(texts, Tokens) else self.tokenize(texts)
         found = np.empty((len(tokens), self.width), dtype=np.float32)
-        self.model.eval()
-        with ExitStack() as stack:
+        # Units are left out of the one model that all threads share.
+        with self._embedding, ExitStack() as stack:
+            self.model.eval()
             if dropout is not None:
                 stack.enter_context(_units_left_out(self.model, dropout))
             try:
@@ -356,13 +363,12 @@ class Encoder:
         max_length: int,
     ) -> Encoder:
         """Take back what `to_bytes` and `weights` gave, after checking it; nothing in it is executed."""
-        known = json.loads(_text(config, "configuration"))
-        if not isinstance(known, dict) or not isinstance(known.get("model_type"), str):
-            raise ValueError("the configuration of the encoder names no model_type")
+        known = _read_config(config)
         layers = known.get("num_hidden_layers", 0)
         if not isinstance(layers, int) or layers > len(weights):
             raise ValueError(f"the encoder has {layers!r} layers, but only {len(weights)} arrays of weights")
         try:
+            # How attention is computed is left to the library, as in `open`.
             settings = transformers.AutoConfig.for_model(**known)
             # Without memory first: a configuration may ask for more than there is.
             with torch.device("meta"):
@@ -415,7 +421,8 @@ class Encoder:
         self, tokens: Tokens, found: Floats, progress: Progress | None, recorded: bool
     ) -> None:
         """On a GPU: texts of like length together, in batches of one shape."""
-        lengths = np.minimum(-(-tokens.lengths // _LENGTH_STEP) * _LENGTH_STEP, self.max_length)
+        steps = -(-np.maximum(tokens.lengths, 1) // _LENGTH_STEP)
+        lengths = np.minimum(steps * _LENGTH_STEP, self.max_length)
         recorder = self._recorder() if recorded else None
         done = 0
         on_the_way: list[tuple[npt.NDArray[np.int64], torch.Tensor]] = []
@@ -466,8 +473,13 @@ class Encoder:
         return self._recorded[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Recordings and places in memory are of this process.
-        return {**self.__dict__, "_recorded": None, "_hashed": None}
+        # Recordings, places in memory and the lock are of this process.
+        kept = {name: value for name, value in self.__dict__.items() if name != "_embedding"}
+        return {**kept, "_recorded": None, "_hashed": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._embedding = threading.Lock()
 
 
 def check_name(name: str | os.PathLike[str]) -> bool:
@@ -569,9 +581,45 @@ def _config_text(config: Any) -> str:
     kept = {
         name: value
         for name, value in config.to_dict().items()
-        if name not in ("_name_or_path", "transformers_version", "auto_map", "dtype", "torch_dtype")
+        if name not in ("transformers_version", "dtype", "torch_dtype")
     }
-    return json.dumps(kept, sort_keys=True)
+    return json.dumps(_without(kept, _CODE_SETTINGS | {"_name_or_path"}), sort_keys=True)
+
+
+def _without(value: Any, names: Set[str]) -> Any:
+    """A value without some names, at any depth."""
+    if isinstance(value, dict):
+        return {name: _without(of, names) for name, of in value.items() if name not in names}
+    return [_without(of, names) for of in value] if isinstance(value, list) else value
+
+
+def _read_config(section: npt.NDArray[np.uint8]) -> dict[str, Any]:
+    """The settings that `_config_text` wrote."""
+    try:
+        known = json.loads(_text(section, "configuration"))
+    except RecursionError:
+        raise ValueError("the configuration of the encoder is nested too deeply") from None
+    if not isinstance(known, dict) or not isinstance(known.get("model_type"), str):
+        raise ValueError("the configuration of the encoder names no model_type")
+    _refuse_code(known)
+    return known
+
+
+def _refuse_code(known: dict[str, Any]) -> None:
+    """Raise ValueError for settings, at any depth, that would fetch code or choose it."""
+    pending: list[Any] = [known]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list):
+            pending.extend(value)
+        if not isinstance(value, dict):
+            continue
+        for name, of in value.items():
+            # Some kinds of encoders keep a number or a switch under a name of their own.
+            hidden = name.startswith("_") and of not in ("", None) and not isinstance(of, int | float)
+            if hidden or name in _CODE_SETTINGS:
+                raise ValueError(f"the configuration of the encoder sets {name!r}, which no model file may")
+        pending.extend(value.values())
 
 
 def _text(section: npt.NDArray[np.uint8], what: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import xxhash
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -129,6 +130,9 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
 
     # While fitting: the features that a member with an encoder of its own sees.
     _views: Callable[[int], sp.csr_array]
+    # As they were when the model was fitted, whatever the parameters are now.
+    _fitted_weight: float
+    _fitted_dropout: float | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HedgerowTextClassifier._parameter_constraints,
@@ -269,7 +273,9 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             The labels of each text.
         **options
             As of `HedgerowClassifier.fit`. A folder as ``checkpoint`` also keeps the state of fine-tuning: a
-            fit that was stopped goes on from there and, on the same machine, ends with the same model.
+            fit that was stopped goes on from there and, on the same machine, ends with the same model. With
+            ``sample_weight``, fine-tuning sees texts as often as their share of the weights says: a pass has
+            as many texts as there are, whatever the weights add up to.
 
         Returns
         -------
@@ -284,9 +290,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             for number, encoder in enumerate(tuned.encoders)
         ]
         every = list(range(len(tuned.encoders)))
-        self._views = lambda number: self._joined(tuned.tfidf, [embeddings[number]], [number])
+        weight = float(self.embedding_weight)
+        self._views = lambda number: self._joined(tuned.tfidf, [embeddings[number]], [number], weight)
         try:
-            features = self._joined(tuned.tfidf, embeddings, every)
+            features = self._joined(tuned.tfidf, embeddings, every, weight)
             if tuned.team.rank:  # of several processes, one writes
                 options["checkpoint"] = None
             self._fit(features, Y, hash_texts(tuned.texts), **options)
@@ -296,6 +303,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self.encoders_ = tuned.encoders
         self.fine_tuning_ = tuned.reports
         self._encoder_knows_all = tuned.knows_all
+        self._fitted_weight, self._fitted_dropout = weight, self.dropout
         self._expect_embeddings()
         return self
 
@@ -439,13 +447,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             first = self._embed(start, texts, _named_stage(progress, "embedding", 0, 1)).astype(np.float32)
         trained, reports = [], []
         for number in range(self.encoders):
-            own_seed, counts = seed, None
+            own_seed, costs = seed, data.costs
             if self.encoders > 1:
-                own_seed, counts = drawn_for(number, seed, data, "bagging" in self.method)
-            elif data.costs is not None:
-                counts = data.costs
-            times = None if counts is None else np.ceil(counts).astype(np.int64)
-            tree = self._tree_of(data, counts, own_seed, options)
+                own_seed, costs = drawn_for(number, seed, data, "bagging" in self.method)
+            tree = self._tree_of(data, costs, own_seed, options)
             encoder = start if self.encoders == 1 else start.copied()
             kept = None if folder is None else Path(folder) / f"encoder-{number:04d}.hedgerow"
             reports.append(
@@ -456,7 +461,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
                     tree,
                     settings,
                     team=team,
-                    counts=times,
+                    costs=costs,
                     first=first,
                     seed=own_seed,
                     threads=threads,
@@ -524,10 +529,14 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         return cache.embed(encoder, texts, threads=threads, progress=progress, **options)
 
     def _joined(
-        self, tfidf: sp.csr_array, embeddings: Sequence[npt.NDArray[Any]], places: Sequence[int]
+        self,
+        tfidf: sp.csr_array,
+        embeddings: Sequence[npt.NDArray[Any]],
+        places: Sequence[int],
+        weight: float,
     ) -> sp.csr_array:
         scale = self.normalize and not self._scales_rows()
-        return join_features(tfidf, embeddings, places, self.encoders, float(self.embedding_weight), scale)
+        return join_features(tfidf, embeddings, places, self.encoders, weight, scale)
 
     def _transform(self, texts: Iterable[str], progress: Progress | None = None) -> sp.csr_array:
         if self.method != "mc-dropout":
@@ -540,9 +549,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         passes = self._ensemble.rows_each
         each = []
         for number in range(passes):
-            dropout = DropoutPass(number, self._pass_seed, self.dropout)
+            dropout = DropoutPass(number, self._pass_seed, self._fitted_dropout)
             told = _named_stage(progress, "embedding", number, passes)
-            each.append(self._joined(tfidf, [self._embed(encoder, kept, told, dropout=dropout)], [0]))
+            embeddings = [self._embed(encoder, kept, told, dropout=dropout)]
+            each.append(self._joined(tfidf, embeddings, [0], self._fitted_weight))
         # All passes of a text one after the other.
         order = np.arange(passes * len(kept)).reshape(passes, len(kept)).T.ravel()
         return sp.csr_array(sp.vstack(each, format="csr")[order])
@@ -555,7 +565,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             self._embed(encoder, kept, _named_stage(progress, "embedding", number, len(encoders)))
             for number, encoder in enumerate(encoders)
         ]
-        return self._joined(tfidf, embeddings, list(range(len(encoders))))
+        return self._joined(tfidf, embeddings, list(range(len(encoders))), self._fitted_weight)
 
     def _placed_encoders(self) -> list[Encoder]:
         from hedgerow.deep.team import join_team
@@ -623,6 +633,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             "max_length": first.max_length,
             "pooling": first.pooling,
             "knows_all": self._encoder_knows_all,
+            "weight": self._fitted_weight,
+            "dropout": self._fitted_dropout,
         }
         if self.method == "mc-dropout":
             header["passes"] = {"count": self._ensemble.rows_each, "seed": self._pass_seed}
@@ -641,6 +653,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             raise ValueError(f"the encoder has the impossible length {about['max_length']!r}")
         tuned = self.encoders == 1 and self._fine_tuning().steps_for(self.n_samples_ or 1) > 0
         self._encoder_knows_all = bool(about.get("knows_all", tuned))
+        fitted = {"embedding_weight": about.get("weight", self.embedding_weight)}
+        fitted["dropout"] = about.get("dropout", self.dropout)
+        clone(self).set_params(**fitted)._check_parameters()
+        self._fitted_weight, self._fitted_dropout = float(fitted["embedding_weight"]), fitted["dropout"]
         self.encoders_ = []
         for number in range(self.encoders):
             prefix = f"encoder.{number}/"

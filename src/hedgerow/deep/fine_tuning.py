@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
+from hedgerow.atomic_file import refuse_link
 from hedgerow.deep.batches import steps_of
 from hedgerow.deep.candidate_scores import NodeWeights, candidate_loss, gather_candidates
 from hedgerow.deep.device import torch_threads
@@ -149,7 +150,7 @@ class EncoderCheckpoint:
 
     def read(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]] | None:
         """Header and sections, or None if there is no file."""
-        if not self.path.exists():
+        if not refuse_link(self.path).exists():
             return None
         file = read_model(self.path)
         if file.header.get("kind") != "fine-tuning" or file.header.get("fingerprint") != self.fingerprint:
@@ -163,7 +164,7 @@ class EncoderCheckpoint:
         """Replace the state."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         known = {"kind": "fine-tuning", "fingerprint": self.fingerprint}
-        write_model(self.path, sections, {**known, **header}, overwrite=True)
+        write_model(refuse_link(self.path), sections, {**known, **header}, overwrite=True)
 
 
 def fine_tune(
@@ -174,7 +175,7 @@ def fine_tune(
     settings: FineTuning,
     *,
     team: Team,
-    counts: npt.NDArray[np.int64] | None = None,
+    costs: npt.NDArray[np.float32] | None = None,
     first: npt.NDArray[np.float32] | None = None,
     seed: int = 0,
     threads: int = 0,
@@ -200,8 +201,9 @@ def fine_tune(
         How.
     team : Team
         The processes that share the work.
-    counts : int64 array, shape (n,), optional
-        How often each text occurs, such as in a bootstrap; once, if not given.
+    costs : float32 array, shape (n,), optional
+        What each text counts, such as how often a bootstrap drew it; all the same, if not given. A pass over
+        the texts has as many as there are, each as often as its share of the costs says.
     first : float32 array, shape (n, width), optional
         What the encoder makes of the texts before it is changed, if that is known.
     seed : int
@@ -249,13 +251,12 @@ def fine_tune(
                 if embeddings is None:
                     told = _told(progress, number, len(layers), "embedding for")
                     embeddings = encoder.embed(texts, threads=threads, progress=told)
-                costs = None if counts is None else counts.astype(np.float32)
                 level = match(
                     tree, Y, embeddings, layer, settings.matching, settings.loss, costs, seed, threads
                 )
             report.matching_seconds += time.perf_counter() - start
             training = _LevelTraining(
-                encoder, recorded, texts, level, settings, steps, team, counts, (seed, number)
+                encoder, recorded, texts, level, settings, steps, team, costs, (seed, number)
             )
             if kept is not None:
                 training.restore(kept[1], begin)
@@ -314,15 +315,12 @@ class _LevelTraining:
         settings: FineTuning,
         steps: int,
         team: Team,
-        counts: npt.NDArray[np.int64] | None,
+        costs: npt.NDArray[np.float32] | None,
         seed: tuple[int, int],
     ) -> None:
         self.encoder, self.texts, self.level, self.settings = encoder, texts, level, settings
         self.recorded = recorded
-        self.steps, self.team, self.seed = steps, team, seed
-        # A text that a bootstrap drew twice is there twice.
-        everything = np.arange(len(texts))
-        self.rows = everything if counts is None else np.repeat(everything, counts)
+        self.steps, self.team, self.costs, self.seed = steps, team, costs, seed
         self.nodes = NodeWeights(level.weights, team.device)
         self.parameters = dict(encoder.model.named_parameters())
         decays = [p for name, p in self.parameters.items() if p.ndim > 1 and "norm" not in name.lower()]
@@ -409,8 +407,7 @@ class _LevelTraining:
 
     def _prepared(self, begin: int, report: FineTuningReport) -> Iterator[tuple[int, _Batch]]:
         """Batches, each made while those before it are learned from."""
-        lengths = self.texts.lengths[self.rows]
-        batches = steps_of(lengths, self.settings.batch_size, self.seed, self.steps, begin)
+        batches = self._chosen(begin)
         with ThreadPoolExecutor(1) as pool:
             coming = deque(pool.submit(self._batch, chosen) for chosen in islice(batches, _AHEAD))
             for step in range(begin, self.steps):
@@ -422,9 +419,20 @@ class _LevelTraining:
                     coming.append(pool.submit(self._batch, following))
                 yield step, batch
 
-    def _batch(self, chosen: npt.NDArray[np.int64]) -> _Batch:
+    def _chosen(self, begin: int) -> Iterator[npt.NDArray[np.int64]]:
+        """The texts of each step from `begin` on."""
+        size, lengths = self.settings.batch_size, self.texts.lengths
+        if self.costs is None:
+            yield from steps_of(lengths, size, self.seed, self.steps, begin)
+            return
+        each = max(1, -(-len(lengths) // size))
+        for number in range(begin // each, -(-self.steps // each)):
+            rows = texts_of_pass(self.costs, (*self.seed, number))
+            first, last = max(begin, number * each), min(self.steps, (number + 1) * each)
+            yield from (rows[batch] for batch in steps_of(lengths[rows], size, self.seed, last, first))
+
+    def _batch(self, rows: npt.NDArray[np.int64]) -> _Batch:
         """Everything that a step needs, in memory that a GPU can read by itself."""
-        rows = self.rows[chosen]
         own = slice(self.team.rank, None, self.team.size)
         candidates = gather_candidates(self.level.candidates, rows)
         width = 0
@@ -517,6 +525,22 @@ class _LevelTraining:
         )
         (summed / max(1, batch.candidates)).backward()
         return summed.detach()
+
+
+def texts_of_pass(costs: npt.NDArray[np.float32], seed: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """As many texts as there are costs, ascending; each as often as its share says, rounded up or down.
+
+    Examples
+    --------
+    >>> texts_of_pass(np.array([1, 0, 2, 1], dtype=np.float32), (0,))
+    array([0, 2, 2, 3])
+    """
+    ends = np.cumsum(costs, dtype=np.float64)
+    ends *= len(costs) / ends[-1]
+    # Evenly spaced from a random start, so that by chance alone no text comes more often than another.
+    places = np.arange(len(costs)) + np.random.default_rng((*seed, len(costs))).random()
+    found = np.searchsorted(ends, places, side="right")
+    return np.asarray(np.minimum(found, np.flatnonzero(costs)[-1]), dtype=np.int64)
 
 
 def _step_seed(*numbers: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from importlib import metadata
@@ -72,8 +72,12 @@ class Source:
     @property
     def name(self) -> str:
         """How tables call it."""
-        stem = self.path.resolve().name.split(".")[0]
-        return stem if self.labels_field == "labels" else f"{stem}-{self.labels_field}"
+        return self.stem if self.labels_field == "labels" else f"{self.stem}-{self.labels_field}"
+
+    @property
+    def stem(self) -> str:
+        """How tables call it where its texts are outsiders."""
+        return self.path.resolve().name.split(".")[0]
 
 
 @dataclass(frozen=True)
@@ -179,14 +183,20 @@ class _Loaded:
         digest = xxhash.xxh3_128()
         for part in (self.train, self.test):
             for strings in (part.texts, part.label_names):
-                for text in strings or ():
-                    encoded = str(text).encode("utf-8", "surrogatepass")
-                    digest.update(len(encoded).to_bytes(8, "little") + encoded)
+                _add_strings(digest, strings or ())
             for matrix in (part.X, part.Y):
                 if matrix is not None:
                     digest.update(np.asarray(matrix.indptr, dtype=np.int64).tobytes())
                     digest.update(np.asarray(matrix.indices, dtype=np.int64).tobytes())
+            if part.X is not None:
+                digest.update(np.asarray(part.X.data, dtype=np.float32).tobytes())
         return str(digest.hexdigest())
+
+
+def _add_strings(digest: xxhash.xxh3_128, strings: Iterable[object]) -> None:
+    for text in strings:
+        encoded = str(text).encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
 
 
 def run(
@@ -206,7 +216,7 @@ def run(
     strangers : sequence of Source
         Data that serve as outsiders only.
     folder : Path
-        Where results are kept; a folder of another run with other settings is refused.
+        Where results are kept; a folder of another run with other settings, data or outsiders is refused.
     settings : Settings
         What is tried.
     n_jobs : int or None
@@ -218,9 +228,7 @@ def run(
     -------
     list of Experiment
     """
-    names = [source.name for source in sources]
-    if len(set(names)) < len(names):
-        raise ValueError(f"two data sets have the same name: {', '.join(sorted(names))}; rename a folder")
+    _check_names(sources, strangers)
     told = progress or (lambda share, what: None)
     if settings.deep is not None:
         settings.deep.check()
@@ -229,24 +237,34 @@ def run(
         work += settings.seeds * _TUNING_WORK
     clock = _Clock(told, len(sources) * work)
     texts: dict[Source, list[str]] = {}
+
+    def outsiders(source: Source, loaded: _Loaded) -> dict[str, list[str]]:
+        return _outsiders(source, loaded, [*sources, *strangers], settings, texts)
+
     experiments = []
     for source in sources:
-        bench = _Bench(source, settings, folder, n_jobs, clock, told)
+        bench = _Bench(source, outsiders, settings, folder, n_jobs, clock, told)
         for method, seed in settings.order:
             path = folder / "experiments" / source.name / f"{method}-{seed}.json"
             found = _read(path, settings)
             if found is None:
-                told(clock.share, f"{source.name}, {method}, seed {seed}: reading")
-                outsiders = _outsiders(source, bench.loaded, [*sources, *strangers], settings, texts)
-                found = bench.experiment(outsiders, method, seed, path)
+                found = bench.experiment(method, seed, path)
                 _write(path, found)
             else:
-                bench.check_data(path, found)
+                bench.check(path, found)
                 clock.skip(settings.work(method))
             experiments.append(Experiment(source.name, method, seed, found))
             if method == settings.rows[-1]:
                 bench.end_seed(seed)
     return experiments
+
+
+def _check_names(sources: Sequence[Source], strangers: Sequence[Source]) -> None:
+    """Refuse data that tables could not tell apart."""
+    different = {source.path.resolve(): source.stem for source in (*sources, *strangers)}
+    for names in ([source.name for source in sources], list(different.values())):
+        if len(set(names)) < len(names):
+            raise ValueError(f"two data sets have the same name: {', '.join(sorted(names))}; rename a folder")
 
 
 class _Clock:
@@ -316,7 +334,7 @@ def _outsiders(
         if other not in texts:
             texts[other] = _read_texts(other, settings)
         if texts[other]:
-            found[other.path.resolve().name.split(".")[0]] = texts[other]
+            found[other.stem] = texts[other]
     return found
 
 
@@ -331,6 +349,7 @@ class _Bench:
     def __init__(
         self,
         source: Source,
+        outsiders: Callable[[Source, _Loaded], dict[str, list[str]]],
         settings: Settings,
         folder: Path,
         n_jobs: int | None,
@@ -338,33 +357,51 @@ class _Bench:
         told: Progress,
     ) -> None:
         self._source, self._settings, self._n_jobs = source, settings, n_jobs
-        self._clock, self._told = clock, told
+        self._outsiders, self._clock, self._told = outsiders, clock, told
         self._encoders: dict[int, SharedEncoder] = {}
         self._kept = folder / "encoders"
         if settings.deep is not None and settings.deep.kept is not None:
             self._kept = settings.deep.kept
-        self._seen: tuple[Path, str] | None = None
 
     @cached_property
     def loaded(self) -> _Loaded:
-        loaded = _load(self._source, self._settings, self._n_jobs)
-        if self._seen is not None and self._seen[1] != loaded.fingerprint:
-            raise _other_data(self._seen[0], self._source)
-        return loaded
+        self._told(self._clock.share, f"{self._source.name}: reading")
+        return _load(self._source, self._settings, self._n_jobs)
 
-    def check_data(self, path: Path, found: Mapping[str, Any]) -> None:
-        """Refuse an experiment on other data of the same name; its file may come from another machine."""
-        known = found.get("data")
-        if known is None:
-            return
-        own = self.loaded.fingerprint if "loaded" in self.__dict__ else self._seen and self._seen[1]
-        if own is not None and own != known:
-            raise _other_data(path, self._source)
-        self._seen = (path, known)
+    @cached_property
+    def outsiders(self) -> dict[str, list[str]]:
+        return self._outsiders(self._source, self.loaded)
 
-    def experiment(
-        self, outsiders: Mapping[str, list[str]], method: str, seed: int, path: Path
-    ) -> dict[str, Any]:
+    @cached_property
+    def outsider_marks(self) -> dict[str, str]:
+        """A hash of the texts of each outsider."""
+        marks = {}
+        for name, texts in self.outsiders.items():
+            digest = xxhash.xxh3_128()
+            _add_strings(digest, texts)
+            marks[name] = str(digest.hexdigest())
+        return marks
+
+    def check(self, path: Path, found: Mapping[str, Any]) -> None:
+        """Refuse an experiment on other data of the same name, or with other outsiders.
+
+        Its file may come from another machine, or from a release that noted neither.
+        """
+        if "data" in found and found["data"] != self.loaded.fingerprint:
+            raise ValueError(
+                f"{path} was made with other data of the name {self._source.name}; choose another folder, or"
+                " delete it"
+            )
+        known = found.get("outsiders")
+        if known is not None and known != self.outsider_marks:
+            names = ", ".join(sorted(known)) or "none"
+            wanted = ", ".join(sorted(self.outsider_marks)) or "none"
+            raise ValueError(
+                f"{path} was made with other outsiders ({names}) than those of now ({wanted}); choose another"
+                " folder, or delete it"
+            )
+
+    def experiment(self, method: str, seed: int, path: Path) -> dict[str, Any]:
         title = f"{self._source.name}, {method}, seed {seed}"
         shared, tuning = None, None
         if self._settings.deep is not None and method not in (WORDS, OWN_ENCODERS):
@@ -375,10 +412,11 @@ class _Bench:
         kept = path.with_suffix(".members")
         if self._settings.deep is not None:
             kept = self._kept / self._source.name / kept.name
-        found = _experiment(self.loaded, model, outsiders, method, seed, kept, report)
+        found = _experiment(self.loaded, model, self.outsiders, method, seed, kept, report)
         found["reproduction"] = _mark(self._settings)
+        found["data"] = self.loaded.fingerprint
+        found["outsiders"] = self.outsider_marks
         if self._settings.deep is not None:
-            found["data"] = self.loaded.fingerprint
             found["machine"] = {**machine(self._n_jobs), **computed_on(self._settings.deep.device)}
         if tuning is not None:
             found["fine_tuning"] = tuning
@@ -405,12 +443,6 @@ class _Bench:
         if new:
             self._clock.end(_TUNING_WORK)
         return self._encoders[seed], report
-
-
-def _other_data(path: Path, source: Source) -> ValueError:
-    return ValueError(
-        f"{path} was made with other data of the name {source.name}; choose another folder, or delete it"
-    )
 
 
 def _model(

@@ -336,8 +336,11 @@ def _tail_performance(found: _Found) -> Table:
         for method in found.methods:
             cells = [found.cell(data, method, *key) for key in keys]
             groups = [run.get("coverage") for run in found.runs(data, method)]
-            for place in (0, 4, -1):
-                whole = [100 * group["share"][place] for group in groups if group]
+            for part in (0.0, 0.5, 1.0):
+                # Data with few labels have fewer than ten groups.
+                whole = [
+                    100 * group["share"][int(part * (len(group["share"]) - 1))] for group in groups if group
+                ]
                 cells.append(Cell(whole) if whole and len(whole) == len(groups) else None)
             rows.append(cells)
         for method, marked in zip(found.methods, _mark_best(rows), strict=True):
