@@ -77,7 +77,7 @@ class TrainingData:
     width: int
     costs: npt.NDArray[np.float32] | None
 
-    def fingerprint(self, inputs: Any, tree: LabelTree | None, label_features: Any, settings: str) -> str:
+    def fingerprint(self, tree: LabelTree | None, label_features: Any, settings: str) -> str:
         """A hash of the data and the settings: equal ones give equal members."""
         digest = xxhash.xxh3_128(repr((settings, self.width, self.indicator.shape)).encode())
         if label_features is not None:
@@ -255,9 +255,9 @@ def train_members(
             shared = number > 0 and number * trees // members == (number - 1) * trees // members
             wrong = _wrong(negatives, data, boosting.count) if boosting and negatives and number > 0 else None
             trained.append(make(number, trained[-1].tree if shared else None, wrong))
-        if negatives and number + 1 < members:
+        if boosting and negatives and number + 1 < members:
             member = trained[number]
-            k = min(max(_PREDICTED, boosting.count if boosting else 0), len(member.tree.labels))
+            k = min(max(_PREDICTED, boosting.count), len(member.tree.labels))
             if ask is None:
                 labels, probability = member.top(data.X, k, _PREDICTION_BEAM, False, threads)
             else:

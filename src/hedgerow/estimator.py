@@ -345,7 +345,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         data = TrainingData(rows, labels, matrix, width, as_costs(sample_weight, count))
         self._check_tree(tree, label_features, matrix.shape[1])
         seed = self._seed()
-        wanted = Wanted(X, data, seed, tree, label_features)
+        wanted = Wanted(data, seed, tree, label_features)
         trained = train_model(self, wanted, checkpoint, [], progress)
         self._adopt(trained, seed, names)
         self.label_counts_: npt.NDArray[np.int64] | None = np.bincount(
@@ -446,7 +446,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         try:
             seed = self._seed()
             done = list(self._ensemble.trees)
-            wanted = Wanted(X, data, seed, tree, label_features)
+            wanted = Wanted(data, seed, tree, label_features)
             trained = train_model(self, wanted, None, done, progress)
         except BaseException:
             self.set_params(**before)

@@ -34,8 +34,6 @@ class Wanted:
 
     Attributes
     ----------
-    X : matrix
-        The inputs as they were given.
     data : TrainingData
         Inputs and labels as the engine has them.
     seed : int
@@ -46,7 +44,6 @@ class Wanted:
         Vectors to cluster the labels by.
     """
 
-    X: Any
     data: TrainingData
     seed: int
     tree: LabelTree | None
@@ -167,7 +164,7 @@ def _mark(model: HedgerowClassifier, wanted: Wanted) -> str:
     # Another release, or other kernels, may give other bits.
     engine = (metadata.version("hedgerow"), _native.simd_level())
     settings = repr((sorted(model._plain_parameters().items()), wanted.seed, engine))
-    return wanted.data.fingerprint(wanted.X, wanted.tree, wanted.label_features, settings)
+    return wanted.data.fingerprint(wanted.tree, wanted.label_features, settings)
 
 
 def _stage(progress: Progress | None, what: str) -> Stage:

@@ -513,10 +513,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         for text in texts:
             encoded = text.encode("utf-8", "surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
-        nothing = np.zeros((1, 1), dtype=np.float32)
-        digest.update(
-            data.fingerprint(nothing, options.get("tree"), options.get("label_features"), "").encode()
-        )
+        digest.update(data.fingerprint(options.get("tree"), options.get("label_features"), "").encode())
         return str(digest.hexdigest())
 
     def _embed(self, encoder: Encoder, texts: Texts, progress: Told, **options: Any) -> npt.NDArray[Any]:
