@@ -61,6 +61,15 @@ def connected(**options: Any) -> tuple[Connection, Wire]:
     return made, wire
 
 
+async def answered(said: bytes) -> tuple[Connection, Wire]:
+    """A connection that got an answer to its first request."""
+    made, wire = connected()
+    made.data_received(said)
+    await asyncio.gather(*made.tasks)
+    wire.written = b""
+    return made, wire
+
+
 @pytest.mark.parametrize("said", [b"", b"GET", HEAD])
 def test_head_that_does_not_end_then_408(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_HEAD_SECONDS", 0.01)
@@ -79,10 +88,7 @@ def test_empty_line_after_an_answer_then_the_next_head_is_waited_for_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def run() -> None:
-        made, wire = connected()
-        made.data_received(HEAD + b"\r\n")
-        await asyncio.gather(*made.tasks)
-        wire.written = b""
+        made, wire = await answered(HEAD + b"\r\n")
         monkeypatch.setattr(connection, "_HEAD_SECONDS", 0.01)
         made.data_received(b"\r\n")
         await wire.closed.wait()
@@ -93,10 +99,7 @@ def test_empty_line_after_an_answer_then_the_next_head_is_waited_for_no_longer(
 
 def test_endless_empty_lines_then_431() -> None:
     async def run() -> None:
-        made, wire = connected()
-        made.data_received(HEAD + b"\r\n")
-        await asyncio.gather(*made.tasks)
-        wire.written = b""
+        made, wire = await answered(HEAD + b"\r\n")
         for _ in range(65):
             made.data_received(b"\r\n" * 512)
         assert wire.refusal() == ("431", "head")
@@ -108,10 +111,7 @@ def test_rest_of_a_body_that_was_answered_already_then_it_may_be_long_but_must_e
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def run() -> None:
-        made, wire = connected()
-        made.data_received(HEAD + b"Content-Length: 1000000\r\n\r\n")
-        await asyncio.gather(*made.tasks)
-        wire.written = b""
+        made, wire = await answered(HEAD + b"Content-Length: 1000000\r\n\r\n")
         monkeypatch.setattr(connection, "_HEAD_SECONDS", 0.01)
         made.data_received(b"x" * 500_000)
         assert wire.written == b""
