@@ -22,10 +22,10 @@ import scipy.sparse as sp
 
 from bench import datasets, machine, measure
 from hedgerow import Calibration, HedgerowClassifier, Votes
-from hedgerow.calibrating import label_values
-from hedgerow.calibration import METHODS
-from hedgerow.judgement import judge
-from hedgerow.metrics import brier_score, reliability
+from hedgerow.evaluation import brier_score, reliability
+from hedgerow.judge.calibration import METHODS
+from hedgerow.judge.fitting import label_values
+from hedgerow.votes.truth import assess
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ("eurlex-4k", "tibkat-en")
@@ -159,7 +159,7 @@ def _rare(model: HedgerowClassifier, best: list[Votes]) -> np.ndarray:
     """Labels that are no more frequent in training than half of those that are predicted."""
     counts = model.label_counts_
     nothing = sp.csr_array((BATCH, len(counts)), dtype=np.int8)
-    predicted = np.concatenate([judge(b, nothing[: len(b)], k=5).labels.ravel() for b in best])
+    predicted = np.concatenate([assess(b, nothing[: len(b)], k=5).labels.ravel() for b in best])
     return counts <= np.median(counts[predicted])
 
 
@@ -169,7 +169,7 @@ def figures(
     probability, right, labels = [], [], []
     for i in batches:
         votes = best[i] if learned is None else learned.apply(best[i], n_jobs=measure.THREADS)
-        judged = judge(votes, truths[i], k=5, n_jobs=measure.THREADS)
+        judged = assess(votes, truths[i], k=5, n_jobs=measure.THREADS)
         hit = np.zeros(judged.labels.shape, dtype=bool)
         rows = np.repeat(np.arange(len(judged)), np.diff(judged.truth.indptr))
         high = (judged.rank > 0) & (judged.rank <= 5)

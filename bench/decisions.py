@@ -22,13 +22,13 @@ import scipy.sparse as sp
 from bench import datasets, machine, measure, memory
 from bench.plan import PYTHONS, RAW, RESULTS
 from hedgerow import Calibration, HedgerowClassifier, Votes, load
-from hedgerow.decisions import Costs
-from hedgerow.judgement import judge
-from hedgerow.matched import Matched
-from hedgerow.matrices import as_truth
-from hedgerow.outcomes import CostTally
-from hedgerow.policy_learning import PolicyLearner, label_groups
-from hedgerow.risk_control import GRID, RiskCurve
+from hedgerow.decisions.deciding import Costs
+from hedgerow.decisions.learning import PolicyLearner, label_groups
+from hedgerow.decisions.matched import Matched
+from hedgerow.decisions.outcomes import CostTally
+from hedgerow.decisions.risk import GRID, RiskCurve
+from hedgerow.inputs.matrices import as_truth
+from hedgerow.votes.truth import assess
 
 NAMES = ("eurlex-4k", "tibkat-en")
 MEMBERS = 10
@@ -278,7 +278,7 @@ class Doubts:
         self._inputs: list[dict[str, np.ndarray]] = []
 
     def add(self, votes: Votes, truth: sp.csr_array) -> None:
-        judged = judge(votes, truth, k=BEST, n_jobs=measure.THREADS)
+        judged = assess(votes, truth, k=BEST, n_jobs=measure.THREADS)
         n = len(judged)
         right = np.zeros(judged.labels.shape, dtype=bool)
         row = np.repeat(np.arange(n), np.diff(truth.indptr))

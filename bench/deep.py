@@ -30,7 +30,7 @@ import numpy as np
 
 from bench.datasets import SOURCE
 from hedgerow import HedgerowTextClassifier, HedgerowTransformerClassifier
-from hedgerow.evaluation import evaluate
+from hedgerow.evaluation.tasks import evaluate
 
 DATASETS = {
     "tibkat-en": ("tibkat-en/records.jsonl", "labels"),

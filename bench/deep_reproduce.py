@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hedgerow.ensemble_training import METHODS
-from hedgerow.reproduction import DeepSettings, Settings, Source, machine, run, write_tables
+from hedgerow.paper import DeepSettings, Settings, Source, machine, run, write_tables
+from hedgerow.training.members import METHODS
 
 
 def main() -> None:

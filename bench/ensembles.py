@@ -22,7 +22,7 @@ import numpy as np
 from bench import datasets, machine, measure
 from bench.plan import PYTHONS, RAW, RESULTS, Run
 from hedgerow import HedgerowClassifier
-from hedgerow.judgement import SCORES, judge
+from hedgerow.votes.truth import SCORES, assess
 
 NAMES = ("eurlex-4k", "tibkat-en", "debian-depends")
 MEMBERS = 10
@@ -178,7 +178,7 @@ def disk_bytes(model: HedgerowClassifier) -> int:
 def aurocs(model: HedgerowClassifier, X: Any, Y: Any) -> dict[str, float]:
     """Mean over inputs of the AUROC of each measure, in percent."""
     blocks = [slice(begin, begin + BLOCK) for begin in range(0, X.shape[0], BLOCK)]
-    areas = np.concatenate([judge(model.predict_votes(X[block]), Y[block]).auroc for block in blocks])
+    areas = np.concatenate([assess(model.predict_votes(X[block]), Y[block]).auroc for block in blocks])
     means = 100 * np.nanmean(areas, axis=0)
     return {name: float(means[SCORES.index(name)]) for name in MEASURES}
 

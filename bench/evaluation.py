@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from bench import machine
 from hedgerow import Votes
-from hedgerow.evaluation import evaluate
+from hedgerow.evaluation.tasks import evaluate
 
 RESULTS = Path(__file__).parent / "results"
 CANDIDATES, MEMBERS, TRUE = 3000, 10, 5

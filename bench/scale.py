@@ -21,9 +21,9 @@ import scipy.sparse as sp
 
 from bench import datasets
 from bench.plan import RESULTS
-from hedgerow.blocks import TreeTask, block_work, cut
-from hedgerow.label_tree import LabelTree, aggregate_features
-from hedgerow.matrices import as_indicator, as_rows
+from hedgerow.inputs.matrices import as_indicator, as_rows
+from hedgerow.training.blocks import TreeTask, block_work, cut
+from hedgerow.trees.label_tree import LabelTree, aggregate_features
 
 GENERATED = ((5_000, 10_000), (20_000, 20_000), (50_000, 40_000))
 HELD_OUT = (100_000, 60_000)

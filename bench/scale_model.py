@@ -1,7 +1,7 @@
 """What a fit on a cluster costs: a model of its time, memory, bytes and dollars.
 
 `python -m bench.scale` measures its constants; `docs/make_scale.py` puts it on paper. Blocks are those that
-`hedgerow.blocks` cuts, of trees whose nodes have work as measured trees have it.
+`hedgerow.training.blocks` cuts, of trees whose nodes have work as measured trees have it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.blocks import block_work, cut
-from hedgerow.memory_budget import FitSize
+from hedgerow.training.blocks import block_work, cut
+from hedgerow.training.memory import FitSize
 
 BRANCHING, LEAF = 8, 100
 LANES = 16

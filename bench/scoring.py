@@ -22,7 +22,7 @@ import numpy as np
 
 from bench.plan import RESULTS
 from hedgerow import HedgerowTextClassifier
-from hedgerow.sample import load_sample
+from hedgerow.data.sample import load_sample
 
 COMMAND = """
 import sys

@@ -34,8 +34,8 @@ from schemathesis import GenerationMode, checks
 
 from bench import datasets, machine
 from bench.plan import PYTHONS, RESULTS
-from hedgerow.demo import prepare
-from hedgerow.sample import load_sample
+from hedgerow.cli.demonstration import prepare
+from hedgerow.data.sample import load_sample
 
 CLIENTS = 64
 ALONE = 2000

@@ -28,10 +28,10 @@ from sklearn.preprocessing import normalize
 from bench import datasets, machine, measure
 from bench.plan import PYTHONS, RAW, RESULTS
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, Votes, joint_energy, load
-from hedgerow.ensemble import Ensemble, Search
-from hedgerow.labels import encode_labels
-from hedgerow.matrices import as_rows
-from hedgerow.text import tokenize
+from hedgerow.features.tfidf import tokenize
+from hedgerow.inputs.labels import encode_labels
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.trees.forest import Ensemble, Search
 
 TIBKAT, DEBIAN, REUTERS = (
     "tibkat-en/records.jsonl.xz",

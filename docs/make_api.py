@@ -7,9 +7,9 @@ from pathlib import Path
 
 import hedgerow
 import hedgerow.data
-import hedgerow.efficiency
 import hedgerow.evaluation
-import hedgerow.metrics
+import hedgerow.evaluation.efficiency
+import hedgerow.evaluation.tasks
 import hedgerow.report
 
 PAGE = Path(__file__).with_name("api.md")
@@ -50,13 +50,16 @@ SECTIONS = {
         ["explain", "Explanation", "query", "Queries", "import_pecos"],
     ),
     "Evaluation": (
-        hedgerow.evaluation,
+        hedgerow.evaluation.tasks,
         ["evaluate", "Evaluation", "Ranking", "Misclassification", "OutsiderScore"],
     ),
-    "Judgement": (hedgerow, ["judge", "Judgement"]),
-    "Efficiency": (hedgerow.efficiency, ["beam_costs", "BeamCost", "check_theorems", "TheoremChecks"]),
+    "Assessment": (hedgerow, ["judge", "Assessment"]),
+    "Efficiency": (
+        hedgerow.evaluation.efficiency,
+        ["beam_costs", "BeamCost", "check_theorems", "TheoremChecks"],
+    ),
     "Metrics": (
-        hedgerow.metrics,
+        hedgerow.evaluation,
         [
             "precision_at",
             "recall_at",

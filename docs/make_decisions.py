@@ -18,9 +18,9 @@ import numpy as np
 from hedgerow import load
 from hedgerow.cli.inputs import read_truth
 from hedgerow.data import read_part, write_xmc_text
-from hedgerow.decisions import Wish, rule_for
-from hedgerow.outcomes import Outcome, Tally
-from hedgerow.vote_batches import vote_batches
+from hedgerow.decisions.deciding import Wish, rule_for
+from hedgerow.decisions.outcomes import Outcome, Tally
+from hedgerow.votes.batches import vote_batches
 
 OUT = Path(__file__).with_name("decisions.svg")
 HELD_OUT = 2500

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hedgerow.cli.demo import print_demo
-from hedgerow.demo import demonstrate
+from hedgerow.cli.demonstration import demonstrate
 
 if __name__ == "__main__":
     console = Console(record=True, width=80, file=io.StringIO(), highlight=False)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from hedgerow import HedgerowClassifier, LabelTree
-from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.trees.tree_model import TreeClassifier
 
 
 def dense_rows(X: Any, normalize: bool = True) -> npt.NDArray[np.float64]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hedgerow import HedgerowClassifier
-from hedgerow.demo import prepare
+from hedgerow.cli.demonstration import prepare
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page, Route

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from starlette.testclient import TestClient
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
-from hedgerow.held_out import learn_from_held_out
-from hedgerow.sample import load_sample
+from hedgerow.data.sample import load_sample
+from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.serve.app import build
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.security import Access

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.atomic_file import atomic_file, check_target
+from hedgerow.storage.atomic_file import atomic_file, check_target
 
 
 def write(path: str | Path, content: bytes, overwrite: bool = False) -> None:

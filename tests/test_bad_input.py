@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
-from hedgerow.model_file import ModelFileError
+from hedgerow.storage.container import ModelFileError
 
 ROWS, WIDTH, LABELS = 12, 6, 4
 X, Y = random_problem(0, ROWS, WIDTH, LABELS, density=0.6)

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import LabelTree, _native
-from hedgerow.blocks import (
+from hedgerow.inputs.matrices import as_indicator, as_rows
+from hedgerow.storage.container import read_model, write_model
+from hedgerow.training.blocks import (
     Block,
     TrainedBlock,
     TreeTask,
@@ -24,9 +26,7 @@ from hedgerow.blocks import (
     joined_sections,
     match,
 )
-from hedgerow.matrices import as_indicator, as_rows
-from hedgerow.model_file import read_model, write_model
-from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.trees.tree_model import TreeClassifier
 
 ROWS, FEATURES, LABELS = 90, 30, 40
 # Layers of 1, 3 and 8 nodes, then the labels: some nodes have more children than a panel has lanes.

@@ -30,11 +30,11 @@ from hedgerow import (
     instance_uncertainty,
     label_uncertainty,
 )
-from hedgerow.calibration import METHODS
-from hedgerow.ensemble_training import TrainingData, drawn_for
-from hedgerow.metrics import reliability
-from hedgerow.model_file import Malformed, read_model, write_model
-from hedgerow.sample import load_sample
+from hedgerow.data.sample import load_sample
+from hedgerow.evaluation import reliability
+from hedgerow.judge.calibration import METHODS
+from hedgerow.storage.container import Malformed, read_model, write_model
+from hedgerow.training.members import TrainingData, drawn_for
 
 SOME = settings(max_examples=25, deadline=None, derandomize=True)
 KINDS = list(itertools.product(METHODS, ("all", "frequency"), ("mean", "members")))

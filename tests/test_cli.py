@@ -23,10 +23,10 @@ import hedgerow
 from hedgerow.cli import main
 from hedgerow.cli.app import app
 from hedgerow.cli.demo import print_demo
+from hedgerow.cli.demonstration import DemoResult, Example, Prediction, demonstrate
 from hedgerow.cli.failures import ExitCode
 from hedgerow.cli.terminal import plain, plain_json, progress_bar, shortened
-from hedgerow.demo import DemoResult, Example, Prediction, demonstrate
-from hedgerow.ensemble_training import Checkpoint
+from hedgerow.training.members import Checkpoint
 
 RECORDS = [
     {"id": f"r{i}", "text": f"{kind} number {i} of the {kind} family", "labels": [kind, "any, \"quoted\""]}

@@ -15,10 +15,10 @@ import pytest
 
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
-from hedgerow.reproduction import Experiment, Settings, Source
-from hedgerow.reproduction.figures import write_figures
-from hedgerow.reproduction.paper import COLUMNS, DATA_SETS, MISCLASSIFICATION, OUTSIDERS, PERFORMANCE
-from hedgerow.reproduction.tables import Cell, Table, make_tables
+from hedgerow.paper import Experiment, Settings, Source
+from hedgerow.paper.figures import write_figures
+from hedgerow.paper.published import COLUMNS, DATA_SETS, MISCLASSIFICATION, OUTSIDERS, PERFORMANCE
+from hedgerow.paper.tables import Cell, Table, make_tables
 
 TREES = ("hawthorn", "holly", "elder", "hazel", "<b>yew</b>")
 FISH = ("trout", "salmon", "eel")
@@ -125,8 +125,8 @@ def test_evaluate_with_a_dash_prints_json_only(folder: Path, quiet: pytest.Captu
 def test_evaluate_uses_what_the_model_has_learned_as_familiar(folder: Path, tmp_path: Path) -> None:
     from hedgerow import load
     from hedgerow.data import read_part
-    from hedgerow.evaluation import evaluate
-    from hedgerow.labels import align_labels
+    from hedgerow.evaluation.tasks import evaluate
+    from hedgerow.inputs.labels import align_labels
 
     model = load(folder / "m.hedgerow")
     trees, fish = (read_part(folder / name, "test") for name in ("trees", "fish"))

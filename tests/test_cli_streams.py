@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from hedgerow.cli import main
+from hedgerow.cli.demonstration import DemoResult, Example, Prediction
 from hedgerow.cli.failures import ExitCode
-from hedgerow.demo import DemoResult, Example, Prediction
 
 KINDS = ("birch", "bürste", "梅 \N{SNOWMAN}")
 OTHERS = ("berry", "leaf", "root")

@@ -25,10 +25,10 @@ from hedgerow import (
     load,
 )
 from hedgerow.cli.app import main
-from hedgerow.decisions import ACCEPT, REJECT, REVIEW, Rule
-from hedgerow.held_out import split_rows
-from hedgerow.model_file import Malformed, read_model, write_model
-from hedgerow.outcomes import Tally
+from hedgerow.decisions.deciding import ACCEPT, REJECT, REVIEW, Rule
+from hedgerow.decisions.outcomes import Tally
+from hedgerow.estimators.held_out import split_rows
+from hedgerow.storage.container import Malformed, read_model, write_model
 
 FEATURES, LABELS = 60, 12
 

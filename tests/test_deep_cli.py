@@ -15,7 +15,7 @@ from tiny_encoder import texts_and_labels
 from hedgerow.cli import main
 from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.encoder import Encoder
-from hedgerow.saved_model import load
+from hedgerow.saving import load
 
 QUICK = ["--steps", "2", "--batch-size", "8", "--threads", "1", "--device", "cpu"]
 

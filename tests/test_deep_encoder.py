@@ -20,8 +20,8 @@ from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens,
 from hedgerow.deep.fine_tuning import FineTuning, fine_tune
 from hedgerow.deep.recording import RecordedPasses
 from hedgerow.deep.team import Team
-from hedgerow.label_tree import LabelTree
-from hedgerow.labels import encode_labels
+from hedgerow.inputs.labels import encode_labels
+from hedgerow.trees.label_tree import LabelTree
 
 TEXTS = ["a thorny shrub", "an evergreen tree with soft needles seen in spring", "", "wren"]
 

@@ -18,10 +18,10 @@ from tiny_encoder import make_tiny_encoder, texts_and_labels
 from hedgerow import HedgerowTransformerClassifier, Votes, explain, label_uncertainty, load, query
 from hedgerow.deep.encoder import DropoutPass, Encoder
 from hedgerow.deep.features import join_features
-from hedgerow.ensemble_training import Checkpoint
-from hedgerow.evaluation import evaluate
-from hedgerow.matrices import as_rows
-from hedgerow.model_file import ExtraMissing, Malformed, read_model, write_model
+from hedgerow.evaluation.tasks import evaluate
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.storage.container import ExtraMissing, Malformed, read_model, write_model
+from hedgerow.training.members import Checkpoint
 
 TEXTS, LABELS = texts_and_labels(96)
 NEW, NEW_LABELS = texts_and_labels(120)
@@ -354,7 +354,7 @@ def test_model_without_torch_says_what_is_missing(
 
 def test_rest_of_the_package_never_imports_torch() -> None:
     script = (
-        "import sys, hedgerow, hedgerow.cli.app, hedgerow.cli.fit, hedgerow.saved_model\n"
+        "import sys, hedgerow, hedgerow.cli.app, hedgerow.cli.fit, hedgerow.saving\n"
         "from hedgerow import HedgerowTransformerClassifier, HedgerowTextClassifier\n"
         "HedgerowTextClassifier(random_state=0).fit(['an elm', 'an elm'], [['x'], ['x']])\n"
         "assert not {'torch', 'transformers', 'tokenizers'} & set(sys.modules)\n"

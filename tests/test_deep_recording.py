@@ -14,8 +14,8 @@ from hedgerow.deep.encoder import Encoder
 from hedgerow.deep.fine_tuning import FineTuning, fine_tune
 from hedgerow.deep.recording import RecordedGradients, RecordedPasses
 from hedgerow.deep.team import Team
-from hedgerow.label_tree import LabelTree
-from hedgerow.labels import encode_labels
+from hedgerow.inputs.labels import encode_labels
+from hedgerow.trees.label_tree import LabelTree
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 

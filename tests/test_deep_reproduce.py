@@ -16,9 +16,9 @@ from hedgerow import HedgerowTransformerClassifier, load
 from hedgerow.cli import main
 from hedgerow.deep import fine_tuning
 from hedgerow.deep.encoder import Encoder
-from hedgerow.reproduction import DeepSettings, Experiment, Settings, Source, run
-from hedgerow.reproduction.paper import DEEP_COLUMNS, DEEP_MISCLASSIFICATION, DEEP_PERFORMANCE, DEEP_RIVALS
-from hedgerow.reproduction.tables import Cell, make_tables
+from hedgerow.paper import DeepSettings, Experiment, Settings, Source, run
+from hedgerow.paper.published import DEEP_COLUMNS, DEEP_MISCLASSIFICATION, DEEP_PERFORMANCE, DEEP_RIVALS
+from hedgerow.paper.tables import Cell, make_tables
 
 
 def write(folder: Path, texts: list[str], labels: list[list[str]]) -> Path:

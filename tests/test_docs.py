@@ -14,7 +14,7 @@ from serve_browser import Server
 
 import hedgerow
 import hedgerow.data
-import hedgerow.metrics
+import hedgerow.evaluation
 
 ROOT = Path(__file__).parent.parent
 
@@ -48,7 +48,7 @@ def test_links_between_documents_lead_to_files(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("module", [hedgerow, hedgerow.data, hedgerow.metrics], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [hedgerow, hedgerow.data, hedgerow.evaluation], ids=lambda m: m.__name__)
 def test_all_that_is_public_is_in_the_reference(module: Any) -> None:
     described = set(re.findall(r"^### `(\w+)`$", (ROOT / "docs/api.md").read_text(), re.MULTILINE))
     assert sorted(set(module.__all__) - described - {"__version__"}) == []

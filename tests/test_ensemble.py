@@ -37,9 +37,9 @@ from hedgerow import (
     Votes,
     _native,
 )
-from hedgerow.ensemble import Ensemble
-from hedgerow.model_file import ModelFileError
-from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.storage.container import ModelFileError
+from hedgerow.trees.forest import Ensemble
+from hedgerow.trees.tree_model import TreeClassifier
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 METHODS = ["single", "mc-dropout", "bagging", "boosting", "boosted-bagging"]

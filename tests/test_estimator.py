@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, TopLabels, _native
-from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.trees.tree_model import TreeClassifier
 
 TEXTS = [
     f"{shrub} {colour} berries {shrub}"
@@ -376,7 +376,7 @@ def test_model_with_any_label_names_comes_back_from_its_file(tmp_path: Path) -> 
 def test_file_of_the_other_kind_is_refused_by_the_class(model: HedgerowClassifier, tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     with pytest.raises(
-        hedgerow.model_file.Malformed, match=r"holds a HedgerowClassifier; open it with hedgerow\.load"
+        hedgerow.storage.container.Malformed, match=r"holds a HedgerowClassifier; open it with hedgerow\.load"
     ):
         HedgerowTextClassifier.load(tmp_path / "m")
 

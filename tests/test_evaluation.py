@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
-from hedgerow.efficiency import beam_costs, check_theorems
-from hedgerow.evaluation import Evaluation, evaluate
-from hedgerow.held_out import calibration_errors
-from hedgerow.labels import align_labels
-from hedgerow.uncertainty import label_uncertainty
+from hedgerow.estimators.held_out import calibration_errors
+from hedgerow.evaluation.efficiency import beam_costs, check_theorems
+from hedgerow.evaluation.tasks import Evaluation, evaluate
+from hedgerow.inputs.labels import align_labels
+from hedgerow.votes.measures import label_uncertainty
 
 LABELS, FEATURES = 60, 40
 
@@ -121,7 +121,7 @@ def test_evaluation_when_batches_differ_is_the_same(
     found: Evaluation,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hedgerow.vote_batches._VOTE_BYTES", 1000)
+    monkeypatch.setattr("hedgerow.votes.batches._VOTE_BYTES", 1000)
     again = evaluate(model, *data).to_dict()
     first = found.to_dict()
     for key in set(first) - {"seconds", "seconds_by_step", "long_tail"}:

@@ -22,8 +22,8 @@ from hedgerow import HedgerowClassifier, HedgerowTextClassifier, explain
 from hedgerow.cli import main
 from hedgerow.cli.explain import print_explanation
 from hedgerow.cli.failures import ExitCode
-from hedgerow.ensemble import Ensemble
-from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.trees.forest import Ensemble
+from hedgerow.trees.tree_model import TreeClassifier
 
 ENSEMBLES: list[dict[str, Any]] = [
     {},

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from hedgerow import HedgerowClassifier, LabelTree
-from hedgerow.label_tree import aggregate_features
-from hedgerow.matrices import as_rows
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.trees.label_tree import aggregate_features
 
 FEW = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

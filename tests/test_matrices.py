@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hedgerow.matrices import as_indicator
+from hedgerow.inputs.matrices import as_indicator
 
 
 def test_indicator_with_stored_zeros_in_any_order_keeps_the_ones() -> None:

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, training_site
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
-from hedgerow.cluster import block_files
-from hedgerow.cluster.alone import Alone
 from hedgerow.data import DataError, Part, map_data, read_part, write_pecos, write_xmc_text
-from hedgerow.label_tree import _pieces, aggregate_features, aggregate_to_files, grow_over
-from hedgerow.matrices import as_rows
-from hedgerow.memory_budget import Allotment, BudgetTooSmallError, FitSize, Scratch, allot, parse_bytes
-from hedgerow.model_file import Malformed, read_model, write_model
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.storage.container import Malformed, read_model, write_model
+from hedgerow.training import block_files
+from hedgerow.training.alone import Alone
+from hedgerow.training.memory import Allotment, BudgetTooSmallError, FitSize, Scratch, allot, parse_bytes
+from hedgerow.trees.label_tree import _pieces, aggregate_features, aggregate_to_files, grow_over
 
 SMALL: dict[str, Any] = {"leaf_size": 4, "branching": 4, "random_state": 3, "n_jobs": 2}
 WAYS: list[dict[str, Any]] = [

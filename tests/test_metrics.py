@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import auc, average_precision_score, f1_score, ndcg_score, roc_auc_score, roc_curve
 
-from hedgerow.metrics import (
+from hedgerow.evaluation import (
     coverage_by_decile,
     detection,
     macro_f1_at,

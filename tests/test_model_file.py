@@ -22,7 +22,7 @@ from hypothesis.extra import numpy as hnp
 from xxhash import xxh3_128
 
 from hedgerow import atomic_file, model_file
-from hedgerow.model_file import (
+from hedgerow.storage.container import (
     Altered,
     Chunked,
     Malformed,
@@ -534,7 +534,7 @@ def test_interrupted_chunks_leave_the_old_model_and_nothing_else(small: Path) ->
 SAVE = """
     import os, resource, signal, sys
     import numpy as np
-    from hedgerow.model_file import Chunked, write_model
+    from hedgerow.storage.container import Chunked, write_model
     def chunks():
         for number in range(4):
             if sys.argv[2] == "kill" and number == 2:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, learn_from_held_out
-from hedgerow.evaluation import evaluate
-from hedgerow.inputs import count, take
+from hedgerow.evaluation.tasks import evaluate
+from hedgerow.inputs.rows import count, take
 
 ROWS = 240
 RANDOM = np.random.default_rng(0)

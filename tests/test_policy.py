@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import Votes
-from hedgerow.matrices import as_truth
-from hedgerow.policy import CAP, Policy
-from hedgerow.policy_learning import PolicyLearner, label_groups
-from hedgerow.risk_control import GRID, TooFewRows, Unreachable
-from hedgerow.uncertainty import label_uncertainty
+from hedgerow.decisions.learning import PolicyLearner, label_groups
+from hedgerow.decisions.policy import CAP, Policy
+from hedgerow.decisions.risk import GRID, TooFewRows, Unreachable
+from hedgerow.inputs.matrices import as_truth
+from hedgerow.votes.measures import label_uncertainty
 
 SEARCH = {"beam": 50, "candidates": "scored", "missing": "exact", "tolerance": None}
 MARK = "0" * 32

@@ -97,7 +97,7 @@ def test_pairs_are_those_of_a_plain_greedy_choice(
     seed: int, diversity: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, X = fitted(seed)
-    monkeypatch.setattr("hedgerow.queries._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("hedgerow.active_learning._ROWS_AT_ONCE", 7)
     found = query(model, X, n=15, pairs=True, diversity=diversity)
     assert_same(found, naive_pairs(model, X, 15, diversity))
 
@@ -246,11 +246,11 @@ def test_progress_is_told() -> None:
 
 
 def test_query_is_a_function_however_its_module_was_imported() -> None:
+    import hedgerow.active_learning
     import hedgerow.cli.query
-    import hedgerow.queries
 
-    assert hedgerow.query is hedgerow.queries.query
-    assert hedgerow.query is hedgerow.queries.query  # the second time, too
+    assert hedgerow.query is hedgerow.active_learning.query
+    assert hedgerow.query is hedgerow.active_learning.query  # the second time, too
 
 
 # --- the command line ---

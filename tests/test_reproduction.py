@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hedgerow.reproduction import Settings, Source, machine, run, write_tables
+from hedgerow.paper import Settings, Source, machine, run, write_tables
 
 SETTINGS = Settings(methods=["single"], seeds=1)
 TREES = ("oak", "elm", "yew", "ash", "fir", "lime", "plane", "beech")

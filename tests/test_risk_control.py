@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from hedgerow.abstention import Abstention, certainty
-from hedgerow.risk_control import (
+from hedgerow.decisions.abstention import Abstention, certainty
+from hedgerow.decisions.risk import (
     GRID,
     RiskCurve,
     TooFewRows,
@@ -22,7 +22,7 @@ from hedgerow.risk_control import (
     hoeffding_bentkus,
     rows_needed,
 )
-from hedgerow.uncertainty import Measures
+from hedgerow.votes.measures import Measures
 
 RISKS = st.floats(0.01, 0.99)
 

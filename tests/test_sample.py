@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hedgerow.sample import load_sample
-from hedgerow.sample.make_sample import MAX_TEXT, MIN_TAGS, MIN_TEXT, TEST_RECORDS, TRAIN_RECORDS, choose
+from hedgerow.data.sample import load_sample
+from hedgerow.data.sample.make_sample import MAX_TEXT, MIN_TAGS, MIN_TEXT, TEST_RECORDS, TRAIN_RECORDS, choose
 
 
 def test_sample_has_the_promised_sizes() -> None:

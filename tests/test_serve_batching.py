@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from served_models import Open
 
-from hedgerow.decisions import Rule, Wish
+from hedgerow.decisions.deciding import Rule, Wish
 from hedgerow.serve.admission import Admitted, Deadline
 from hedgerow.serve.batching import Batcher
 from hedgerow.serve.errors import ApiError

@@ -12,13 +12,13 @@ from served_models import Open, a_text_model
 from starlette.testclient import TestClient
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, load
-from hedgerow.decisions import DECISIONS, Costs, Decisions
-from hedgerow.held_out import learn_from_held_out
-from hedgerow.model_file import ModelFileError, read_model, write_model
-from hedgerow.sample import load_sample
+from hedgerow.data.sample import load_sample
+from hedgerow.decisions.deciding import DECISIONS, Costs, Decisions
+from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.model_slot import load_model
 from hedgerow.serve.schemas import ModelInfo
+from hedgerow.storage.container import ModelFileError, read_model, write_model
 
 SAMPLE = load_sample()
 TEXTS = SAMPLE.test_texts[:40]

@@ -13,7 +13,7 @@ from served_models import MEMBERS, WIDTH, Open
 from starlette.testclient import TestClient
 
 from hedgerow import explain, label_uncertainty, load
-from hedgerow.sample import load_sample
+from hedgerow.data.sample import load_sample
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.schemas import Explanation, Labels, ModelInfo, PredictResponse
 

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from hedgerow import HedgerowTextClassifier, label_uncertainty, load
 from hedgerow.data import read_part
-from hedgerow.sample import load_sample
+from hedgerow.data.sample import load_sample
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.queue_store import QueueCounts, QueueError, QueueFull, QueueStore
 from hedgerow.serve.schemas import Queue

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hedgerow import _native
 from hedgerow import text as hedgerow_text
-from hedgerow.text import TfidfVectorizer, tokenize
+from hedgerow.features.tfidf import TfidfVectorizer, tokenize
 
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2] / "shared" / "data")
 SAME_UNICODE = _native.unicode_version == unicodedata.unidata_version

@@ -23,10 +23,10 @@ from sklearn.exceptions import NotFittedError
 
 import hedgerow
 from hedgerow import Familiar, HedgerowClassifier, HedgerowTextClassifier, Signals, Unfamiliarity
-from hedgerow.model_file import Malformed, read_model, write_model
-from hedgerow.sample import load_sample
-from hedgerow.text import TfidfVectorizer
-from hedgerow.uncertainty import energy_of
+from hedgerow.data.sample import load_sample
+from hedgerow.features.tfidf import TfidfVectorizer
+from hedgerow.storage.container import Malformed, read_model, write_model
+from hedgerow.votes.measures import energy_of
 
 MANY = settings(max_examples=60, deadline=None, derandomize=True)
 ODD = ["", "!", "word", "zebra", "quagga okapi quagga", "a music player for the terminal with playlists"]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import hedgerow
 from hedgerow import HedgerowClassifier, Votes
-from hedgerow.model_file import ModelFileError, write_model
+from hedgerow.storage.container import ModelFileError, write_model
 
 MANY = settings(max_examples=60, deadline=None, derandomize=True)
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from hedgerow import HedgerowTextClassifier, Policy
-from hedgerow.abstention import Abstention
-from hedgerow.risk_control import RiskCurve
+from hedgerow.decisions.abstention import Abstention
+from hedgerow.decisions.risk import RiskCurve
 
 WORDS = ["ash", "elm", "hazel", "holly", "ivy", "oak", "rose", "sloe", "willow", "yew"]
 LABELS = ["berry", "climber", "dell <b>", "edge", "Farn \N{HERB}", "gall"]

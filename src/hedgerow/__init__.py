@@ -7,77 +7,78 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hedgerow.calibration import Calibration
-    from hedgerow.decisions import Costs, Decisions, InputDecision
-    from hedgerow.deep.estimator import HedgerowTransformerClassifier
-    from hedgerow.estimator import HedgerowClassifier, TopLabels
-    from hedgerow.evaluation import Evaluation, evaluate
+    from hedgerow.active_learning import Queries, query
+    from hedgerow.decisions.deciding import Costs, Decisions, InputDecision
+    from hedgerow.decisions.outcomes import CostComparison, Outcome, compare_costs
+    from hedgerow.decisions.policy import Policy
+    from hedgerow.estimators.features import HedgerowClassifier, TopLabels
+    from hedgerow.estimators.held_out import Learned, learn_from_held_out
+    from hedgerow.estimators.text import HedgerowTextClassifier
+    from hedgerow.estimators.transformer import HedgerowTransformerClassifier
+    from hedgerow.evaluation.tasks import Evaluation, evaluate
     from hedgerow.explanation import Explanation, explain
-    from hedgerow.held_out import Learned, learn_from_held_out
-    from hedgerow.judgement import Judgement, judge
-    from hedgerow.label_tree import LabelTree
-    from hedgerow.outcomes import CostComparison, Outcome, compare_costs
-    from hedgerow.pecos_models import import_pecos
-    from hedgerow.policy import Policy
-    from hedgerow.queries import Queries, query
-    from hedgerow.saved_model import load
-    from hedgerow.text import TfidfVectorizer
-    from hedgerow.text_estimator import HedgerowTextClassifier
-    from hedgerow.uncertain_labels import InputUncertainty, UncertainLabels
-    from hedgerow.uncertainty import (
+    from hedgerow.familiarity.score import Familiar, Signals, Unfamiliarity
+    from hedgerow.features.tfidf import TfidfVectorizer
+    from hedgerow.judge.calibration import Calibration
+    from hedgerow.pecos import import_pecos
+    from hedgerow.saving import load
+    from hedgerow.trees.label_tree import LabelTree
+    from hedgerow.votes.measures import (
         Measures,
         energy,
         instance_uncertainty,
         joint_energy,
         label_uncertainty,
     )
-    from hedgerow.unfamiliarity import Familiar, Signals, Unfamiliarity
-    from hedgerow.votes import Votes
+    from hedgerow.votes.predictions import InputUncertainty, UncertainLabels
+    from hedgerow.votes.truth import Assessment, assess
+    from hedgerow.votes.votes import Votes
 
 __version__ = version("hedgerow")
 
 # Loaded when first used: `hedgerow --help` must not wait for scikit-learn.
 _HOMES = {
-    "Calibration": "hedgerow.calibration",
-    "CostComparison": "hedgerow.outcomes",
-    "Costs": "hedgerow.decisions",
-    "Decisions": "hedgerow.decisions",
-    "Evaluation": "hedgerow.evaluation",
+    "Calibration": "hedgerow.judge.calibration",
+    "CostComparison": "hedgerow.decisions.outcomes",
+    "Costs": "hedgerow.decisions.deciding",
+    "Decisions": "hedgerow.decisions.deciding",
+    "Evaluation": "hedgerow.evaluation.tasks",
     "Explanation": "hedgerow.explanation",
-    "Familiar": "hedgerow.unfamiliarity",
-    "HedgerowClassifier": "hedgerow.estimator",
-    "HedgerowTextClassifier": "hedgerow.text_estimator",
-    "HedgerowTransformerClassifier": "hedgerow.deep.estimator",
-    "InputDecision": "hedgerow.decisions",
-    "InputUncertainty": "hedgerow.uncertain_labels",
-    "Judgement": "hedgerow.judgement",
-    "LabelTree": "hedgerow.label_tree",
-    "Learned": "hedgerow.held_out",
-    "Measures": "hedgerow.uncertainty",
-    "Outcome": "hedgerow.outcomes",
-    "Policy": "hedgerow.policy",
-    "Queries": "hedgerow.queries",
-    "Signals": "hedgerow.unfamiliarity",
-    "TfidfVectorizer": "hedgerow.text",
-    "TopLabels": "hedgerow.estimator",
-    "UncertainLabels": "hedgerow.uncertain_labels",
-    "Unfamiliarity": "hedgerow.unfamiliarity",
-    "Votes": "hedgerow.votes",
-    "compare_costs": "hedgerow.outcomes",
-    "energy": "hedgerow.uncertainty",
-    "evaluate": "hedgerow.evaluation",
+    "Familiar": "hedgerow.familiarity.score",
+    "HedgerowClassifier": "hedgerow.estimators.features",
+    "HedgerowTextClassifier": "hedgerow.estimators.text",
+    "HedgerowTransformerClassifier": "hedgerow.estimators.transformer",
+    "InputDecision": "hedgerow.decisions.deciding",
+    "InputUncertainty": "hedgerow.votes.predictions",
+    "Assessment": "hedgerow.votes.truth",
+    "LabelTree": "hedgerow.trees.label_tree",
+    "Learned": "hedgerow.estimators.held_out",
+    "Measures": "hedgerow.votes.measures",
+    "Outcome": "hedgerow.decisions.outcomes",
+    "Policy": "hedgerow.decisions.policy",
+    "Queries": "hedgerow.active_learning",
+    "Signals": "hedgerow.familiarity.score",
+    "TfidfVectorizer": "hedgerow.features.tfidf",
+    "TopLabels": "hedgerow.estimators.features",
+    "UncertainLabels": "hedgerow.votes.predictions",
+    "Unfamiliarity": "hedgerow.familiarity.score",
+    "Votes": "hedgerow.votes.votes",
+    "compare_costs": "hedgerow.decisions.outcomes",
+    "energy": "hedgerow.votes.measures",
+    "evaluate": "hedgerow.evaluation.tasks",
     "explain": "hedgerow.explanation",
-    "import_pecos": "hedgerow.pecos_models",
-    "instance_uncertainty": "hedgerow.uncertainty",
-    "joint_energy": "hedgerow.uncertainty",
-    "judge": "hedgerow.judgement",
-    "label_uncertainty": "hedgerow.uncertainty",
-    "learn_from_held_out": "hedgerow.held_out",
-    "load": "hedgerow.saved_model",
-    "query": "hedgerow.queries",
+    "import_pecos": "hedgerow.pecos",
+    "instance_uncertainty": "hedgerow.votes.measures",
+    "joint_energy": "hedgerow.votes.measures",
+    "assess": "hedgerow.votes.truth",
+    "label_uncertainty": "hedgerow.votes.measures",
+    "learn_from_held_out": "hedgerow.estimators.held_out",
+    "load": "hedgerow.saving",
+    "query": "hedgerow.active_learning",
 }
 
 __all__ = [
+    "Assessment",
     "Calibration",
     "CostComparison",
     "Costs",
@@ -90,7 +91,6 @@ __all__ = [
     "HedgerowTransformerClassifier",
     "InputDecision",
     "InputUncertainty",
-    "Judgement",
     "LabelTree",
     "Learned",
     "Measures",
@@ -104,6 +104,7 @@ __all__ = [
     "Unfamiliarity",
     "Votes",
     "__version__",
+    "assess",
     "compare_costs",
     "energy",
     "evaluate",
@@ -111,7 +112,6 @@ __all__ = [
     "import_pecos",
     "instance_uncertainty",
     "joint_energy",
-    "judge",
     "label_uncertainty",
     "learn_from_held_out",
     "load",

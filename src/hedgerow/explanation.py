@@ -12,10 +12,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.estimator import HedgerowClassifier
-from hedgerow.matrices import as_rows
-from hedgerow.text_estimator import HedgerowTextClassifier
-from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.text import HedgerowTextClassifier
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.trees.tree_model import TreeClassifier
 
 __all__ = ["Explanation", "FeatureEffect", "MemberPath", "explain", "label_number"]
 

@@ -26,14 +26,14 @@ from whole_model import some_texts
 
 import hedgerow
 from hedgerow import HedgerowTextClassifier, Votes
-from hedgerow.blocks import Block, TrainedBlock
 from hedgerow.cli import predict_shards
 from hedgerow.cli.failures import Failure
-from hedgerow.cluster.block_files import BlockFiles
 from hedgerow.data import DataError, read_part
-from hedgerow.label_tree import LabelTree
-from hedgerow.model_file import ModelFileError, NotAModel
 from hedgerow.report import render
+from hedgerow.storage.container import ModelFileError, NotAModel
+from hedgerow.training.block_files import BlockFiles
+from hedgerow.training.blocks import Block, TrainedBlock
+from hedgerow.trees.label_tree import LabelTree
 
 LINE = 160 << 20  # longer than any line may be
 

@@ -14,10 +14,10 @@ from dense_oracle import random_problem
 from hedgerow import HedgerowClassifier
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
-from hedgerow.cluster import ClusterError, check_address, open_crew
-from hedgerow.cluster.worker import Engine
 from hedgerow.data import write_xmc_text
-from hedgerow.model_file import Malformed, read_model, write_model
+from hedgerow.storage.container import Malformed, read_model, write_model
+from hedgerow.training.ray import ClusterError, check_address, open_crew
+from hedgerow.training.tasks import Engine
 
 if not os.environ.get("CI"):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'hedgerow[ray]'")

@@ -19,11 +19,14 @@ from dense_oracle import random_problem
 from local_cluster import STORE
 
 from hedgerow import HedgerowClassifier
-from hedgerow.blocks import TrainedBlock
 from hedgerow.cli import main
-from hedgerow.cluster import ClusterError, block_files, training, worker
-from hedgerow.cluster.block_files import BlockFiles
 from hedgerow.data import write_xmc_text
+from hedgerow.training import block_files
+from hedgerow.training import block_training as training
+from hedgerow.training import tasks as worker
+from hedgerow.training.block_files import BlockFiles
+from hedgerow.training.blocks import TrainedBlock
+from hedgerow.training.ray import ClusterError
 
 if not os.environ.get("CI"):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'hedgerow[ray]'")
@@ -113,7 +116,7 @@ def dying_train(marks: str) -> Callable[..., Any]:
         import pathlib
         import signal
 
-        from hedgerow.cluster import worker
+        from hedgerow.training import tasks as worker
 
         if arguments[-1].layer == 2:
             for mark in range(3):
@@ -154,7 +157,7 @@ KILLED_DRIVER = """
 import os, pickle, signal, sys
 import ray
 from hedgerow import HedgerowClassifier
-from hedgerow.cluster import training
+from hedgerow.training import block_training as training
 
 address, problem, folder, settings = pickle.load(open(sys.argv[1], "rb"))
 training.block_work = lambda total, *_: total / 12

@@ -17,7 +17,7 @@ import pytest
 from hedgerow import HedgerowTextClassifier
 from hedgerow.cli import main, predict_shards
 from hedgerow.cli.failures import ExitCode, Failure
-from hedgerow.cluster import Crew
+from hedgerow.training.ray import Crew
 
 if not os.environ.get("CI"):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'hedgerow[ray]'")
@@ -144,7 +144,7 @@ KILLED_DRIVER = """
 import os, signal, sys
 import ray
 from hedgerow.cli import main, predict_shards
-from hedgerow.cluster import Crew
+from hedgerow.training.ray import Crew
 
 address, marks, *arguments = sys.argv[1:]
 ray.init(address=address, log_to_driver=False, logging_level="ERROR")

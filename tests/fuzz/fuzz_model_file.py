@@ -20,7 +20,7 @@ from xxhash import xxh3_128
 
 from hedgerow import HedgerowTextClassifier, load
 from hedgerow.deep.extra import load_torch
-from hedgerow.model_file import ALIGNMENT, CHECKSUMS, DIGEST_BYTES, METADATA, PADDING, ModelFileError
+from hedgerow.storage.container import ALIGNMENT, CHECKSUMS, DIGEST_BYTES, METADATA, PADDING, ModelFileError
 
 TEXTS = ["ash elm hazel", "", "oak oak ivy unheard"]
 ODD_VALUES = (

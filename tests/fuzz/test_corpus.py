@@ -20,7 +20,7 @@ from trust_counts import Count
 
 from hedgerow import _native
 from hedgerow.data import DataError, Part, read_xmc_text, write_xmc_text
-from hedgerow.matrices import as_rows
+from hedgerow.inputs.matrices import as_rows
 
 
 class InputReader:

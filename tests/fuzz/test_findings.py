@@ -10,8 +10,8 @@ from corpus import findings
 from fuzz_model_file import ask, sealed
 
 from hedgerow import load
-from hedgerow.model_file import Malformed
-from hedgerow.threads import threads_for
+from hedgerow.inputs.threads import threads_for
+from hedgerow.storage.container import Malformed
 
 
 def test_model_with_more_dropout_passes_than_memory_is_refused(tmp_path: Path) -> None:

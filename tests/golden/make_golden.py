@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hedgerow import HedgerowClassifier
-from hedgerow.model_file import FORMAT_VERSION
+from hedgerow.storage.container import FORMAT_VERSION
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from whole_model import some_texts, thinned, whole_model

@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import hedgerow
-from hedgerow import Costs, HedgerowClassifier, HedgerowTextClassifier, Votes, metrics
+from hedgerow import Costs, HedgerowClassifier, HedgerowTextClassifier, Votes
+from hedgerow import evaluation as metrics
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from whole_model import some_texts, whole_model

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 
 import hedgerow
-from hedgerow.model_file import ModelFileError
+from hedgerow.storage.container import ModelFileError
 
 
 def try_all(path: str, kind: str, cases: range) -> dict[str, object]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import hedgerow
 from hedgerow import HedgerowTextClassifier
-from hedgerow.model_file import ModelFileError
+from hedgerow.storage.container import ModelFileError
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from whole_model import some_texts

@@ -39,11 +39,11 @@ TARGETS = {
     "native/judgement.cpp": ("judgement",),
     "native/beam_search.cpp": ("search",),
     "native/vote_search.cpp": ("votes", "unfamiliarity", "ensemble"),
-    "src/hedgerow/uncertainty.py": ("uncertainty",),
-    "src/hedgerow/judgement.py": ("judgement",),
-    "src/hedgerow/metrics/confidence.py": ("metrics",),
-    "src/hedgerow/metrics/outsiders.py": ("metrics",),
-    "src/hedgerow/metrics/ranking.py": ("metrics",),
+    "src/hedgerow/votes/measures.py": ("uncertainty",),
+    "src/hedgerow/votes/truth.py": ("judgement",),
+    "src/hedgerow/evaluation/confidence.py": ("metrics",),
+    "src/hedgerow/evaluation/ood.py": ("metrics",),
+    "src/hedgerow/evaluation/ranking.py": ("metrics",),
 }
 SWAPS = {
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="},
@@ -109,7 +109,7 @@ EQUIVALENT = {
         " [&](std::size_t task, int worker) {",
     ): "more tasks, which have no rows",
     (
-        "src/hedgerow/metrics/ranking.py",
+        "src/hedgerow/evaluation/ranking.py",
         "columns = np.shape(Y)[1] if len(np.shape(Y)) == 2 else 1",
     ): "what has no columns is refused in the next line",
     ("native/beam_search.cpp", "std::int64_t lookups = 1;"): (

@@ -35,8 +35,8 @@ from served_models import a_text_model
 from soak_worker import SMALL, digest
 
 import hedgerow
-from hedgerow.held_out import learn_from_held_out
-from hedgerow.sample import load_sample
+from hedgerow.data.sample import load_sample
+from hedgerow.estimators.held_out import learn_from_held_out
 
 HERE = Path(__file__).parent
 COMMAND = "import sys; from hedgerow.cli import main; sys.exit(main())"

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from served_models import a_text_model
 
 import hedgerow
-from hedgerow.model_file import ModelFileError
+from hedgerow.storage.container import ModelFileError
 
 SMALL = 120  # texts that are trained on in each round
 

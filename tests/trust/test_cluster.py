@@ -17,7 +17,7 @@ from local_cluster import STORE, local_cluster
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
 from hedgerow.cli import main
-from hedgerow.cluster import Crew
+from hedgerow.training.ray import Crew
 
 if not os.environ.get("CI"):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'hedgerow[ray]'")

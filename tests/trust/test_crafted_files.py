@@ -17,7 +17,7 @@ from xxhash import xxh3_128
 
 import hedgerow
 from hedgerow import _native
-from hedgerow.model_file import Malformed, Truncated, read_model, write_model
+from hedgerow.storage.container import Malformed, Truncated, read_model, write_model
 
 Sections = dict[str, Any]
 Header = dict[str, Any]
@@ -371,7 +371,7 @@ BOMBS: dict[str, Callable[[], str]] = {
 MEASURE = """
 import json, sys
 import hedgerow
-from hedgerow.model_file import ModelFileError
+from hedgerow.storage.container import ModelFileError
 
 def peak():
     with open("/proc/self/status") as file:

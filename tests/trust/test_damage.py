@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from trust_counts import Count
 
-from hedgerow.model_file import read_model
+from hedgerow.storage.container import read_model
 
 WORKER = Path(__file__).with_name("damage_worker.py")
 # Primes, so that the sample meets every bit of a byte and every place of a section.

@@ -10,7 +10,7 @@ import pytest
 from trust_counts import Count
 
 import hedgerow
-from hedgerow.model_file import FORMAT_VERSION, read_model
+from hedgerow.storage.container import FORMAT_VERSION, read_model
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "golden"))
 from make_golden import MODELS, predicted

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from ..deep.extra import GpuMemoryError
+from hedgerow.deep.extra import GpuMemoryError
+
 from .failures import ExitCode, Failure, reason
 from .options import (
     DEEP,
@@ -484,7 +485,8 @@ def decide(
       hedgerow decide tags.hedgerow new.jsonl --wrong 1 --missed 2 --look 0.2 --out todo.csv
       hedgerow decide tags.hedgerow new.jsonl --inputs-by unfamiliarity --inputs-coverage 0.9
     """  # noqa: D301
-    from ..decisions import Costs, Wish
+    from hedgerow.decisions.deciding import Costs, Wish
+
     from .decide import run_decide
 
     asked = {"wrong": wrong, "missed": missed, "look": look}
@@ -867,7 +869,8 @@ def reproduce(
       hedgerow reproduce tibkat-en/ --quick --out try/
       hedgerow reproduce tibkat-en/ --base transformer --encoder MiniLM/ --device auto --out deep/
     """  # noqa: D301
-    from ..reproduction import DeepSettings, Settings
+    from hedgerow.paper import DeepSettings, Settings
+
     from .reproduce import run_reproduce
 
     options: dict[str, Any] = {
@@ -955,7 +958,8 @@ def serve(
       hedgerow serve tags.hedgerow --host 0.0.0.0 --token-file token.txt
       curl -s localhost:8000/predict --json '{"text": "an address book", "k": 3}'
     """  # noqa: D301
-    from ..serve.limits import Limits
+    from hedgerow.serve.limits import Limits
+
     from .serve import Place, run_serve
 
     limits = Limits(body=max_body, batch=max_batch, text=max_text, seconds=max_seconds, waiting=max_waiting)

@@ -9,10 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..estimator import HedgerowClassifier
-from ..held_out import Learned, learn_from_held_out
-from ..model_file import ModelFileError
-from ..saved_model import load
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.held_out import Learned, learn_from_held_out
+from hedgerow.saving import load
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_truth

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from ..cluster import ClusterError, Crew, check_address, open_crew
+from hedgerow.training.ray import ClusterError, Crew, check_address, open_crew
+
 from .failures import ExitCode, Failure, failing_as, reason
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..decisions import Decisions, Wish, rule_for
-from ..model_file import ModelFileError
-from ..saved_model import load
+from hedgerow.decisions.deciding import Decisions, Wish, rule_for
+from hedgerow.saving import load
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_inputs

@@ -12,7 +12,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ..demo import DemoResult, Example, Prediction, demonstrate, prepare
+from hedgerow.cli.demonstration import DemoResult, Example, Prediction, demonstrate, prepare
+
 from .serve import Place, check_extra, run_serve
 from .terminal import cell, plain, print_json, progress_bar, shortened
 
@@ -40,7 +41,7 @@ def run_demo(threads: int, as_json: bool) -> None:
 def serve_demo(threads: int, place: Place) -> None:
     """Train, calibrate on held-out texts, and serve from a folder that goes when the server stops."""
     check_extra()
-    from ..serve.limits import Limits
+    from hedgerow.serve.limits import Limits
 
     with tempfile.TemporaryDirectory(prefix="hedgerow-demo-") as folder:
         model = Path(folder) / "demo.hedgerow"

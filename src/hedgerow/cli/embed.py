@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from ..data import DataError, read_part
-from ..deep.estimator import HedgerowTransformerClassifier
-from ..deep.extra import load_torch
-from ..model_file import ModelFileError
-from ..saved_model import load
+from hedgerow.data import DataError, read_part
+from hedgerow.deep.extra import load_torch
+from hedgerow.estimators.transformer import HedgerowTransformerClassifier
+from hedgerow.saving import load
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, Failure, failing_as
 from .inputs import check_part
 from .terminal import cell, human_bytes, print_json, progress_bar
 
 if TYPE_CHECKING:
-    from ..deep.encoder import Encoder
+    from hedgerow.deep.encoder import Encoder
 
 
 def run_embed(
@@ -37,8 +38,8 @@ def run_embed(
     """Open the encoders, read, embed and tell where the files are."""
     with failing_as(ExitCode.USAGE, ValueError, ImportError):
         load_torch()
-        from ..deep.device import choose_device
-        from ..deep.embedding_cache import EmbeddingCache
+        from hedgerow.deep.device import choose_device
+        from hedgerow.deep.embedding_cache import EmbeddingCache
 
         choose_device(device)
     if out.exists() and not out.is_dir():
@@ -94,7 +95,7 @@ def run_embed(
 
 
 def _encoders(name: str, max_length: int, pooling: str) -> list[Encoder]:
-    from ..deep.encoder import Encoder
+    from hedgerow.deep.encoder import Encoder
 
     if not os.path.isfile(name):
         with failing_as(ExitCode.USAGE, ValueError):

@@ -9,11 +9,12 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from ..atomic_file import atomic_file
-from ..evaluation import Evaluation, evaluate
-from ..model_file import ModelFileError
-from ..saved_model import load
-from ..training_record import MOST_SEEN
+from hedgerow.evaluation.tasks import Evaluation, evaluate
+from hedgerow.inputs.training_record import MOST_SEEN
+from hedgerow.saving import load
+from hedgerow.storage.atomic_file import atomic_file
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_outsiders, read_truth

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..estimator import HedgerowClassifier
-from ..explanation import Explanation, FeatureEffect, explain, label_number
-from ..model_file import ModelFileError
-from ..saved_model import load
-from ..text_estimator import HedgerowTextClassifier
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.text import HedgerowTextClassifier
+from hedgerow.explanation import Explanation, FeatureEffect, explain, label_number
+from hedgerow.saving import load
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, Failure, failing_as
 from .inputs import read_inputs
 from .terminal import cell, print_json, progress_bar

@@ -12,16 +12,17 @@ from typing import Any
 
 from rich.console import Console
 
-from ..atomic_file import check_target
-from ..data import DataError, Part, read_part
-from ..deep.estimator import HedgerowTransformerClassifier
-from ..deep.extra import is_first, load_torch
-from ..ensemble_training import Checkpoint
-from ..estimator import HedgerowClassifier
-from ..model_file import ModelFileError
-from ..saved_model import load
-from ..text import NoWordsError
-from ..text_estimator import HedgerowTextClassifier
+from hedgerow.data import DataError, Part, read_part
+from hedgerow.deep.extra import is_first, load_torch
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.text import HedgerowTextClassifier
+from hedgerow.estimators.transformer import HedgerowTransformerClassifier
+from hedgerow.features.tfidf import NoWordsError
+from hedgerow.saving import load
+from hedgerow.storage.atomic_file import check_target
+from hedgerow.storage.container import ModelFileError
+from hedgerow.training.members import Checkpoint
+
 from .failures import ExitCode, Failure, failing_as, reason
 from .inputs import no_labels, no_rows
 from .terminal import Report, cell, human_bytes, plain, print_json, progress_bar
@@ -183,7 +184,7 @@ def _check_deep(device: str, settings: dict[str, Any]) -> None:
     """Refuse now what could not be fine-tuned later."""
     with failing_as(ExitCode.USAGE, ValueError, ImportError):
         load_torch()
-        from ..deep.device import choose_device
+        from hedgerow.deep.device import choose_device
 
         choose_device(device)
         if "encoder" in settings:

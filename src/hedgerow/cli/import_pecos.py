@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.console import Console
 
-from ..data import DataError
-from ..pecos_models import import_pecos
+from hedgerow.data import DataError
+from hedgerow.pecos import import_pecos
+
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .terminal import cell, human_bytes, print_json, progress_bar

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..data import DataError, Part, read_part
-from ..estimator import HedgerowClassifier
-from ..labels import align_labels
-from ..text_estimator import HedgerowTextClassifier
+from hedgerow.data import DataError, Part, read_part
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.text import HedgerowTextClassifier
+from hedgerow.inputs.labels import align_labels
+
 from .failures import ExitCode, Failure, failing_as
 from .terminal import Report
 

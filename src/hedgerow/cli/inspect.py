@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..model_file import ModelFile, ModelFileError, read_model
-from ..saved_model import load
+from hedgerow.saving import load
+from hedgerow.storage.container import ModelFile, ModelFileError, read_model
+
 from .failures import ExitCode, failing_as
 from .terminal import cell, human_bytes, print_json
 

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from ..data.compressed import SUFFIXES, packed_file
-from ..decisions import DECISIONS, Decisions
-from ..estimator import TopLabels
-from ..uncertain_labels import UncertainLabels
+from hedgerow.data.compressed import SUFFIXES, packed_file
+from hedgerow.decisions.deciding import DECISIONS, Decisions
+from hedgerow.estimators.features import TopLabels
+from hedgerow.votes.predictions import UncertainLabels
+
 from .failures import ExitCode, Failure
 from .terminal import print_json_lines
 

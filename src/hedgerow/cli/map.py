@@ -6,7 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..data import DataError, map_data
+from hedgerow.data import DataError, map_data
+
 from .failures import ExitCode, failing_as
 from .terminal import cell, human_bytes, progress_bar
 

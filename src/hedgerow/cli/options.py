@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from ..memory_budget import parse_bytes
+from hedgerow.training.memory import parse_bytes
 
 
 class Method(str, Enum):

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimator import HedgerowClassifier, TopLabels
-from ..model_file import ModelFileError
-from ..saved_model import load
-from ..threads import threads_for
-from ..uncertain_labels import UncertainLabels
+from hedgerow.estimators.features import HedgerowClassifier, TopLabels
+from hedgerow.inputs.threads import threads_for
+from hedgerow.saving import load
+from hedgerow.storage.container import ModelFileError
+from hedgerow.votes.predictions import UncertainLabels
+
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_inputs

@@ -14,13 +14,14 @@ from typing import Any
 
 from rich.console import Console
 
-from ..atomic_file import atomic_file, leftovers
-from ..cluster import ClusterError, Crew
-from ..cluster.worker import Engine
-from ..data.compressed import SUFFIXES
-from ..estimator import HedgerowClassifier
-from ..model_file import DIGEST_BYTES, ModelFileError
-from ..saved_model import load
+from hedgerow.data.compressed import SUFFIXES
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.saving import load
+from hedgerow.storage.atomic_file import atomic_file, leftovers
+from hedgerow.storage.container import DIGEST_BYTES, ModelFileError
+from hedgerow.training.ray import ClusterError, Crew
+from hedgerow.training.tasks import Engine
+
 from .connection import connected
 from .failures import ExitCode, Failure, failing_as
 from .label_files import check_output, write_labels

@@ -11,11 +11,12 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from ..data import Part
-from ..data.compressed import packed_file
-from ..model_file import ModelFileError
-from ..queries import Queries, check_members, query
-from ..saved_model import load
+from hedgerow.active_learning import Queries, check_members, query
+from hedgerow.data import Part
+from hedgerow.data.compressed import packed_file
+from hedgerow.saving import load
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_inputs

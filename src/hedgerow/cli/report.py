@@ -6,12 +6,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..atomic_file import atomic_file
-from ..evaluation import evaluate
-from ..model_file import ModelFileError
-from ..report import render
-from ..report.composition import compose
-from ..saved_model import load
+from hedgerow.evaluation.tasks import evaluate
+from hedgerow.report import render
+from hedgerow.report.composition import compose
+from hedgerow.saving import load
+from hedgerow.storage.atomic_file import atomic_file
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
 from .inputs import read_outsiders, read_truth

@@ -8,11 +8,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
-from ..data import DataError
-from ..model_file import ModelFileError
-from ..reproduction import Settings, Source, machine, run, write_tables
-from ..reproduction.figures import write_figures
-from ..reproduction.paper import known_data
+from hedgerow.data import DataError
+from hedgerow.paper import Settings, Source, machine, run, write_tables
+from hedgerow.paper.figures import write_figures
+from hedgerow.paper.published import known_data
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, Failure, failing_as
 from .terminal import cell, plain, progress_bar
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from ..model_file import ModelFileError
+from hedgerow.storage.container import ModelFileError
+
 from .failures import ExitCode, Failure, failing_as
 from .terminal import cell
 
 if TYPE_CHECKING:
-    from ..serve.limits import Limits
+    from hedgerow.serve.limits import Limits
 
 NEEDED = ("fastapi", "uvicorn", "httptools")
 TOKEN = "HEDGEROW_TOKEN"
@@ -56,10 +57,10 @@ def run_serve(
 ) -> None:
     """Take the port, load model and queue, put texts into the queue, and answer until told to stop."""
     check_extra()
-    from ..serve.queue_store import QueueError
-    from ..serve.security import Access
-    from ..serve.server import listen, serve
-    from ..serve.service import Service, Settings
+    from hedgerow.serve.queue_store import QueueError
+    from hedgerow.serve.security import Access
+    from hedgerow.serve.server import listen, serve
+    from hedgerow.serve.service import Service, Settings
 
     token = read_token(place.token_file)
     with failing_as(ExitCode.USAGE, ValueError):

@@ -11,7 +11,7 @@ from typing import IO, BinaryIO, cast
 
 import zstandard
 
-from hedgerow.atomic_file import atomic_file
+from hedgerow.storage.atomic_file import atomic_file
 
 SUFFIXES = ("", ".xz", ".gz", ".zst")
 """Endings of a file's name that say how it is packed; the first is plain."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from hedgerow import _native
-from hedgerow.atomic_file import atomic_file, check_target
+from hedgerow.storage.atomic_file import atomic_file, check_target
 
 from .errors import BROKEN_ARRAY, DataError
 from .label_space import name_columns

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from hedgerow.atomic_file import atomic_file
+from hedgerow.storage.atomic_file import atomic_file
 
 from .errors import BROKEN_ARRAY, DataError
 from .label_space import name_columns, unique_names

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from hedgerow.atomic_file import atomic_file
 from hedgerow.deep.encoder import DropoutPass, Encoder
+from hedgerow.storage.atomic_file import atomic_file
 
 __all__ = ["PRECISIONS", "EmbeddingCache"]
 

@@ -25,7 +25,7 @@ from torch import nn
 from hedgerow.deep.device import choose_device, torch_threads
 from hedgerow.deep.extra import GpuMemoryError
 from hedgerow.deep.recording import RecordedPasses
-from hedgerow.training_record import Hashes
+from hedgerow.inputs.training_record import Hashes
 
 __all__ = ["DropoutPass", "Encoder", "EncoderNotFound", "Tokens"]
 

@@ -18,7 +18,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
-from hedgerow.atomic_file import refuse_link
 from hedgerow.deep.batches import steps_of
 from hedgerow.deep.candidate_scores import NodeWeights, candidate_loss, gather_candidates
 from hedgerow.deep.device import torch_threads
@@ -27,8 +26,9 @@ from hedgerow.deep.extra import GpuMemoryError
 from hedgerow.deep.levels import Level, Matching, chosen_layers, level_truth, match
 from hedgerow.deep.recording import RecordedGradients
 from hedgerow.deep.team import Team
-from hedgerow.label_tree import LabelTree
-from hedgerow.model_file import Malformed, read_model, write_model
+from hedgerow.storage.atomic_file import refuse_link
+from hedgerow.storage.container import Malformed, read_model, write_model
+from hedgerow.trees.label_tree import LabelTree
 
 __all__ = ["EncoderCheckpoint", "FineTuning", "FineTuningReport", "fine_tune"]
 

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 from hedgerow.deep.candidate_scores import RIGHT
-from hedgerow.label_tree import LabelTree
-from hedgerow.matrices import as_indicator, as_rows
-from hedgerow.tree_classifier import TreeClassifier
+from hedgerow.inputs.matrices import as_indicator, as_rows
+from hedgerow.trees.label_tree import LabelTree
+from hedgerow.trees.tree_model import TreeClassifier
 
 __all__ = ["Level", "Matching", "chosen_layers", "level_truth", "match", "upper_tree"]
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow import _native
-from hedgerow.ensemble import Ensemble, Floats, Search
-from hedgerow.tree_classifier import TreeClassifier
-from hedgerow.uncertainty import instance_uncertainty, label_uncertainty
-from hedgerow.votes import Votes
+from hedgerow.trees.forest import Ensemble, Floats, Search
+from hedgerow.trees.tree_model import TreeClassifier
+from hedgerow.votes.measures import instance_uncertainty, label_uncertainty
+from hedgerow.votes.votes import Votes
 
 __all__ = ["PassEnsemble"]
 

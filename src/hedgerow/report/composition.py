@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hedgerow.efficiency import TheoremChecks, check_theorems
-from hedgerow.estimator import HedgerowClassifier
-from hedgerow.evaluation import Evaluation
-from hedgerow.inputs import count, take
-from hedgerow.training_record import MOST_SEEN
-from hedgerow.uncertainty import label_uncertainty
-from hedgerow.votes import Votes
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.evaluation.efficiency import TheoremChecks, check_theorems
+from hedgerow.evaluation.tasks import Evaluation
+from hedgerow.inputs.rows import count, take
+from hedgerow.inputs.training_record import MOST_SEEN
+from hedgerow.votes.measures import label_uncertainty
+from hedgerow.votes.votes import Votes
 
 from .content import Content, Example, Figure, Headline, KnownLabel, Prediction, Series, Setting
 

@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from hedgerow import __version__
-from hedgerow.decisions import Costs, Wish
+from hedgerow.decisions.deciding import Costs, Wish
 
 from . import schemas
 from .admission import Admitted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedgerow.sample import load_sample
+from hedgerow.data.sample import load_sample
 
 from .model_slot import ServedModel
 

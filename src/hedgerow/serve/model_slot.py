@@ -16,10 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from xxhash import xxh3_64
 
-from hedgerow.estimator import HedgerowClassifier
-from hedgerow.model_file import ModelFileError
-from hedgerow.saved_model import load
-from hedgerow.text_estimator import HedgerowTextClassifier
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.text import HedgerowTextClassifier
+from hedgerow.saving import load
+from hedgerow.storage.container import ModelFileError
 
 from .errors import ApiError
 from .limits import Limits

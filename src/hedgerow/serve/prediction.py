@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.decisions import DECISIONS, REJECT
-from hedgerow.judgement import judge
-from hedgerow.uncertainty import Measures
-from hedgerow.votes import Votes
+from hedgerow.decisions.deciding import DECISIONS, REJECT
+from hedgerow.votes.measures import Measures
+from hedgerow.votes.truth import assess
+from hedgerow.votes.votes import Votes
 
 from .errors import ApiError
 from .verdicts import Sorting
@@ -189,7 +189,7 @@ def _measures(votes: Votes, asked: Sequence[Sequence[int] | Kept], served: Serve
     shape = (len(votes), votes.n_labels)
     wanted = sp.csr_array((np.ones(len(columns), dtype=np.int8), columns, ends), shape=shape)
     # What is asked for takes the place of the truth, whose measures are told.
-    return judge(votes, wanted, k=1, n_jobs=served.model.n_jobs).true
+    return assess(votes, wanted, k=1, n_jobs=served.model.n_jobs).true
 
 
 def _add_votes(results: Sequence[dict[str, Any]], votes: Votes, served: ServedModel) -> None:

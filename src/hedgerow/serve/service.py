@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import scipy.sparse as sp
 
-from hedgerow.decisions import Wish
+from hedgerow.decisions.deciding import Wish
 from hedgerow.explanation import Explanation, explain, label_number
 
 from .batching import Batcher

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.decisions import Rule, Wish, check_search, rule_for
-from hedgerow.estimator import HedgerowClassifier
-from hedgerow.policy import search_of
+from hedgerow.decisions.deciding import Rule, Wish, check_search, rule_for
+from hedgerow.decisions.policy import search_of
+from hedgerow.estimators.features import HedgerowClassifier
 
 from .errors import ApiError
 

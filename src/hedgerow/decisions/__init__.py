@@ -1,0 +1,1 @@
+"""Accept, review, reject: thresholds with guarantees."""

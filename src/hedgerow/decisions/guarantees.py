@@ -1,0 +1,108 @@
+"""What a policy promises, beside what comes of it on labelled data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow.decisions.deciding import Rule, Wish, rule_for
+from hedgerow.decisions.matched import Matched
+from hedgerow.decisions.outcomes import Outcome, Tally
+from hedgerow.decisions.policy import search_of
+from hedgerow.votes.votes import Votes
+
+if TYPE_CHECKING:
+    from hedgerow.estimators.features import HedgerowClassifier
+
+__all__ = ["FALSE_ALARM", "RISKS", "KeptPromise", "PromiseTally"]
+
+RISKS = (0.05, 0.1, 0.2)
+FALSE_ALARM = 0.05
+
+
+@dataclass(frozen=True)
+class KeptPromise:
+    """A promise and what came of it.
+
+    Attributes
+    ----------
+    risk : float
+        What was asked for.
+    refused : str or None
+        Why it cannot be promised; then there is no more.
+    reject_below, accept_from : float or None
+        The thresholds; None for accepting nothing.
+    outcome : Outcome or None
+        What came of it. `Outcome.missed` is promised to be at most the risk on average, `Outcome.wrong` with
+        a confidence of 90 %.
+    flagged : float or None
+        The share of inputs flagged as outsiders, promised to be at most 5 % of familiar ones.
+    """
+
+    risk: float
+    refused: str | None
+    reject_below: float | None
+    accept_from: float | None
+    outcome: Outcome | None
+    flagged: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers: what is promised, and what is achieved."""
+        found: dict[str, Any] = {"promised": self.risk, "refused": self.refused}
+        found |= {"reject_below": self.reject_below, "accept_from": self.accept_from, "flagged": self.flagged}
+        names = ("missed", "wrong", "precision", "recall", "accepted", "reviewed", "rejected")
+        achieved = {} if self.outcome is None else asdict(self.outcome)
+        return found | {name: achieved.get(name) for name in names}
+
+
+class PromiseTally:
+    """Adds up what comes of a model's promises, a batch of votes at a time.
+
+    Parameters
+    ----------
+    model : HedgerowClassifier
+        Without a policy, or with another search than that of its policy, nothing is promised.
+    """
+
+    def __init__(self, model: HedgerowClassifier) -> None:
+        policy = getattr(model, "policy_", None)
+        self._rules: dict[float, Rule] = {}
+        self._refused: dict[float, str] = {}
+        if policy is None or policy.search != search_of(model, None):
+            self._tallies: dict[float, Tally] = {}
+            return
+        for risk in RISKS:
+            try:
+                self._rules[risk], _ = rule_for(Wish(risk=risk), policy, model.label_counts_)
+            except ValueError as error:
+                self._refused[risk] = str(error)
+        self._tallies = {risk: Tally(rule) for risk, rule in self._rules.items()}
+
+    def add(self, votes: Votes, truth: sp.csr_array) -> None:
+        """Add the next inputs."""
+        if not self._tallies:
+            return
+        found = Matched(votes, truth, np.ones(truth.shape[1], dtype=bool))
+        for tally in self._tallies.values():
+            tally.add_matched(votes, found)
+
+    def finish(self, p_values: npt.NDArray[np.floating[Any]] | None) -> list[KeptPromise]:
+        """All promises, by risk; none where nothing is promised."""
+        flagged = None if p_values is None else float((p_values <= FALSE_ALARM).mean())
+        found = []
+        for risk in RISKS:
+            if risk in self._rules:
+                rule = self._rules[risk]
+                accept = rule.accept_from if math.isfinite(rule.accept_from) else None
+                outcome = self._tallies[risk].finish()
+                found.append(
+                    KeptPromise(risk, None, float(np.min(rule.reject_below)), accept, outcome, flagged)
+                )
+            elif risk in self._refused:
+                found.append(KeptPromise(risk, self._refused[risk], None, None, None, flagged))
+        return found

@@ -1,0 +1,289 @@
+"""Learns a policy: adds up the mistakes of a model on held-out inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow.decisions.abstention import LABEL_MEASURES, Abstention, certainty, input_doubts
+from hedgerow.decisions.matched import Matched
+from hedgerow.decisions.policy import (
+    CAP,
+    PREDICTED,
+    WITHHELD,
+    WRONG,
+    LabelGroup,
+    Policy,
+    conformal_rows,
+    search_of,
+)
+from hedgerow.decisions.risk import GRID, RiskCurve
+from hedgerow.inputs.rows import take
+from hedgerow.inputs.training_record import hash_data, unseen_rows
+from hedgerow.votes.batches import vote_batches
+from hedgerow.votes.measures import label_uncertainty
+from hedgerow.votes.truth import assess
+from hedgerow.votes.votes import Votes
+
+if TYPE_CHECKING:
+    from hedgerow.estimators.features import HedgerowClassifier
+
+__all__ = ["PolicyLearner", "label_groups", "learn_policy"]
+
+Floats = npt.NDArray[np.float64]
+
+_GROUPS = 5
+_FINEST = 0.01  # groups of labels are large enough for this risk
+
+
+def learn_policy(
+    model: HedgerowClassifier,
+    X: Any,
+    Y: Any,
+    *,
+    tolerance: float | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> Policy:
+    """Learn a policy from inputs that a model was not trained on; see `HedgerowClassifier.learn_policy`."""
+    X, truth = model._inputs_and_truth(X, Y)
+    hashes = model._hashes(X)
+    kept = unseen_rows(
+        model._is_seen(hashes),
+        "where it is surer than it will be elsewhere; learn the policy from other data",
+    )
+    left_out = len(hashes) - len(kept)
+    if left_out:
+        X, truth, hashes = take(X, kept), truth[kept], hashes[kept]
+    odd = model.unfamiliarity(X).score if hasattr(model, "familiar_") else None
+    learner = PolicyLearner(truth, model.label_counts_, model.n_jobs)
+    for rows, votes in vote_batches(model, X, "learning", tolerance=tolerance, progress=progress):
+        learner.add(votes, None if odd is None else odd[rows])
+    return learner.finish(hash_data(hashes, truth), search_of(model, tolerance), left_out)
+
+
+def label_groups(
+    counts: npt.NDArray[np.int64], truth: sp.csr_array, finest: float = _FINEST
+) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
+    """Cut labels into groups by frequency, each with about a fifth of the labels of the training inputs.
+
+    Parameters
+    ----------
+    counts : int array, shape (n_labels,)
+        How often each label occurs in training.
+    truth : csr_array, shape (n, n_labels or more)
+        The labels of the held-out inputs. Columns after those of the counts never occurred.
+    finest : float
+        The least risk that may be asked for. A group with too few inputs for it is merged with the
+        neighbour that has fewer.
+
+    Returns
+    -------
+    list of pairs of int, tuple of str
+        Lowest and highest frequency of each group, rarest first, and what was merged, in words. The rarest
+        group begins at 0, for labels that the model does not know.
+    """
+    values, labels = np.unique(counts[counts > 0], return_counts=True)
+    if not values.size:
+        return [(0, 0)], ()
+    share = np.cumsum(values * labels) / (values * labels).sum()
+    fifth = np.minimum(np.ceil(share * _GROUPS - 1e-9).astype(np.int64), _GROUPS)
+    lowest = values[np.unique(fifth, return_index=True)[1]].tolist()
+    edges = [0, *lowest[1:]]
+    groups = [(low, high - 1) for low, high in zip(edges, [*edges[1:], int(values[-1]) + 1], strict=True)]
+    frequency = _frequencies(counts, truth.shape[1])[truth.indices]
+    row_of = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
+    needed = conformal_rows(finest)
+    notes = []
+    while len(groups) > 1:
+        rows = [len(np.unique(row_of[(frequency >= low) & (frequency <= high)])) for low, high in groups]
+        place = int(np.argmin(rows))
+        if rows[place] >= needed:
+            break
+        neighbours = [other for other in (place - 1, place + 1) if 0 <= other < len(groups)]
+        other = min(neighbours, key=lambda neighbour: rows[neighbour])
+        first, second = sorted((place, other))
+        low, high = groups[place]
+        notes.append(
+            f"Only {rows[place]} inputs have labels that occur {low} to {high} times in training, and a"
+            f" risk of"
+            f" {finest:g} needs {needed}; these labels are judged together with those that occur"
+            f" {groups[other][0]} to {groups[other][1]} times."
+        )
+        groups[first : second + 1] = [(groups[first][0], groups[second][1])]
+    return groups, tuple(notes)
+
+
+class PolicyLearner:
+    """Adds up the losses of held-out inputs, a batch of votes at a time.
+
+    Memory grows with the candidates of a batch, and not with the number of labels.
+
+    Parameters
+    ----------
+    truth : csr_array, shape (n, n_labels or more)
+        The true labels of all inputs to come. Columns after those of the votes are labels that the model
+        does not know.
+    counts : int array, shape (n_labels,), optional
+        How often each label occurs in training.
+    n_jobs : int or None
+        Threads. Results do not depend on it.
+    """
+
+    def __init__(
+        self, truth: sp.csr_array, counts: npt.NDArray[np.int64] | None = None, n_jobs: int | None = None
+    ) -> None:
+        self._truth, self._n_jobs = truth, n_jobs
+        self._counts = None if counts is None else _frequencies(counts, truth.shape[1])
+        self._edges: list[tuple[int, int]] = []
+        self._notes: tuple[str, ...] = ()
+        if counts is not None:
+            self._edges, self._notes = label_groups(counts, truth)
+        self._done = 0
+        names = ["missed", "size", *(f"group.{number}" for number in range(len(self._edges)))]
+        names += [f"{part}{by}" for part in (WRONG, WITHHELD) for by in LABEL_MEASURES]
+        self._totals = {name: np.zeros(len(GRID)) for name in names}
+        self._rows = dict.fromkeys(names, 0)
+        self._unknown = dict.fromkeys(names, 0.0)
+        self._proven: Floats | None = np.zeros(len(GRID))
+        self._doubts: dict[str, list[Floats]] = {}
+        self._mistakes: list[npt.NDArray[np.bool_]] = []
+
+    def add(self, votes: Votes, unfamiliarity: Floats | None = None) -> None:
+        """Add the next inputs.
+
+        Parameters
+        ----------
+        votes : Votes
+            On inputs that the model was not trained on.
+        unfamiliarity : array, shape (len(votes),), optional
+            Their scores.
+        """
+        rows = len(votes)
+        truth = self._truth[self._done : self._done + rows]
+        if truth.shape[0] != rows:
+            raise ValueError(f"there are more votes than the {self._truth.shape[0]} inputs with labels")
+        self._done += rows
+        found = Matched(votes, truth, self._known(votes.n_labels))
+        self._add_missed("missed", found, np.ones(len(found.true_row), dtype=bool))
+        for number, (low, high) in enumerate(self._edges):
+            frequency = self._counts[truth.indices] if self._counts is not None else truth.indices
+            self._add_missed(f"group.{number}", found, (frequency >= low) & (frequency <= high))
+        everything = found.reached(found.row, found.mean)
+        self._add("size", np.minimum(everything, CAP))
+        self._add_wrong(
+            "probability", everything, found.reached(found.row[found.right], found.mean[found.right])
+        )
+        self._add_by_doubt(votes, found)
+        if votes.bound is None:
+            self._proven = None
+        elif self._proven is not None:
+            self._proven += np.searchsorted(np.sort(votes.bound), GRID, side="left")
+        judged = assess(votes, truth, k=1, n_jobs=self._n_jobs)
+        for name, doubts in input_doubts(judged.inputs, judged.best.probability[:, 0], unfamiliarity).items():
+            self._doubts.setdefault(name, []).append(doubts)
+        wrong = np.ones(rows, dtype=bool)
+        wrong[found.true_row[judged.rank == 1]] = False
+        self._mistakes.append(wrong)
+
+    def finish(self, fingerprint: str, search: Mapping[str, Any], left_out: int = 0) -> Policy:
+        """All that was added.
+
+        Parameters
+        ----------
+        fingerprint : str
+            Of the inputs and their labels, 32 hexadecimal digits.
+        search : mapping
+            How the model searched.
+        left_out : int
+            Inputs that were not used.
+
+        Returns
+        -------
+        Policy
+        """
+        if self._done != self._truth.shape[0] or not self._done:
+            raise ValueError(f"there are votes on {self._done} inputs, but labels of {self._truth.shape[0]}")
+        if not self._rows["missed"]:
+            raise ValueError("no input has any label; there is nothing to learn a policy from")
+        curves = {
+            name: RiskCurve(GRID, totals, self._rows[name], float(CAP) if name == "size" else 1.0)
+            for name, totals in self._totals.items()
+        }
+        unknown = {name: share / max(1, self._rows[name]) for name, share in self._unknown.items()}
+        wrong = np.concatenate(self._mistakes)
+        return Policy(
+            curves["missed"],
+            unknown["missed"],
+            {by: curves[f"{WRONG}{by}"] for by in LABEL_MEASURES},
+            {by: curves[f"{WITHHELD}{by}"] for by in LABEL_MEASURES},
+            curves["size"],
+            None if self._proven is None else self._proven / self._done,
+            tuple(
+                LabelGroup(low, high, curves[f"group.{number}"], unknown[f"group.{number}"])
+                for number, (low, high) in enumerate(self._edges)
+            ),
+            {
+                name: Abstention.learn(np.concatenate(doubts), wrong)
+                for name, doubts in self._doubts.items()
+                if len(doubts) == len(self._mistakes)
+            },
+            self._done,
+            left_out,
+            fingerprint,
+            dict(search),
+            self._notes,
+        )
+
+    def _known(self, n_labels: int) -> npt.NDArray[np.bool_]:
+        known = np.arange(self._truth.shape[1]) < n_labels
+        return known if self._counts is None else known & (self._counts > 0)
+
+    def _add(self, name: str, losses: npt.NDArray[Any]) -> None:
+        # One input after the other: sums over batches would round otherwise in other batches.
+        total = self._totals[name]
+        for loss in losses:
+            total += loss
+        self._rows[name] += len(losses)
+
+    def _add_missed(self, name: str, found: Matched, chosen: npt.NDArray[np.bool_]) -> None:
+        """The share of the chosen true labels that do not reach each threshold."""
+        own = np.bincount(found.true_row[chosen], minlength=found.rows)
+        has = own > 0
+        met = chosen & found.met
+        reached = found.reached(found.true_row[met], found.true_mean[met])
+        self._add(name, 1 - reached[has] / own[has, None])
+        strange = np.bincount(found.true_row[chosen & ~found.known], minlength=found.rows)
+        for share in (strange[has] / own[has]).tolist():
+            self._unknown[name] += share
+
+    def _add_wrong(self, by: str, everything: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
+        self._add(f"{WRONG}{by}", (everything - right) / np.maximum(everything, 1))
+
+    def _add_by_doubt(self, votes: Votes, found: Matched) -> None:
+        """The same losses where something else than the probability decides on the labels it speaks for."""
+        predicted = np.flatnonzero(found.mean >= PREDICTED)
+        row, right = found.row[predicted], found.right[predicted]
+        few = Votes(
+            np.concatenate([[0], np.cumsum(np.bincount(row, minlength=found.rows))]),
+            votes.labels[predicted],
+            votes.probs[predicted],
+            votes.n_labels,
+        )
+        measures = label_uncertainty(few)
+        for by in LABEL_MEASURES:
+            sure = found.mean[predicted] if by == "probability" else certainty(measures, by)
+            reached = found.reached(row, sure)
+            every = reached[:, :1]
+            has = every[:, 0] > 0  # an input without such labels has nothing to withhold
+            self._add(f"{WITHHELD}{by}", 1 - reached[has] / every[has])
+            if by != "probability":
+                self._add_wrong(by, reached, found.reached(row[right], sure[right]))
+
+
+def _frequencies(counts: npt.NDArray[np.int64], columns: int) -> npt.NDArray[np.int64]:
+    """Labels that the model does not know did not occur in training."""
+    return np.concatenate([counts, np.zeros(columns - len(counts), dtype=np.int64)])

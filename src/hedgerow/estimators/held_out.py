@@ -1,0 +1,172 @@
+"""All that is learned from held-out data, each part from rows of its own where promises need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow import evaluation as metrics
+from hedgerow.decisions.risk import as_share
+from hedgerow.familiarity.score import NEEDED
+from hedgerow.inputs.rows import take
+from hedgerow.votes.batches import vote_batches
+from hedgerow.votes.truth import assess
+
+if TYPE_CHECKING:
+    from hedgerow.estimators.features import HedgerowClassifier
+
+__all__ = ["Learned", "learn_from_held_out", "split_rows"]
+
+CUTS = (1, 3, 5)
+_SHARE = 0.5
+_SHARE_OUT_OF_BAG = 0.2
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned from which rows.
+
+    Attributes
+    ----------
+    first : int
+        Rows for the calibration map, unless it is learned out of bag, and for what is familiar.
+    second : int
+        Rows for the policy.
+    out_of_bag : int
+        Training inputs for the calibration map; 0 where it was learned from held-out rows.
+    before, after : dict of int to float
+        The calibration error of the best 1, 3 and 5 labels without and with the map, on the rows for the
+        policy.
+    """
+
+    first: int
+    second: int
+    out_of_bag: int
+    before: dict[int, float]
+    after: dict[int, float]
+
+
+def split_rows(rows: int, share: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Cut rows at random into two parts, each in its order; the first has the share.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in split_rows(5, 0.4, 0)]
+    [[2, 4], [0, 1, 3]]
+    """
+    order = np.random.default_rng(seed).permutation(rows)
+    first = round(share * rows)
+    return np.sort(order[:first]), np.sort(order[first:])
+
+
+def learn_from_held_out(
+    model: HedgerowClassifier,
+    X: Any,
+    Y: Any,
+    *,
+    method: str = "isotonic",
+    by: str = "all",
+    of: str = "mean",
+    training: tuple[Any, Any] | None = None,
+    share: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Learned:
+    """Let a model learn its calibration map, what is familiar, and a policy.
+
+    A promise of the policy needs held-out inputs that are exchangeable with those to come: nothing that
+    turns an input into probabilities may have been learned from the former and not from the latter. So the
+    map and the policy get rows of their own, cut at random. What is familiar is learned from the rows of the
+    map: the map does not look at it, nor it at the map, but the policy looks at both.
+
+    Parameters
+    ----------
+    model : HedgerowClassifier
+        A fitted model. It is changed.
+    X, Y
+        Held-out inputs and their labels, as of `HedgerowClassifier.calibrate`.
+    method, by, of : str
+        As of `HedgerowClassifier.calibrate`.
+    training : pair of inputs and labels, optional
+        The training data, to learn the map out of bag; see `HedgerowClassifier.calibrate_out_of_bag`.
+    share : float, optional
+        Share of the rows for the map and what is familiar; by default one half, and a fifth where the map is
+        learned out of bag.
+    seed : int
+        Of the cut.
+    progress : callable(share, what), optional
+        Called after each batch.
+
+    Returns
+    -------
+    Learned
+    """
+    X, truth = model._inputs_and_truth(X, Y)
+    if share is None:
+        share = _SHARE if training is None else _SHARE_OUT_OF_BAG
+    first, second = split_rows(truth.shape[0], as_share("share", share), seed)
+    if len(first) < NEEDED:
+        raise ValueError(
+            f"there are {truth.shape[0]} held-out inputs, of which {len(first)} are for what is"
+            f" familiar; at least"
+            f" {NEEDED} are needed there: give more inputs, or a larger share"
+        )
+    options: dict[str, Any] = {"method": method, "by": by, "of": of, "progress": progress}
+    if training is None:
+        model.calibrate(take(X, first), truth[first], **options)
+    else:
+        model.calibrate_out_of_bag(*training, **options)
+    seen = model.seen_in_training(take(X, first))
+    model.learn_familiar(take(X, first[~seen]))
+    own, labels = take(X, second), truth[second]
+    model.learn_policy(own, labels, progress=progress)
+    return Learned(
+        len(first),
+        len(second),
+        0 if training is None else model.calibration_.rows,
+        calibration_errors(model.uncalibrated(), own, labels, progress),
+        calibration_errors(model, own, labels, progress),
+    )
+
+
+def calibration_errors(
+    model: HedgerowClassifier, X: Any, truth: sp.csr_array, progress: Progress | None = None
+) -> dict[int, float]:
+    """The calibration error of the best 1, 3 and 5 labels of inputs.
+
+    Parameters
+    ----------
+    model : HedgerowClassifier
+        A fitted model.
+    X : inputs
+        As the model takes them.
+    truth : csr_array
+        Their labels, in the columns of the model.
+    progress : callable(share, what), optional
+        Called after each batch.
+
+    Returns
+    -------
+    dict of int to float
+    """
+    probabilities, rights, shown = [], [], []
+    for rows, votes in vote_batches(model, X, "comparing", progress=progress):
+        judged = assess(votes, truth[rows], k=max(CUTS), n_jobs=model.n_jobs)
+        right = np.zeros(judged.labels.shape, dtype=bool)
+        row_of = np.repeat(np.arange(len(judged)), np.diff(judged.truth.indptr))
+        high = (judged.rank > 0) & (judged.rank <= max(CUTS))
+        right[row_of[high], judged.rank[high] - 1] = True
+        probabilities.append(judged.best.probability)
+        rights.append(right)
+        shown.append(judged.labels >= 0)  # an input may have fewer candidates than k
+    best, came_true, there = (np.concatenate(parts) for parts in (probabilities, rights, shown))
+    return {
+        k: metrics.reliability(best[:, :k][there[:, :k]], came_true[:, :k][there[:, :k]]).ece for k in CUTS
+    }

@@ -1,0 +1,197 @@
+"""What beam search costs and what it loses, against a search through all labels; and the paper's theorems."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.inputs.rows import count
+from hedgerow.votes.measures import label_uncertainty
+from hedgerow.votes.truth import Assessment, assess
+
+__all__ = ["BeamCost", "TheoremChecks", "beam_costs", "check_theorems"]
+
+Floats = npt.NDArray[np.floating[Any]]
+
+BEAMS = (5, 10, 20, 50)
+_BLOCK = 64
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class BeamCost:
+    """One way to search.
+
+    Attributes
+    ----------
+    beam : int or None
+        Width; None is the search through all labels.
+    seconds : float
+        For all inputs, with uncertainty; the best of three.
+    auroc : dict of str to float
+        Mean AUROC of misclassification by measure.
+    """
+
+    beam: int | None
+    seconds: float
+    auroc: dict[str, float]
+
+
+@dataclass(frozen=True)
+class TheoremChecks:
+    """The paper's theorems in figures: both errors vanish as the beam widens. Lists go along `beams`.
+
+    Attributes
+    ----------
+    beams : list of int
+        Widths.
+    regret : list of list of float
+        For each beam and layer: how much probability the nodes in the beam lack, on average, against the best
+        there are.
+    label_error, input_error : list of float
+        Mean distance of total uncertainty from the one over all labels, for a label and for an input.
+    certificate : list of float
+        Mean of what the search itself says the error of an input is at most.
+    """
+
+    beams: list[int]
+    regret: list[list[float]]
+    label_error: list[float]
+    input_error: list[float]
+    certificate: list[float]
+
+
+def beam_costs(
+    model: HedgerowClassifier,
+    X: Any,
+    Y: Any,
+    beams: Sequence[int] = BEAMS,
+    progress: Callable[[float], None] | None = None,
+) -> list[BeamCost]:
+    """Search through all labels, then by beams of several widths.
+
+    Parameters
+    ----------
+    model : HedgerowClassifier
+        A fitted model.
+    X : inputs
+        As the model takes them.
+    Y : sparse indicator matrix, shape (n, at least n_labels)
+        Their labels.
+    beams : sequence of int
+        Widths to try.
+    progress : callable(share), optional
+        Called after each.
+
+    Returns
+    -------
+    list of BeamCost
+        All labels first.
+    """
+    ways: list[tuple[int | None, dict[str, Any]]] = [(None, {"candidates": "all"})]
+    # A member that did not meet a candidate gives it 0, as in the paper: to go there costs more than a beam.
+    ways += [(beam, {"candidates": "scored", "missing": "delta", "beam": beam}) for beam in beams]
+    costs = []
+    for number, (beam, search) in enumerate(ways):
+        with searching(model, search):
+            seconds = min(_seconds(model, X) for _ in range(_REPEATS))
+            costs.append(BeamCost(beam, seconds, _mean_aurocs(model, X, Y)))
+        if progress:
+            progress((number + 1) / len(ways))
+    return costs
+
+
+def check_theorems(
+    model: HedgerowClassifier, X: Any, beams: Sequence[int] = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
+) -> TheoremChecks:
+    """Follow the regret of the first member and the error of total uncertainty as the beam widens.
+
+    Parameters
+    ----------
+    model : HedgerowClassifier
+        A fitted model.
+    X : inputs
+        Some hundred; arrays over all their labels are made, a block at a time.
+    beams : sequence of int
+        Widths to try.
+
+    Returns
+    -------
+    TheoremChecks
+    """
+    features = model._transform(X)
+    member = model._ensemble.trees[0]
+    sizes = member.tree.layer_sizes
+    exact = {
+        layer: _node_probabilities(member, features, layer, 2**30, beams) for layer in range(1, len(sizes))
+    }
+    regret, label_error, input_error, certificate = [], [], [], []
+    with searching(model, {"candidates": "all"}):
+        true_totals = [totals for totals, _ in _totals(model, X)]
+    labels = true_totals[0].shape[1]
+    for beam in beams:
+        regret.append(
+            [
+                float((exact[layer][:, :k] - _node_probabilities(member, features, layer, beam, [k])).mean())
+                for layer in range(1, len(sizes))
+                for k in [min(beam, sizes[layer])]
+            ]
+        )
+        with searching(model, {"candidates": "scored", "missing": "delta", "beam": beam}):
+            errors, missed = [], []
+            for (totals, bound), true in zip(_totals(model, X), true_totals, strict=True):
+                errors.append(np.abs(totals - true).sum(axis=1))
+                missed.append(bound)
+        error = float(np.concatenate(errors).mean())
+        input_error.append(error)
+        label_error.append(error / labels)
+        certificate.append(float(np.concatenate(missed).mean()))
+    return TheoremChecks(list(beams), regret, label_error, input_error, certificate)
+
+
+@contextmanager
+def searching(model: HedgerowClassifier, search: dict[str, Any]) -> Iterator[None]:
+    """Let a model search in another way for a while."""
+    before = {name: getattr(model, name) for name in search}
+    model.set_params(**search)
+    try:
+        yield
+    finally:
+        model.set_params(**before)
+
+
+def _seconds(model: HedgerowClassifier, X: Any) -> float:
+    start = time.perf_counter()
+    model.predict_uncertain(X, 1)
+    return time.perf_counter() - start
+
+
+def _mean_aurocs(model: HedgerowClassifier, X: Any, Y: Any) -> dict[str, float]:
+    parts = []
+    for begin in range(0, Y.shape[0], _BLOCK):
+        rows = slice(begin, begin + _BLOCK)
+        parts.append(assess(model.predict_votes(X[rows]), Y[rows], k=1, n_jobs=model.n_jobs))
+    return Assessment.concatenate(parts).mean_auroc()
+
+
+def _node_probabilities(member: Any, features: Any, layer: int, beam: int, wanted: Sequence[int]) -> Floats:
+    """Probabilities of the best nodes of a layer that a beam finds."""
+    k = min(max(wanted), member.tree.layer_sizes[layer])
+    return np.asarray(np.exp(member.best_nodes(features, layer, k, beam)[1]))
+
+
+def _totals(model: HedgerowClassifier, X: Any) -> Iterator[tuple[Floats, Floats]]:
+    """Total uncertainty of every label, as dense blocks, and the certificates."""
+    for begin in range(0, count(X), _BLOCK):
+        votes = model.predict_votes(X[begin : begin + _BLOCK])
+        block = np.zeros((len(votes), votes.n_labels))
+        rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
+        block[rows, votes.labels] = label_uncertainty(votes).total
+        yield block, np.zeros(len(votes)) if votes.missed is None else votes.missed

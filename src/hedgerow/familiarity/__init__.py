@@ -1,0 +1,1 @@
+"""How unlike the training data an input is."""

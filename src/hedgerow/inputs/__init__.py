@@ -1,0 +1,1 @@
+"""What users give: matrices, labels, texts; and the threads that read them."""

@@ -1,0 +1,1 @@
+"""From what members say to probabilities that come true."""

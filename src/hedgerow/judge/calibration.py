@@ -1,0 +1,606 @@
+"""Calibration: probabilities that come true as often as they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.isotonic import IsotonicRegression
+
+from hedgerow import _native
+from hedgerow.inputs.matrices import as_truth
+from hedgerow.inputs.threads import threads_for
+from hedgerow.votes.votes import Votes
+
+__all__ = ["GROUPINGS", "METHODS", "NEEDED", "TARGETS", "Calibration", "check_choice"]
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+METHODS = ("isotonic", "platt", "temperature", "beta")
+GROUPINGS = ("all", "depth", "frequency")
+TARGETS = ("mean", "members")
+SOURCES = ("held-out", "out-of-bag")
+
+NEEDED = 50  # inputs
+_POSITIVES = 25  # true labels among their candidates
+_GROUPS = 5
+_LEVELS = 64  # of the values that labels are grouped by, before groups are made of them
+_LEAST_POSITIVES = 50  # of a group; smaller ones join their neighbours
+# Of labels with the same probability, those among the best of their input come true more often than the
+# others, by some 1.5 points on eurlex-4k, and people act on the best. So the others count less. They are so
+# many that they still decide where the best have nothing to say.
+_BEST = 5
+_OTHERS = 0.05
+# A group with so many true labels counts as much as the map of all labels.
+_SHRINKAGE = 100.0
+# A map rises at least this steeply, so that labels do not become equal by rounding: where many probabilities
+# are nearly 1, as steeply as they do themselves, which moves none by more than 0.001.
+_LEAST_SLOPE = 0.01
+_NEARLY_1 = 1 - 2.0**-10
+_WIDTHS = 256  # for which it is known how far a map can carry two probabilities apart
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Maps from the probabilities that a model gives to those that come true as often as they say.
+
+    A map rises strictly, from 0 at 0: one map for all labels keeps their order. It is learned from the
+    candidates of inputs that the model was not trained on. True labels that are no candidates have no
+    probability, so they count nowhere: calibration does not make good what the search has missed.
+
+    With ``of="mean"``, g(p) is what the map makes of the mean p of the members, and all members are moved so
+    that g(p) is their mean: where g <= p, to q = p_m g / p, elsewhere to q = 1 - (1 - p_m)(1 - g) / (1 - p).
+    They stay in [0, 1] and in their order, so that total uncertainty is still data + knowledge, and neither
+    is negative. With ``of="members"`` every member has its own map, and the mean is what comes of it.
+
+    Attributes
+    ----------
+    method : {"isotonic", "platt", "temperature", "beta"}
+        The family of maps.
+    by : {"all", "depth", "frequency"}
+        Which labels share a map.
+    of : {"mean", "members"}
+        What is mapped.
+    source : {"held-out", "out-of-bag"}
+        What it was learned from.
+    rows, positives : int
+        How many inputs, and how many true labels among their candidates.
+    seen : int
+        How many inputs were left out, because the model was trained on them.
+    fingerprint : str
+        Hash of the inputs and their labels; empty if unknown.
+    n_labels : int
+        Number of labels of the model.
+    group : uint8 array, shape (n_labels,)
+        The group of each label.
+    limits : float64 array, shape (groups, 2)
+        Lowest and highest frequency, or depth, in each group; zeros with ``by="all"``.
+    begins : int64 array, shape (maps + 1,)
+        The knots of map i of "isotonic" are ``begins[i]`` to ``begins[i + 1] - 1``. Maps go by member (one,
+        for the mean), then by group.
+    x, y : float64 array
+        Knots; maps are straight between them.
+    shape : float64 array, shape (maps, 3)
+        Of the other methods: a, b, c of the sigmoid of a ln p - b ln(1 - p) + c.
+
+    Examples
+    --------
+    A model whose probabilities are too high:
+
+    >>> draw = np.random.default_rng(0)
+    >>> p = draw.random((2000, 2))
+    >>> votes = Votes(np.arange(0, 4001, 2), np.tile([0, 1], 2000), p.reshape(-1, 1), 2)
+    >>> truth = sp.csr_array(draw.random((2000, 2)) < p**2)
+    >>> calibration = Calibration.learn(votes, truth, method="beta")
+    >>> calibration.apply(Votes([0, 2], [0, 1], [[0.6], [0.9]], 2)).probs.round(1)
+    array([[0.4],
+           [0.8]], dtype=float32)
+    """
+
+    method: str
+    by: str
+    of: str
+    source: str
+    rows: int
+    positives: int
+    seen: int
+    fingerprint: str
+    n_labels: int
+    group: npt.NDArray[np.uint8]
+    limits: Floats
+    begins: Counts
+    x: Floats
+    y: Floats
+    shape: Floats
+
+    @classmethod
+    def learn(
+        cls,
+        votes: Votes | Iterable[Votes],
+        Y: Any,
+        *,
+        method: str = "isotonic",
+        by: str = "all",
+        of: str = "mean",
+        label_values: npt.ArrayLike | None = None,
+        allowed: npt.NDArray[np.bool_] | None = None,
+        seen: int = 0,
+        fingerprint: str = "",
+        n_jobs: int | None = None,
+    ) -> Calibration:
+        """Learn from votes on inputs that the members were not trained on.
+
+        Candidates are counted in some thousand bins, so memory does not grow with them.
+
+        Parameters
+        ----------
+        votes : Votes, or iterable of Votes
+            What the members say, as a whole or batch after batch.
+        Y : sparse indicator matrix, shape (n, n_labels or more)
+            The truth for all inputs.
+        method, by, of : str
+            As of the attributes.
+        label_values : array, shape (n_labels,), optional
+            What labels are grouped by, such as their frequencies in training; needed unless `by` is "all".
+        allowed : bool array, shape (n, members), optional
+            Which members were not trained on each input: those that are asked (out-of-bag). None: all. For
+            the mean, only inputs count that so many members or more can be asked about as are expected.
+        seen : int
+            How many inputs were left out before.
+        fingerprint : str
+            Of the inputs and labels, to be kept.
+        n_jobs : int or None
+            Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
+
+        Returns
+        -------
+        Calibration
+        """
+        check_choice("method", method, METHODS)
+        check_choice("by", by, GROUPINGS)
+        check_choice("of", of, TARGETS)
+        tally: _Tally | None = None
+        rows = sp.csr_array(Y).shape[0]
+        done, used = 0, rows
+        if allowed is not None and of == "mean":
+            allowed = _enough(allowed)
+            used = int(allowed.any(axis=1).sum())
+        for batch in _batches(votes):
+            if tally is None:
+                truth = as_truth(Y, rows, batch.n_labels)
+                levels = _levels(by, label_values, batch.n_labels)
+                tally = _Tally(levels, of, batch.members)
+            if done + len(batch) > rows:
+                raise ValueError(f"there are votes on more than the {rows} inputs that Y has")
+            part = slice(done, done + len(batch))
+            tally.add(batch, truth[part], None if allowed is None else allowed[part], threads_for(n_jobs))
+            done += len(batch)
+        if tally is None or done != rows:
+            raise ValueError(f"there are votes on {done} inputs, but Y has {rows}")
+        positives = tally.positives()
+        if used < NEEDED or positives < _POSITIVES:
+            raise ValueError(
+                f"there are {used} inputs with {positives} true labels among their candidates; at least"
+                f" {NEEDED} inputs and {_POSITIVES} true labels are needed to calibrate, some hundred are"
+                " better"
+            )
+        group, limits, begins, x, y, shape = tally.maps(method, by, label_values)
+        source = "held-out" if allowed is None else "out-of-bag"
+        return cls(
+            method,
+            by,
+            of,
+            source,
+            used,
+            positives,
+            int(seen),
+            fingerprint,
+            len(group),
+            group,
+            limits,
+            begins,
+            x,
+            y,
+            shape,
+        )
+
+    @property
+    def groups(self) -> int:
+        """How many groups of labels have a map of their own."""
+        return len(self.limits)
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the best labels of an input are the same, in the same order, as without calibration."""
+        return self.of == "mean" and self.groups == 1
+
+    def apply(self, votes: Votes, *, n_jobs: int | None = None) -> Votes:
+        """Calibrate votes.
+
+        `bound` becomes the most that a probability can be off after the maps: how far they can carry apart
+        two that were no farther apart than the old `bound`. `missed` becomes what that allows for, n_labels
+        times the entropy of `bound`: always valid, rarely tight; 0 stays 0.
+
+        Parameters
+        ----------
+        votes : Votes
+            Of the same model.
+        n_jobs : int or None
+            Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
+
+        Returns
+        -------
+        Votes
+        """
+        self.check_fits(votes.n_labels, votes.members)
+        probs = self.moved(votes.labels, votes.probs, threads_for(n_jobs))
+        bound, missed = self.certificate(votes.bound)
+        return Votes(votes.indptr, votes.labels, probs, votes.n_labels, bound, missed, votes.classes)
+
+    def check_fits(self, n_labels: int, members: int) -> None:
+        """Refuse votes of another model."""
+        if n_labels != self.n_labels:
+            raise ValueError(f"the calibration is for {self.n_labels} labels, but the votes have {n_labels}")
+        if self.of == "members" and members != self._voices:
+            raise ValueError(
+                f"the calibration has a map for each of {self._voices} members, but {members} vote; calibrate"
+                " anew"
+            )
+
+    def moved(
+        self, labels: npt.NDArray[np.int32], probs: npt.NDArray[np.float32], threads: int
+    ) -> npt.NDArray[np.float32]:
+        """The calibrated probabilities of candidates, shape (entries, members)."""
+        return _native.apply_maps(labels, probs, self.group, self._tables, self.of == "members", threads)
+
+    def certificate(
+        self, bound: npt.NDArray[np.float32] | None
+    ) -> tuple[npt.NDArray[np.float32] | None, npt.NDArray[np.float32] | None]:
+        """What becomes of `bound` and `missed`; see `apply`."""
+        if bound is None:
+            return None, None
+        widths, apart = self._apart
+        # Up to the next width that was measured.
+        off = np.where(bound > 0, apart[np.minimum(np.searchsorted(widths, bound), _WIDTHS - 1)], 0.0)
+        half = np.minimum(off, 0.5)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            entropy = np.where(off > 0, -(half * np.log(half) + (1 - half) * np.log1p(-half)), 0.0)
+        above = np.float32(1 + 1e-6)  # rounding must not make it too small
+        return off.astype(np.float32) * above, (self.n_labels * entropy).astype(np.float32) * above
+
+    def describe(self) -> dict[str, Any]:
+        """What it is, for people and programs."""
+        about: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("method", "by", "of", "source", "rows", "positives", "seen", "fingerprint")
+        }
+        if self.by != "all":
+            about["groups"] = self.limits.tolist()
+        return about
+
+    def to_header(self) -> dict[str, Any]:
+        """What a model file's header says of it."""
+        names = ("method", "by", "of", "source", "rows", "positives", "seen", "fingerprint")
+        return {name: getattr(self, name) for name in names}
+
+    def to_sections(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays for a model file."""
+        names = ("limits", "begins", "x", "y", "shape", *(("group",) if self.groups > 1 else ()))
+        return {f"calibration.{name}": getattr(self, name) for name in names}
+
+    @classmethod
+    def from_sections(
+        cls, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]], n_labels: int, members: int
+    ) -> Calibration:
+        """Take back what `to_header` and `to_sections` gave, after checking it."""
+        for name, choices in (
+            ("method", METHODS),
+            ("by", GROUPINGS),
+            ("of", TARGETS),
+            ("source", SOURCES),
+        ):
+            if header[name] not in choices:
+                raise ValueError(f"the calibration has the unknown {name} {header[name]!r:.40}")
+        for name in ("rows", "positives", "seen"):
+            if type(header[name]) is not int or header[name] < 0:
+                raise ValueError(f"the calibration has the impossible number {header[name]!r:.40} of {name}")
+        if not isinstance(header["fingerprint"], str):
+            raise ValueError("the calibration has no fingerprint")
+        arrays: dict[str, Any] = {
+            name: sections[f"calibration.{name}"] for name in ("limits", "x", "y", "shape")
+        }
+        for name, array in arrays.items():
+            if array.dtype != np.float64 or not np.isfinite(array).all():
+                raise ValueError(f"the {name} of the calibration are not finite numbers")
+        limits, begins = arrays["limits"], sections["calibration.begins"]
+        if limits.ndim != 2 or limits.shape[1] != 2 or not 1 <= len(limits) <= 256:
+            raise ValueError("the groups of the calibration have another shape")
+        group = np.zeros(n_labels, dtype=np.uint8)
+        if len(limits) > 1:
+            group = sections["calibration.group"]
+            if group.dtype != np.uint8 or group.shape != (n_labels,) or group.max() >= len(limits):
+                raise ValueError("the groups of the calibration do not fit the labels")
+        maps = len(limits) * (members if header["of"] == "members" else 1)
+        found = cls(**header, n_labels=n_labels, group=group, begins=begins, **arrays)
+        found._check_maps(maps)
+        return found
+
+    def _check_maps(self, maps: int) -> None:
+        x, y, shape, begins = self.x, self.y, self.shape, self.begins
+        if self.method == "isotonic":
+            if begins.dtype != np.int64 or begins.shape != (maps + 1,) or x.ndim != 1 or x.shape != y.shape:
+                raise ValueError("the maps of the calibration have another shape or number")
+            if begins[0] != 0 or begins[-1] != len(x) or (np.diff(begins) < 2).any():
+                raise ValueError("the maps of the calibration are cut wrongly")
+            for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+                own_x, own_y = x[begin:end], y[begin:end]
+                if own_x[0] != 0 or own_x[-1] != 1 or own_y[0] != 0 or own_y[-1] > 1:
+                    raise ValueError("a map of the calibration does not go from 0 to 1")
+                if (np.diff(own_x) <= 0).any() or (np.diff(own_y) <= 0).any():
+                    raise ValueError("a map of the calibration does not rise")
+        elif shape.shape != (maps, 3) or not (shape[:, :2] > 0).all():
+            raise ValueError("a map of the calibration does not rise, or there are too few")
+
+    @property
+    def _voices(self) -> int:
+        maps = len(self.begins) - 1 if self.method == "isotonic" else len(self.shape)
+        return maps // self.groups
+
+    @cached_property
+    def _tables(self) -> Floats:
+        """The maps at the edges of the bins, shape (members or 1, groups, edges)."""
+        if self.method == "isotonic":
+            cuts = zip(self.begins[:-1].tolist(), self.begins[1:].tolist(), strict=True)
+            tables = np.array([np.interp(_EDGES, self.x[b:e], self.y[b:e]) for b, e in cuts])
+        else:
+            tables = np.array([_sigmoid(_EDGES, *own) for own in self.shape])
+        return np.ascontiguousarray(tables.reshape(self._voices, self.groups, len(_EDGES)))
+
+    @cached_property
+    def _apart(self) -> tuple[Floats, Floats]:
+        """How far any map can carry two probabilities apart, by how far apart they are."""
+        widths = np.geomspace(2.0**-40, 1.0, _WIDTHS)
+        apart = np.zeros(_WIDTHS)
+        for table in self._tables.reshape(-1, len(_EDGES)):
+            for number, width in enumerate(widths):
+                # The steepest place begins or ends where the map bends.
+                up = np.interp(_EDGES + width, _EDGES, table) - table
+                down = table - np.interp(_EDGES - width, _EDGES, table)
+                apart[number] = max(apart[number], up.max(), down.max())
+        if self.of == "members":
+            # Members may be off by different amounts, of which only the mean is known: by Jensen's
+            # inequality, a concave function of the mean is enough.
+            apart = _concave(widths, apart)
+        return widths, apart
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse what is not among the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; choose from {', '.join(map(repr, choices))}")
+
+
+_EDGES: Floats = _native.calibration_edges()
+_CENTRES: Floats = (_EDGES[1:] + _EDGES[:-1]) / 2
+_BINS = len(_CENTRES)
+
+
+def _enough(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Without the inputs that fewer members can be asked about than is usual.
+
+    The mean of few members is less sharp than that of all, and what is learned from it is too timid.
+    """
+    usual = np.ceil(np.exp(-1) * allowed.shape[1])
+    return np.asarray(allowed & (allowed.sum(axis=1) >= usual)[:, None])
+
+
+def _batches(votes: Votes | Iterable[Votes]) -> Iterator[Votes]:
+    if isinstance(votes, Votes):
+        yield votes
+    else:
+        yield from votes
+
+
+def _levels(by: str, values: npt.ArrayLike | None, n_labels: int) -> npt.NDArray[np.uint8]:
+    """At most 64 levels of the values of labels, ascending; groups are made of neighbours among them."""
+    if by == "all":
+        return np.zeros(n_labels, dtype=np.uint8)
+    if values is None:
+        raise ValueError(f"to calibrate by {by}, the {by} of each label must be known; use by='all'")
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.shape != (n_labels,) or not np.isfinite(numbers).all():
+        raise ValueError(f"label_values has shape {numbers.shape}; a finite number for each label is needed")
+    steps = np.unique(numbers)
+    if len(steps) > _LEVELS:
+        steps = steps[np.linspace(0, len(steps) - 1, _LEVELS).astype(np.int64)]
+    return (np.searchsorted(steps, numbers, side="right") - 1).astype(np.uint8)
+
+
+class _Tally:
+    """Candidates, and how many of them are true, by probability."""
+
+    def __init__(self, levels: npt.NDArray[np.uint8], of: str, members: int) -> None:
+        self._levels, self._members = levels, members
+        self._each = of == "members"
+        voices = members if self._each else 1
+        self._counts = np.zeros((voices, int(levels.max()) + 1, _BINS, 4), dtype=np.int64)
+
+    def add(
+        self, votes: Votes, truth: sp.csr_array, allowed: npt.NDArray[np.bool_] | None, threads: int
+    ) -> None:
+        if (votes.n_labels, votes.members) != (len(self._levels), self._members):
+            raise ValueError(
+                f"a batch has {votes.n_labels} labels and {votes.members} members, but the first has"
+                f" {len(self._levels)} and {self._members}"
+            )
+        if allowed is not None and allowed.shape != (len(votes), votes.members):
+            raise ValueError(
+                f"allowed has shape {allowed.shape} for {len(votes)} inputs and {votes.members} members"
+            )
+        asked = None if allowed is None else np.ascontiguousarray(allowed, dtype=np.uint8)
+        _native.count_votes(
+            votes.indptr,
+            votes.labels,
+            votes.probs,
+            np.asarray(truth.indptr, dtype=np.int64),
+            np.asarray(truth.indices, dtype=np.int32),
+            self._levels,
+            asked,
+            self._each,
+            _BEST,
+            self._counts,
+            threads,
+        )
+
+    def positives(self) -> int:
+        found = self._counts[..., 1::2].sum()
+        return int(found // self._members if self._each else found)
+
+    def maps(
+        self, method: str, by: str, values: npt.ArrayLike | None
+    ) -> tuple[npt.NDArray[np.uint8], Floats, Counts, Floats, Floats, Floats]:
+        """Groups of labels, their limits, and the maps: begins, x, y and shape."""
+        group_of_level = _join(self._counts[..., 1::2].sum(axis=(0, 2, 3)))
+        group = group_of_level[self._levels]
+        groups = int(group_of_level.max()) + 1
+        limits = np.zeros((groups, 2))
+        if by != "all":
+            numbers = np.asarray(values, dtype=np.float64)
+            limits = np.array([[numbers[group == g].min(), numbers[group == g].max()] for g in range(groups)])
+        counts = np.zeros((len(self._counts), groups, _BINS, 2))
+        for level, own in enumerate(group_of_level.tolist()):
+            both = self._counts[:, level]
+            counts[:, own] += both[..., :2] + _OTHERS * both[..., 2:]
+        fit = _fit_isotonic if method == "isotonic" else _fit_sigmoid
+        found: list[Any] = []
+        for voice in counts:
+            everything = fit(voice.sum(axis=0), method)
+            for own in voice:
+                positives = own[:, 1].sum()
+                alone = groups == 1 or not positives
+                found.append(everything if alone else _shrunk(fit(own, method), everything, positives))
+        nothing: Floats = np.zeros(0)
+        if method != "isotonic":
+            return group, limits, np.zeros(0, dtype=np.int64), nothing, nothing, np.array(found)
+        begins = np.concatenate([[0], np.cumsum([len(knots) for knots in found])]).astype(np.int64)
+        knots = np.concatenate(found)
+        x, y = np.ascontiguousarray(knots[:, 0]), np.ascontiguousarray(knots[:, 1])
+        return group, limits, begins, x, y, np.zeros((0, 3))
+
+
+def _join(positives: Counts) -> npt.NDArray[np.uint8]:
+    """Levels joined to groups: neighbours, about as many true labels in each, and never too few."""
+    wanted = max(1, min(_GROUPS, int(positives.sum()) // _LEAST_POSITIVES))
+    least = positives.sum() / wanted
+    group = np.zeros(len(positives), dtype=np.uint8)
+    number, inside = 0, 0
+    for level, own in enumerate(positives.tolist()):
+        # A new one begins where this one is full, if enough is left to fill another.
+        rest = positives[level:].sum()
+        if inside >= max(0.9 * least, _LEAST_POSITIVES) and rest >= _LEAST_POSITIVES and number < wanted - 1:
+            number, inside = number + 1, 0
+        group[level] = number
+        inside += own
+    return group
+
+
+def _fit_isotonic(counts: Floats, method: str) -> Floats:
+    """Knots of shape (k, 2): between the centres of the blocks of isotonic regression, maps are straight."""
+    filled = np.flatnonzero(counts[:, 0])
+    all_, true = counts[filled].T
+    centres = _CENTRES[filled]
+    fitted = IsotonicRegression(y_min=0, y_max=1).fit_transform(centres, true / all_, sample_weight=all_)
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(fitted) > 0]))
+    size = np.add.reduceat(all_, starts)
+    hits = np.add.reduceat(true, starts)
+    x = np.add.reduceat(centres * all_, starts) / size
+    rate = hits / size
+    # In the first block none may have come true, in the last one all: as many more would have been as likely.
+    rate[hits == 0] = min(_OTHERS / 2 / size[0], rate[hits > 0].min(initial=1.0) / 2)
+    rate[hits == size] = max((size[-1] - 0.5) / size[-1], rate[hits < size].max(initial=0.0))
+    rate = np.maximum.accumulate(rate)
+    return _steep(_distinct(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[0.0], rate, rate[-1:]])))
+
+
+def _steep(knots: Floats) -> Floats:
+    """Knots lifted where a map would rise too little."""
+    x = np.union1d(knots[:, 0], _NEARLY_1)
+    slope = np.where(x[1:] > _NEARLY_1, 1.0, _LEAST_SLOPE)
+    least = np.concatenate([[0.0], np.cumsum(slope * np.diff(x))])
+    y = least + np.maximum.accumulate(np.interp(x, *knots.T) - least)
+    return np.column_stack([x, y / max(1.0, y[-1])])
+
+
+def _distinct(x: Floats, y: Floats) -> Floats:
+    kept = np.concatenate([[True], np.diff(x) > 0])
+    return np.column_stack([x[kept], y[kept]])
+
+
+def _fit_sigmoid(counts: Floats, method: str) -> Floats:
+    """a, b and c of the sigmoid of a ln p - b ln(1 - p) + c, by maximum likelihood."""
+    filled = np.flatnonzero(counts[:, 0])
+    all_, true = counts[filled].T
+    low, high = np.log(_CENTRES[filled]), -np.log1p(-_CENTRES[filled])
+    scale = max(1.0, true.sum())
+
+    def whole(free: Floats) -> Floats:
+        if method == "temperature":
+            return np.array([np.exp(free[0]), np.exp(free[0]), 0.0])
+        if method == "platt":
+            return np.array([np.exp(free[0]), np.exp(free[0]), free[1]])
+        return np.array([np.exp(free[0]), np.exp(free[1]), free[2]])
+
+    def loss(free: Floats) -> tuple[float, Floats]:
+        a, b, c = whole(free)
+        z = a * low + b * high + c
+        value = (all_ * np.logaddexp(0.0, z) - true * z).sum() / scale
+        slope = all_ * expit(z) - true
+        of_a, of_b, of_c = (slope * low * a).sum(), (slope * high * b).sum(), slope.sum()
+        gradient = {
+            "temperature": [of_a + of_b],
+            "platt": [of_a + of_b, of_c],
+            "beta": [of_a, of_b, of_c],
+        }[method]
+        return float(value), np.array(gradient) / scale
+
+    free = {"temperature": 1, "platt": 2, "beta": 3}[method]
+    bounds = [(-5.0, 5.0), (-5.0, 5.0), (-50.0, 50.0)]
+    bounds = {1: bounds[:1], 2: [bounds[0], bounds[2]], 3: bounds}[free]
+    found = minimize(loss, np.zeros(free), jac=True, method="L-BFGS-B", bounds=bounds)
+    return whole(found.x)
+
+
+def _sigmoid(p: Floats, a: float, b: float, c: float) -> Floats:
+    inside = np.clip(p, np.finfo(np.float64).tiny, 1 - 2.0**-25)
+    value = expit(a * np.log(inside) - b * np.log1p(-inside) + c)
+    return np.where(p > 0, value, 0.0)
+
+
+def _shrunk(own: Floats, everything: Floats, positives: float) -> Floats:
+    """A map of few labels is drawn to that of all."""
+    weight = positives / (positives + _SHRINKAGE)
+    if own.ndim == 1:
+        return weight * own + (1 - weight) * everything
+    x = np.union1d(own[:, 0], everything[:, 0])
+    y = weight * np.interp(x, *own.T) + (1 - weight) * np.interp(x, *everything.T)
+    return np.column_stack([x, y])
+
+
+def _concave(x: Floats, y: Floats) -> Floats:
+    """The least concave function above the points and 0 at 0, at x."""
+    hull: list[tuple[float, float]] = [(0.0, 0.0)]
+    for point in zip(x.tolist(), y.tolist(), strict=True):
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (point[0] - hull[-2][0]) <= (
+            point[1] - hull[-2][1]
+        ) * (hull[-1][0] - hull[-2][0]):
+            hull.pop()
+        hull.append(point)
+    return np.asarray(np.interp(x, *np.array(hull).T))

@@ -1,0 +1,174 @@
+"""The paper's figures and some more, as SVG files; they need matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.storage.atomic_file import atomic_file
+
+from .experiment import Experiment
+
+__all__ = ["write_figures"]
+
+_MEASURES = {
+    "variance": "variance",
+    "total": "total",
+    "knowledge": "knowledge",
+    "energy": "Energy",
+    "joint_energy": "JointEnergy",
+    "unfamiliarity": "unfamiliarity",
+}
+_BEST = ("boosted-bagging", "bagging", "boosting", "mc-dropout", "single")
+
+
+def write_figures(experiments: Sequence[Experiment], folder: Path) -> str | None:
+    """Draw one model of each data set, the one of the strongest method with the first seed.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+        What was done.
+    folder : Path
+        Where to write.
+
+    Returns
+    -------
+    str or None
+        Why there are no figures, if so.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return "no figures were drawn, for matplotlib is missing; install hedgerow[figures]"
+    folder.mkdir(parents=True, exist_ok=True)
+    for data, found in _chosen(experiments).items():
+        for name, draw in _FIGURES.items():
+            figure = Figure(figsize=(5.2, 3.6), layout="constrained")
+            axes = figure.subplots()
+            if draw(axes, found):
+                # A fixed salt: the same figures give the same bytes.
+                import matplotlib
+
+                with (
+                    matplotlib.rc_context({"svg.hashsalt": "hedgerow"}),
+                    atomic_file(folder / f"{data}-{name}.svg", overwrite=True) as file,
+                ):
+                    figure.savefig(file, format="svg", metadata={"Date": None})
+    return None
+
+
+def _chosen(experiments: Sequence[Experiment]) -> dict[str, Mapping[str, Any]]:
+    chosen: dict[str, Mapping[str, Any]] = {}
+    for method in _BEST:
+        for experiment in experiments:
+            if experiment.method == method and experiment.seed == 0:
+                chosen.setdefault(experiment.data, experiment.found)
+    return chosen
+
+
+def _long_tail(axes: Any, found: Mapping[str, Any]) -> bool:
+    mean, deviation = (np.array(found["long_tail"][name]) for name in ("mean", "deviation"))
+    ranks = np.arange(1, len(mean) + 1)
+    shown = mean > 0
+    axes.plot(ranks[shown], mean[shown], label="mean")
+    low = np.maximum(mean - deviation, mean * 1e-3)
+    axes.fill_between(ranks[shown], low[shown], (mean + deviation)[shown], alpha=0.25, label="± deviation")
+    axes.set(xscale="log", yscale="log", xlabel="rank of the label", ylabel="probability")
+    axes.legend()
+    return True
+
+
+def _risk_coverage(axes: Any, found: Mapping[str, Any]) -> bool:
+    for measure, curve in found["risk_coverage"].items():
+        if curve and measure in _MEASURES:
+            axes.plot(curve["coverage"], curve["risk"], label=_MEASURES[measure])
+    axes.set(xlabel="share of the five best labels that is kept", ylabel="share of them that is wrong")
+    axes.legend()
+    return True
+
+
+def _reliability(axes: Any, found: Mapping[str, Any]) -> bool:
+    axes.plot([0, 1], [0, 1], color="grey", linestyle=":")
+    for k, of in found["reliability"].items():
+        axes.plot(of["mean_probability"], of["share_right"], marker="o", markersize=3, label=f"best {k}")
+    axes.set(xlabel="probability", ylabel="share of right labels", xlim=(0, 1), ylim=(0, 1))
+    axes.legend()
+    return True
+
+
+def _frequency(axes: Any, found: Mapping[str, Any]) -> bool:
+    groups = found["by_frequency"]
+    if not groups:
+        return False
+    places = np.arange(1, len(groups) + 1)
+    for measure in ("total", "knowledge"):
+        axes.plot(places, [group[measure] for group in groups], marker="o", markersize=3, label=measure)
+    axes.plot(places, [group["probability"] for group in groups], linestyle="--", label="probability")
+    axes.set(
+        xlabel="labels by tenths of frequency in training, rarest first",
+        ylabel="mean over true labels",
+        xticks=places,
+    )
+    axes.legend()
+    return True
+
+
+def _roc(axes: Any, found: Mapping[str, Any]) -> bool:
+    if not found["ood_details"]:
+        return False
+    styles = ("-", "--", ":", "-.")
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.5)
+    for (other, scores), style in zip(found["ood_details"].items(), styles, strict=False):
+        for number, score in enumerate(("unfamiliarity", "total", "joint_energy")):
+            if score in scores:
+                roc = scores[score]["roc"]
+                axes.plot(
+                    roc["false_positive"],
+                    roc["true_positive"],
+                    style,
+                    color=f"C{number}",
+                    label=f"{other}: {_MEASURES[score]}",
+                )
+    axes.set(xlabel="insiders flagged", ylabel="outsiders flagged", xlim=(0, 1), ylim=(0, 1))
+    axes.legend(fontsize="small")
+    return True
+
+
+def _regret(axes: Any, found: Mapping[str, Any]) -> bool:
+    checks = found.get("theorems")
+    if not checks:
+        return False
+    for layer, regrets in enumerate(np.array(checks["regret"]).T, 1):
+        axes.plot(
+            checks["beams"], np.maximum(regrets, 1e-9), marker="o", markersize=3, label=f"layer {layer}"
+        )
+    axes.set(xscale="log", yscale="log", xlabel="beam", ylabel="average regret")
+    axes.legend()
+    return True
+
+
+def _uncertainty_error(axes: Any, found: Mapping[str, Any]) -> bool:
+    checks = found.get("theorems")
+    if not checks:
+        return False
+    titles = {"label_error": "a label", "input_error": "an input", "certificate": "certificate of an input"}
+    for name, title in titles.items():
+        axes.plot(checks["beams"], np.maximum(checks[name], 1e-9), marker="o", markersize=3, label=title)
+    axes.set(xscale="log", yscale="log", xlabel="beam", ylabel="error of total uncertainty")
+    axes.legend()
+    return True
+
+
+_FIGURES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
+    "long-tail": _long_tail,
+    "risk-coverage": _risk_coverage,
+    "reliability": _reliability,
+    "frequency": _frequency,
+    "roc": _roc,
+    "regret": _regret,
+    "uncertainty-error": _uncertainty_error,
+}

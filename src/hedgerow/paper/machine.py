@@ -1,0 +1,37 @@
+"""Where figures come from."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from pathlib import Path
+
+from hedgerow.inputs.threads import threads_for
+
+__all__ = ["machine"]
+
+
+def machine(n_jobs: int | None) -> dict[str, str]:
+    """Processor, threads and Python, for the record.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    dict of str to str
+    """
+    name = platform.machine()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    return {
+        "CPU": f"{name} ({os.cpu_count()} processors)",
+        "threads": str(threads_for(n_jobs) or os.cpu_count()),
+        "Python": platform.python_version(),
+    }

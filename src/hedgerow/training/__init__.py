@@ -1,0 +1,1 @@
+"""How members are trained: settings, blocks, memory, checkpoints."""

@@ -1,0 +1,217 @@
+"""Training the members of an ensemble in blocks, on a cluster or by threads of this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hedgerow import _native
+from hedgerow.training import tasks as worker
+from hedgerow.training.block_files import BlockFiles
+from hedgerow.training.blocks import above, as_matched, block_work, cut, gaps, joined_sections
+from hedgerow.training.members import Checkpoint, TrainingData
+from hedgerow.training.memory import Scratch
+from hedgerow.trees.label_tree import LabelTree
+from hedgerow.trees.tree_model import TRANSFORMS, TreeClassifier
+
+__all__ = ["BlockTraining", "Workers"]
+
+Stage = Callable[[float], None] | None
+# Inputs that a task searches for at least.
+_FEWEST_ROWS = 2048
+
+
+class Workers(Protocol):
+    """Those who do the tasks; see `Crew` and `Alone` for the methods.
+
+    Attributes
+    ----------
+    processors : int
+        Tasks that are done at once.
+    threads, threads_each : int
+        Threads of this process for what is not cut into tasks (0: as the fit has them), and of a task.
+    most_work : float
+        Of a block.
+    scratch : Scratch or None
+        For arrays that are too large for memory.
+    spreads : bool
+        Whether tasks are done elsewhere.
+    watch : callable(share) or None
+        What long tasks call now and then; where it raises, they end.
+    """
+
+    processors: int
+    threads: int
+    threads_each: int
+    most_work: float
+    scratch: Scratch | None
+    spreads: bool
+    watch: Callable[[float], None] | None
+
+    def put(self, value: Any) -> Any: ...  # noqa: D102
+
+    def run(  # noqa: D102
+        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Any]]: ...
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any: ...  # noqa: D102
+
+    def together(self, function: Callable[[int], Any], numbers: Sequence[int]) -> list[Any]: ...  # noqa: D102
+
+
+class BlockTraining:
+    """Grows, trains and asks members by tasks; what is done lies in files, not in memory.
+
+    Parameters
+    ----------
+    crew : Workers
+        Who does it.
+    data : TrainingData
+        What members learn from; it goes into the object store of a cluster once.
+    label_features : sparse matrix or None
+        Vectors to cluster the labels by.
+    folder : path-like
+        Where finished blocks and members are kept.
+    fingerprint : str
+        Of the data and the settings.
+    """
+
+    def __init__(
+        self,
+        crew: Workers,
+        data: TrainingData,
+        label_features: Any,
+        folder: str | os.PathLike[str],
+        fingerprint: str,
+    ) -> None:
+        self._crew = crew
+        self._engine = worker.Engine.here() if crew.spreads else None
+        self.scratch = crew.scratch
+        self.threads = crew.threads
+        self.spreads = crew.spreads
+        self._inputs, self._labels = data.indicator.shape
+        self._entries = data.indicator.nnz
+        self._width = data.width
+        self._data = crew.put(worker.SharedData.of(data))
+        self._label_features = crew.put(label_features)
+        self._blocks = BlockFiles(folder, fingerprint)
+        self._members = Checkpoint(folder, fingerprint, self._labels)
+
+    def grow(
+        self,
+        number: int,
+        costs: npt.NDArray[np.float32] | None,
+        settings: dict[str, Any],
+        here: Callable[[], LabelTree] | None,
+    ) -> LabelTree:
+        """Grow the tree of a member, by a task or by `here`, or take up one that was grown before."""
+        if (done := self._members.open(number)) is not None:
+            return done.tree
+        tree = self._blocks.read_tree(number)
+        if tree is None:
+            if here is None:
+                arguments = (self._engine, self._data, self._crew.put(costs), self._label_features, settings)
+                tree = self._crew.call(worker.grow, *arguments)
+            else:
+                tree = here()
+            self._blocks.write_tree(number, tree)
+        return tree
+
+    def train(
+        self,
+        number: int,
+        tree: LabelTree,
+        costs: npt.NDArray[np.float32] | None,
+        negatives: _native.Rows | None,
+        settings: dict[str, Any],
+        progress: Stage,
+    ) -> TreeClassifier:
+        """Train a member; blocks that were trained before are taken up."""
+        if (done := self._members.open(number)) is not None:
+            return done
+        crew = self._crew
+        shared = [self._engine, self._data, crew.put(tree)]
+        weighed = crew.put(costs)
+        wrong = crew.put(None if negatives is None else negatives.arrays())
+        layers = list(range(tree.depth))
+        # A matcher looks at the layers above; otherwise all layers are trained at once.
+        stages = [[layer] for layer in layers] if settings["matcher_beam"] else [layers]
+        for stage, together in enumerate(stages):
+            begin, share = stage / len(stages), 1 / len(stages)
+            matched = self._match(number, tree, stage, settings) if stage else None
+            work = crew.call(worker.work, *shared, wrong, matched, together)
+            total = sum(float(each.sum()) for each in work)
+            target = min(block_work(total, self._entries, self._inputs, crew.processors), crew.most_work)
+            kept = [trained.block for trained in self._blocks.read(number)]
+            todo = []
+            for layer, each in zip(together, work, strict=True):
+                for within in gaps(kept, layer, len(each)):
+                    for block in cut(each, layer, target, within):
+                        todo.append((float(each[block.first : block.last].sum()), block))
+            todo.sort(key=lambda item: (-item[0], item[1]))
+            how = (settings, crew.scratch, crew.threads_each, crew.watch)
+            tasks = [(*shared, weighed, wrong, matched, *how, block) for _, block in todo]
+            done_work = total - sum(amount for amount, _ in todo)
+            for at, trained in crew.run(worker.train, tasks):
+                self._blocks.write(number, trained)
+                done_work += todo[at][0]
+                if progress is not None:
+                    progress(begin + share * done_work / max(total, 1.0))
+        return self._finish(number, tree, settings)
+
+    def together(self, make: Callable[[int], TreeClassifier], numbers: Sequence[int]) -> list[TreeClassifier]:
+        """Make several members at once."""
+        return self._crew.together(make, numbers)
+
+    def top(self, member: TreeClassifier, k: int, beam: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The best k labels of each input and their probabilities, both of shape (inputs, k)."""
+        labels = np.empty((self._inputs, k), dtype=np.int32)
+        probability = np.empty((self._inputs, k), dtype=np.float32)
+        ranges = self._ranges()
+        model = self._crew.put(member)
+        threads = self._crew.threads_each
+        tasks = [(self._engine, self._data, model, k, beam, threads, *rows) for rows in ranges]
+        for at, found in self._crew.run(worker.top_rows, tasks):
+            begin, end = ranges[at]
+            labels[begin:end], probability[begin:end] = found
+        return labels, probability
+
+    def _match(self, number: int, tree: LabelTree, layer: int, settings: dict[str, Any]) -> Any:
+        """What a beam finds in the layers above, for all inputs, in the object store."""
+        trained = [each for each in self._blocks.read(number, verify=False) if each.block.layer < layer]
+        upper = above(tree, layer, trained, self._width, settings["loss"], settings["normalise"])
+        ranges = self._ranges()
+        model = self._crew.put(upper)
+        how = (settings["matcher_beam"], self._crew.threads_each)
+        tasks = [(self._engine, self._data, model, *how, *rows) for rows in ranges]
+        found: list[Any] = [None] * len(tasks)
+        for at, nodes in self._crew.run(worker.match_rows, tasks):
+            found[at] = nodes
+        return self._crew.put(as_matched(found, tree.layer_sizes[layer]).arrays())
+
+    def _finish(self, number: int, tree: LabelTree, settings: dict[str, Any]) -> TreeClassifier:
+        """Stream the blocks into the file of the member, and open it."""
+        blocks = self._blocks.read(number, verify=False)
+        header = {
+            "features": self._width,
+            "transform": TRANSFORMS[settings["loss"]],
+            "normalize": settings["normalise"],
+            "weights": sum(trained.kept for trained in blocks),
+            "depth": tree.depth,
+            "members": 1,
+            "parts": 1,
+        }
+        self._members.write_sections(number, header, joined_sections("tree", tree, blocks))
+        self._blocks.clear(number)
+        member = self._members.open(number, verify=False)
+        if member is None:
+            raise FileNotFoundError(f"member {number} vanished from {self._members.folder} during the fit")
+        return member
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        size = max(_FEWEST_ROWS, -(-self._inputs // (4 * self._crew.processors)))
+        return [(begin, min(begin + size, self._inputs)) for begin in range(0, self._inputs, size)]

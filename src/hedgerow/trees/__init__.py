@@ -1,0 +1,1 @@
+"""Label trees, the models over them, and the search through a forest."""

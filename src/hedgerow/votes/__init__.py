@@ -1,0 +1,1 @@
+"""What members say of candidate labels, and the measures read from it."""

@@ -1,0 +1,214 @@
+"""Predictions with their doubts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hedgerow import _native
+from hedgerow.inputs.threads import threads_for
+from hedgerow.storage.atomic_file import atomic_file
+from hedgerow.votes.votes import Votes
+
+__all__ = ["InputUncertainty", "UncertainLabels"]
+
+Floats = npt.NDArray[np.float32]
+
+_MEASURES = ("probability", "total", "data", "knowledge", "variance")
+
+
+@dataclass(frozen=True, eq=False)
+class InputUncertainty:
+    """How sure the model is of each input as a whole: sums over all candidate labels. Arrays of shape (n,).
+
+    Attributes
+    ----------
+    expected : float32 array
+        Expected number of labels.
+    total, data, knowledge, variance : float32 array
+        Sums of the labels' measures. Mind the direction: an input unlike the training data gets low
+        probabilities everywhere, and so *low* sums.
+    bound : float32 array
+        How far the mean probability of any label may be from the one that a search through all labels gives.
+    missed : float32 array
+        How far `total` may be from the one that a search through all labels gives.
+    """
+
+    expected: Floats
+    total: Floats
+    data: Floats
+    knowledge: Floats
+    variance: Floats
+    bound: Floats
+    missed: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainLabels:
+    """The best labels of each input, best first, with their measures of uncertainty. Arrays of shape (n, k).
+
+    Attributes
+    ----------
+    labels : array
+        Labels as in `classes_`: names, or columns of Y.
+    probability : float32 array
+        Mean probability over the members.
+    total : float32 array
+        Total uncertainty: the entropy of that mean.
+    data : float32 array
+        Data uncertainty: the members' mean entropy. The label itself is ambiguous; more data would not help.
+    knowledge : float32 array
+        Knowledge uncertainty, total - data: the members disagree. More data would help.
+    variance : float32 array
+        Variance of the members' probabilities.
+    instance : InputUncertainty
+        The same for each input as a whole.
+    """
+
+    labels: npt.NDArray[Any]
+    probability: Floats
+    total: Floats
+    data: Floats
+    knowledge: Floats
+    variance: Floats
+    instance: InputUncertainty
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], classes: npt.NDArray[Any]
+    ) -> UncertainLabels:
+        """Name what the engine found."""
+        of_inputs = {
+            name.removeprefix("input_"): array for name, array in arrays.items() if name.startswith("input_")
+        }
+        of_labels = {
+            name: array
+            for name, array in arrays.items()
+            if name != "labels" and not name.startswith("input_")
+        }
+        return cls(labels=classes[arrays["labels"]], **of_labels, instance=InputUncertainty(**of_inputs))
+
+    @classmethod
+    def from_votes(
+        cls, votes: Votes, k: int, *, ranked_by: Floats | None = None, n_jobs: int | None = None
+    ) -> UncertainLabels:
+        """Read the best labels and all measures from votes.
+
+        Parameters
+        ----------
+        votes : Votes
+            At least k candidates for each input.
+        k : int
+            Labels for each input.
+        ranked_by : float32 array, shape (entries,), optional
+            What the best labels are chosen by; the mean probability, if not given.
+        n_jobs : int or None
+            Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
+
+        Returns
+        -------
+        UncertainLabels
+        """
+        if len(votes) and k > np.diff(votes.indptr).min():
+            raise ValueError(f"k is {k}, but an input has only {np.diff(votes.indptr).min()} candidates")
+        threads = threads_for(n_jobs)
+
+        # Not by `judge`: for one input, its checks would take longer than the rest.
+        def judged(
+            probs: Floats, begins: npt.NDArray[np.int64], asked: npt.NDArray[np.int32], top: int
+        ) -> tuple[Any, ...]:
+            return _native.judge(
+                votes.indptr, votes.labels, probs, votes.n_labels, begins, asked, top, threads
+            )
+
+        ranking = votes.probs if ranked_by is None else np.ascontiguousarray(ranked_by[:, None])
+        nothing = np.zeros(len(votes) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+        best = judged(ranking, *nothing, k)[3]
+        # Where they stand among the candidates. Then the truth that votes are judged by is no truth: it asks
+        # for the measures of these labels.
+        order = np.argsort(best, axis=1)
+        asked = np.ascontiguousarray(np.take_along_axis(best, order, axis=1).ravel(), dtype=np.int32)
+        begins = np.arange(0, best.size + 1, k, dtype=np.int64)
+        _, _, sums, _, _, _, true = judged(votes.probs, begins, asked, 1)
+        back = np.argsort(order, axis=1)
+        of_labels = {
+            name: np.take_along_axis(part[0].reshape(best.shape), back, axis=1)
+            for name, part in zip(_MEASURES, true, strict=True)
+        }
+        of_inputs = {
+            name: sums[:, place].astype(np.float32) for place, name in enumerate(("expected", *_MEASURES[1:]))
+        }
+        unknown = np.full(len(votes), np.nan, dtype=np.float32)
+        return cls(
+            labels=best if votes.classes is None else votes.classes[best],
+            **of_labels,
+            instance=InputUncertainty(
+                **of_inputs,
+                bound=unknown if votes.bound is None else votes.bound,
+                missed=unknown if votes.missed is None else votes.missed,
+            ),
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[UncertainLabels]) -> UncertainLabels:
+        """Those of several batches, one after the other."""
+        if not parts:
+            raise ValueError("there is nothing to concatenate")
+        instance = InputUncertainty(
+            **{
+                part.name: np.concatenate([getattr(of.instance, part.name) for of in parts])
+                for part in fields(InputUncertainty)
+            }
+        )
+        of_labels = {
+            part.name: np.concatenate([getattr(of, part.name) for of in parts])
+            for part in fields(UncertainLabels)
+            if part.name != "instance"
+        }
+        return UncertainLabels(**of_labels, instance=instance)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table` with a row for each label: input, rank, label and the measures of both."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError("tables need pyarrow; install hedgerow[parquet]") from error
+        n, k = self.labels.shape
+        columns: dict[str, Any] = {
+            "input": np.repeat(np.arange(n), k),
+            "rank": np.tile(np.arange(1, k + 1), n),
+            "label": self.labels.ravel(),
+        }
+        for name in ("probability", "total", "data", "knowledge", "variance"):
+            columns[name] = getattr(self, name).ravel()
+        for name, values in vars(self.instance).items():
+            columns[f"input_{name}"] = np.repeat(values, k)
+        return pyarrow.table(columns)
+
+    def to_frame(self) -> Any:
+        """A `pandas.DataFrame` with the columns of `to_arrow`."""
+        return self.to_arrow().to_pandas()
+
+    def to_parquet(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the columns of `to_arrow` to a Parquet file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        overwrite : bool
+            Replace an existing file.
+        """
+        table = self.to_arrow()
+        from pyarrow import parquet
+
+        with atomic_file(path, overwrite=overwrite) as file:
+            parquet.write_table(table, file)
