@@ -22,7 +22,7 @@ SANITIZER_LEAVES := --deselect $(CRAFTED)::test_crafted_files_take_no_more_memor
 SANITIZER_TESTS := $(wildcard tests/test_text.py tests/test_data_*.py tests/test_model_file.py tests/test_search.py \
 	tests/test_solver.py tests/test_label_tree.py tests/test_training.py tests/test_blocks.py tests/test_estimator.py \
 	tests/test_matrices.py tests/test_bad_input.py tests/test_votes.py tests/test_ensemble.py tests/test_uncertainty.py \
-	tests/test_pecos_models.py tests/test_judgement.py tests/test_unfamiliarity.py tests/test_evaluation.py \
+	tests/test_pecos_models.py tests/test_judgement.py tests/test_ood.py tests/test_evaluation.py \
 	tests/test_calibration.py tests/test_expected_features.py tests/test_metrics.py tests/test_decisions.py \
 	tests/test_policy.py tests/test_risk_control.py tests/test_explain.py tests/test_query.py \
 	tests/test_serve_batching.py tests/test_serve_predict.py tests/test_serve_decisions.py tests/test_serve_queue.py \
@@ -53,7 +53,7 @@ FUZZ_LONG_SECONDS ?= 3600
 CLANG ?= clang++-19
 
 .PHONY: help demo test trust damage fuzz fuzz-long clang mutate soak coverage chromium lint format stubs sanitize bench bench-paired \
-	bench-trust bench-ensembles bench-unfamiliarity bench-calibration bench-cluster bench-decisions bench-out-of-core \
+	bench-trust bench-ensembles bench-ood bench-calibration bench-cluster bench-decisions bench-out-of-core \
 	bench-scaling bench-scoring bench-serve wheel clean
 .DEFAULT_GOAL := help
 
@@ -241,8 +241,8 @@ bench-trust: $(VENV)/installed $(PEERS)/installed ## Try bad inputs, kills and d
 bench-ensembles: $(VENV)/bench-tools ## Measure ensembles and uncertainty
 	$(BIN)/python -m bench.ensembles $(BENCH_ARGS)
 
-bench-unfamiliarity: $(VENV)/bench-tools ## Find outsiders by unfamiliarity and by every single score
-	$(BIN)/python -m bench.unfamiliarity $(BENCH_ARGS)
+bench-ood: $(VENV)/bench-tools ## Find outsiders by unfamiliarity and by every single score
+	$(BIN)/python -m bench.ood $(BENCH_ARGS)
 
 bench-decisions: $(VENV)/bench-tools ## Keep promises over many cuts, and compare doubts and costs
 	$(BIN)/python -m bench.decisions $(BENCH_ARGS)

@@ -93,7 +93,7 @@ def pack_records(source: Path, target: Path, field: str) -> None:
 
 
 def pack_texts(source: Path, target: Path) -> None:
-    """The test texts alone, which serve as outsiders."""
+    """The test texts alone, which serve as out-of-distribution inputs."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with lzma.open(source, "rt", encoding="utf-8") as lines:
         records = [record for record in map(json.loads, lines) if record["split"] == "test"]

@@ -1,4 +1,4 @@
-"""Promises, abstention and costs on held-out data: `python -m bench.decisions`.
+"""Guarantees, abstention and costs on held-out data: `python -m bench.decisions`.
 
 For each data set ten bagged members, whose votes on the test set are made once. A third of it teaches the
 calibration map; the rest is cut in two at random many times: one half sets the thresholds, the other tells
@@ -87,8 +87,8 @@ def prepared(name: str, data: Path, cache: Path, most: int) -> tuple[Any, ...]:
     return model, calibration, len(first), test.X[second], truth[second]
 
 
-def promises(name: str, data: Path, cache: Path) -> dict[str, Any]:
-    """Promises and what came of them, and which doubt finds mistakes."""
+def guarantees(name: str, data: Path, cache: Path) -> dict[str, Any]:
+    """Guarantees and what came of them, and which doubt finds mistakes."""
     model, calibration, rows, X, truth = prepared(name, data, cache, 10**9)
     raw, calibrated, doubts = Losses(model, truth), Losses(model, truth), Doubts()
     for votes, own in batches(model, X, truth):
@@ -98,7 +98,7 @@ def promises(name: str, data: Path, cache: Path) -> dict[str, Any]:
         doubts.add(moved, own)
     return {
         "rows": {"map": rows, "cut in two": X.shape[0]},
-        "promise": {"as they are": raw.splits(), "calibrated": calibrated.splits()},
+        "guarantee": {"as they are": raw.splits(), "calibrated": calibrated.splits()},
         "groups": calibrated.group_splits(),
         "ceiling": calibrated.ceiling(),
         "aurc": doubts.areas(),
@@ -169,7 +169,7 @@ class Losses:
             self._bounds.append(votes.bound)
 
     def splits(self) -> dict[str, Any]:
-        """Promises and what came of them, over random halves."""
+        """Guarantees and what came of them, over random halves."""
         missed, wrong = Halves(np.concatenate(self._missed)), Halves(np.concatenate(self._wrong))
         size = Halves(np.concatenate(self._size))
         return {
@@ -396,7 +396,7 @@ def large(name: str, data: Path, cache: Path) -> dict[str, Any]:
             learner = PolicyLearner(truth, counts, measure.THREADS)
             for batch in votes():
                 learner.add(batch)
-            learner.finish("0" * 32, {}).promise(0.2)
+            learner.finish("0" * 32, {}).guarantee(0.2)
         result[what] = {
             "seconds": time.perf_counter() - start,
             "bytes above": memory.peak_bytes() - before,
@@ -432,12 +432,12 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## True labels that are rejected",
         "",
-        "Promised: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard"
+        "Guaranteed: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard"
         " error over"
         " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected. Where some"
         " cuts"
         " are refused, the others are those whose first half happened to lose little; their second half then"
-        " loses more than the risk. The promise counts a refusal as no loss, for then nothing is rejected.",
+        " loses more than the risk. The guarantee counts a refusal as no loss, for then nothing is rejected.",
         "",
         "| data | probabilities | risk | achieved | one cut | kept | refused cuts |",
         "|---|---|---|---|---|---|---|",
@@ -468,7 +468,7 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## Wrong labels among those accepted",
         "",
-        f"Promised with a confidence of {percent(CONFIDENCE)}: the mean share, 0 for an input that is given"
+        f"Guaranteed with a confidence of {percent(CONFIDENCE)}: the mean share, 0 for an input that is given"
         " nothing, is at most the risk. Above: cuts in which the other half shows more, chance included.",
         "",
         "| data | probabilities | risk | achieved | one cut | above | labels given | refused cuts |",
@@ -556,7 +556,7 @@ def markdown(found: dict[str, Any]) -> str:
 
 def rows_of(sets: dict[str, Any], what: str) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     for name, result in sets.items():
-        for of, by_risk in result["promise"].items():
+        for of, by_risk in result["guarantee"].items():
             for risk, losses in by_risk.items():
                 yield name, of, risk, losses[what]
 
@@ -583,7 +583,7 @@ def large_lines(result: dict[str, Any]) -> list[str]:
 
 
 PARTS: dict[str, tuple[Callable[[str, Path, Path], dict[str, Any]], tuple[str, ...]]] = {
-    "decisions": (promises, NAMES),
+    "decisions": (guarantees, NAMES),
     "decision-costs": (costs, NAMES),
     "decision-memory": (large, (LARGE_NAME,)),
 }

@@ -23,8 +23,10 @@ def main() -> None:
     parser.add_argument("data", nargs="+", help="folder, or folder:field")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--kept", type=Path, help="folder for encoders and embeddings")
-    parser.add_argument("--ood", nargs="*", default=[], help="more data that serve as outsiders")
-    parser.add_argument("--outsiders", type=int, default=2000, help="at most so many of a kind")
+    parser.add_argument(
+        "--ood", nargs="*", default=[], help="more data that serve as out-of-distribution inputs"
+    )
+    parser.add_argument("--ood", type=int, default=2000, help="at most so many of a kind")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--members", type=int, default=10)
@@ -48,7 +50,7 @@ def main() -> None:
         seeds=arguments.seeds,
         members=arguments.members,
         beam=arguments.beam,
-        outsiders=arguments.outsiders,
+        ood=arguments.ood,
         quick=arguments.quick,
         deep=DeepSettings(encoder=str(arguments.encoder), kept=arguments.kept, **tuning),
     )

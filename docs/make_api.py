@@ -40,7 +40,7 @@ SECTIONS = {
             "CostComparison",
         ],
     ),
-    "Unfamiliar inputs": (hedgerow, ["Unfamiliarity", "Signals", "Familiar"]),
+    "Out-of-distribution inputs": (hedgerow, ["OODScores", "Signals", "OODDetector"]),
     "Votes and what can be read from them": (
         hedgerow,
         ["Votes", "label_uncertainty", "instance_uncertainty", "Measures", "energy", "joint_energy"],
@@ -51,7 +51,7 @@ SECTIONS = {
     ),
     "Evaluation": (
         hedgerow.evaluation.tasks,
-        ["evaluate", "Evaluation", "Ranking", "Misclassification", "OutsiderScore"],
+        ["evaluate", "Evaluation", "Ranking", "Misclassification", "OODScore"],
     ),
     "Assessment": (hedgerow, ["judge", "Assessment"]),
     "Efficiency": (

@@ -28,15 +28,15 @@ WIDTH, HEIGHT, LEFT, TOP, WIDE, HIGH, GAP = 860, 340, 62, 46, 320, 220, 110
 STYLE = """
 text { font: 13px sans-serif; fill: #1b1f24 } .small { font-size: 12px } .axis { stroke: #6e7781 }
 .grid { stroke: #6e778133 } path { fill: none; stroke-width: 2.2 }
-.promised { stroke: #6e7781; stroke-dasharray: 5 4 } .missed { stroke: #0a6ecb } .wrong { stroke: #bf4b00 }
+.guaranteed { stroke: #6e7781; stroke-dasharray: 5 4 } .missed { stroke: #0a6ecb } .wrong { stroke: #bf4b00 }
 .accept { stroke: #1a7f37 } .review { stroke: #8a5cd1 }
 text.missed { fill: #0a6ecb; stroke: none } text.wrong { fill: #bf4b00; stroke: none }
 text.accept { fill: #1a7f37; stroke: none } text.review { fill: #8a5cd1; stroke: none }
-text.promised { fill: #57606a; stroke: none }
+text.guaranteed { fill: #57606a; stroke: none }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .missed { stroke: #58a6ff } .wrong { stroke: #f0883e } .accept { stroke: #3fb950 }
 .review { stroke: #b392f0 } text.missed { fill: #58a6ff } text.wrong { fill: #f0883e }
-text.accept { fill: #3fb950 } text.review { fill: #b392f0 } text.promised { fill: #9aa4ae } }
+text.accept { fill: #3fb950 } text.review { fill: #b392f0 } text.guaranteed { fill: #9aa4ae } }
 """
 
 
@@ -73,7 +73,7 @@ def draw(model_path: Path, data: Path) -> None:
         try:
             rule, _ = rule_for(Wish(risk=risk), model.policy_, model.label_counts_)
         except ValueError:
-            continue  # below what can be promised
+            continue  # below what can be guaranteed
         tallies[risk] = Tally(rule)
     for rows, votes in vote_batches(model, X, "deciding"):
         for tally in tallies.values():
@@ -91,11 +91,11 @@ def drawn(found: dict[float, Outcome]) -> str:
     ticks = [(np.log10(value), f"{value:g}") for value in (0.1, 1, 10, 100, 1000)]
     work = Panel(1, most, "labels of an input", [tick for tick in ticks if tick[0] <= most], np.log10(0.1))
     parts = [
-        *shares.frame("Promised and kept"),
-        shares.line("promised", risks, risks),
+        *shares.frame("Guaranteed and kept"),
+        shares.line("guaranteed", risks, risks),
         shares.line("missed", risks, [of.missed for of in found.values()]),
         shares.line("wrong", risks, [of.wrong for of in found.values()]),
-        shares.label("promised: at most this", "promised", 0.02, 0.37),
+        shares.label("guaranteed: at most this", "guaranteed", 0.02, 0.37),
         shares.label("true labels rejected", "missed", 0.02, 0.335),
         shares.label("accepted labels wrong", "wrong", 0.02, 0.30),
         *work.frame("What is left for people"),
@@ -105,7 +105,7 @@ def drawn(found: dict[float, Outcome]) -> str:
         work.label("to review", "review", 0.16, np.log10(found[0.16].reviewed) + 0.25),
     ]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
-    title = "<title>Shares that are promised and kept, and labels to accept and to review, by risk</title>"
+    title = "<title>Shares that are guaranteed and kept, and labels to accept and to review, by risk</title>"
     return "\n".join([head, title, f"<style>{STYLE}</style>", *parts, "</svg>", ""])
 
 

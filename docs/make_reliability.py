@@ -157,7 +157,7 @@ def page() -> str:
     """The whole page, from the figures that are kept."""
     return (
         INTRODUCTION
-        + promises(Counter(_figures("counts")))
+        + guarantees(Counter(_figures("counts")))
         + fuzzing(_figures("fuzzing"))
         + sanitizing(_figures("sanitizers"))
         + load(_figures("soak"))
@@ -172,13 +172,13 @@ def _figures(name: str) -> dict[str, Any]:
     return figures
 
 
-def promises(counts: Counter[str]) -> str:
+def guarantees(counts: Counter[str]) -> str:
     """A row for everything that was counted."""
     unknown = set(counts) - set(PROMISES)
     if unknown:
-        raise ValueError(f"nothing is promised for {', '.join(sorted(unknown))}; add it to PROMISES")
+        raise ValueError(f"nothing is guaranteed for {', '.join(sorted(unknown))}; add it to PROMISES")
     rows = [
-        f"| {kind} | {counts[kind]:,} | {promise} |" for kind, promise in PROMISES.items() if counts[kind]
+        f"| {kind} | {counts[kind]:,} | {guarantee} |" for kind, guarantee in PROMISES.items() if counts[kind]
     ]
     return "\n".join(rows) + "\n"
 

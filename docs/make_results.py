@@ -12,8 +12,8 @@ INTRODUCTION = """# Results
 Everything here was measured by the commands named, on the machine named, on the same files. Times
 mean nothing by themselves; the ratios do. `make bench` repeats the tables of the engine,
 `make bench-paired` the ratios taken in turns, `make bench-ensembles` the tables of ensembles and
-uncertainty, `make bench-unfamiliarity` those of outsiders, `make bench-calibration` and
-`make bench-decisions` those of probabilities and promises, `make bench-serve` those of the server,
+uncertainty, `make bench-ood` those of out-of-distribution inputs, `make bench-calibration` and
+`make bench-decisions` those of probabilities and guarantees, `make bench-serve` those of the server,
 `make bench-cluster`, `make bench-scoring` and `make bench-out-of-core` those of clusters and budgets,
 `make bench-scaling` draws time against the number of labels, `python -m bench.evaluation` measures the
 memory of an evaluation, and `python -m bench.seeds` repeats the accuracy over seeds. The
@@ -77,7 +77,7 @@ def page() -> str:
         "## Accuracy over seeds\n\n" + included("seeds"),
         included("ensembles"),
         experiments(),
-        included("unfamiliarity"),
+        included("ood"),
         included("calibration"),
         included("decisions"),
         included("deep"),

@@ -1,4 +1,4 @@
-"""Arrays of NumPy whose headers are broken, or promise what there cannot be."""
+"""Arrays of NumPy whose headers are broken, or guarantee what there cannot be."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def array_with_header(header: str) -> bytes:
 
 
 def array_of(entries: int) -> bytes:
-    """An array that promises some entries and has none."""
+    """An array that guarantees some entries and has none."""
     return array_with_header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({entries},), }}")
 
 

@@ -55,7 +55,7 @@ def figures() -> list[Figure]:
         ),
         Figure(
             "roc",
-            "Outsiders",
+            "OOD",
             "Upper left is better.",
             "false alarms",
             "found",

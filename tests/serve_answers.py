@@ -29,11 +29,11 @@ def a_label(label: str, votes: Sequence[float]) -> dict[str, Any]:
 
 def a_prediction(labels: Sequence[dict[str, Any]], p_value: float | None = 0.5) -> dict[str, Any]:
     sums = {name: sum(one[name] for one in labels) for name in ("total", "data", "knowledge", "variance")}
-    odd = None if p_value is None else {"score": 1.0, "p_value": p_value, "outsider": p_value <= 0.05}
+    odd = None if p_value is None else {"score": 1.0, "p_value": p_value, "is_ood": p_value <= 0.05}
     return {
         "labels": list(labels),
         "input": {"expected": sum(one["probability"] for one in labels), **sums},
-        "unfamiliarity": odd,
+        "ood": odd,
     }
 
 

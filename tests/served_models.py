@@ -28,12 +28,12 @@ def a_text_model(seed: int = 0, rows: int = 600) -> HedgerowTextClassifier:
     sample = load_sample()
     model = HedgerowTextClassifier(method="bagging", members=MEMBERS, n_jobs=1, random_state=seed)
     model.fit(sample.train_texts[:rows], sample.train_labels[:rows])
-    return model.learn_familiar(sample.test_texts[:60])
+    return model.learn_ood(sample.test_texts[:60])
 
 
 @pytest.fixture(scope="session")
 def text_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with three members, trained on texts, that can tell outsiders."""
+    """A file with three members, trained on texts, that can tell out-of-distribution inputs."""
     path = tmp_path_factory.mktemp("served") / "tags.hedgerow"
     a_text_model().save(path)
     return path

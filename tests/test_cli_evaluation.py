@@ -87,18 +87,18 @@ def test_evaluate_writes_the_documented_keys(
         assert set(found[name]) == {"1", "3", "5"}
         assert all(0 <= value <= 1 for value in found[name].values())
     assert {"variance", "total", "knowledge", "energy"} <= set(found["misclassification"])
-    scores = {"variance", "total", "knowledge", "joint_energy", "unfamiliarity"}
+    scores = {"variance", "total", "knowledge", "joint_energy", "ood"}
     assert scores <= set(found["ood"]["fish"])
-    assert found["ood"]["fish"]["unfamiliarity"] > 0.95
+    assert found["ood"]["fish"]["ood"] > 0.95
     details = found["ood_details"]["fish"]
     assert details["total"]["direction"] == "low"
-    assert details["unfamiliarity"]["direction"] == "high"
-    assert len(details["unfamiliarity"]["by_frequency"]) == 10
+    assert details["ood"]["direction"] == "high"
+    assert len(details["ood"]["by_frequency"]) == 10
     assert found["seconds"] > 0
     assert found["settings"]["unknown_labels"] == 1
     assert "120 inputs, 240 true labels" not in shown  # one input has one label only
     assert "120 inputs, 239 true labels, of which the model does not know 1" in shown
-    assert "How well it knows outsiders: fish" in shown
+    assert "How well it knows out-of-distribution inputs: fish" in shown
     assert "trained on" not in shown
 
 
@@ -132,10 +132,10 @@ def test_evaluate_uses_what_the_model_has_learned_as_familiar(folder: Path, tmp_
     trees, fish = (read_part(folder / name, "test") for name in ("trees", "fish"))
     assert trees.texts is not None
     assert fish.texts is not None
-    model.learn_familiar(trees.texts)
+    model.learn_ood(trees.texts)
     Y, _ = align_labels(trees.Y, trees.label_names, model.classes_)  # type: ignore[arg-type]
-    found = evaluate(model, trees.texts, Y, outsiders={"fish": fish.texts})
-    expected = model.unfamiliarity(trees.texts).p_value
+    found = evaluate(model, trees.texts, Y, ood={"fish": fish.texts})
+    expected = model.ood_scores(trees.texts).p_value
     assert found.p_values is not None
     assert np.array_equal(found.p_values, expected)
 
@@ -226,7 +226,7 @@ def test_report_is_one_page_with_figures_examples_and_escaped_labels(
     example = content["uncertain"][0]
     assert example["text"]
     assert len(example["predicted"][0]["votes"]) == 3
-    assert 0 < example["unfamiliarity"] <= 1
+    assert 0 < example["ood"] <= 1
     totals = [example["total"] for example in content["uncertain"]]
     assert totals == sorted(totals, reverse=True)
     for example in content["wrong"]:

@@ -78,7 +78,7 @@ def test_decisions_by_risk_then_are_those_of_the_two_thresholds(model, data, ris
     expected = np.where(mean >= accept, ACCEPT, np.where(mean < reject, REJECT, REVIEW))
     assert (codes_of(found) == expected).all()
     assert (found.reject_below, found.accept_from) == (reject, accept)
-    assert f"at most {100 * risk:g} %" in found.promise
+    assert f"at most {100 * risk:g} %" in found.guarantee
 
 
 @pytest.mark.parametrize("risk", [0.1, 0.2])
@@ -116,7 +116,7 @@ def test_decisions_then_can_be_walked_through_and_made_plain(model, data):
     assert len(list(found)) == len(plain["inputs"]) == len(found) == 20
     for row, of_input in enumerate(found):
         assert len(of_input.accept) == found.count("accept")[row]
-        assert of_input.outsider == (of_input.p_value <= 0.05)
+        assert of_input.is_ood == (of_input.p_value <= 0.05)
         assert plain["inputs"][row]["review"] == of_input.review
     assert found[-1] == found[19]
     with pytest.raises(IndexError, match="there is no input 20"):
@@ -183,12 +183,12 @@ def test_decisions_by_groups_then_have_a_threshold_for_each_group(model, data):
         assert ((codes[:, own] == REJECT) == (mean[:, own] < least)).all()
 
 
-@pytest.mark.parametrize("by", ["top", "expected", "total", "data", "knowledge", "variance", "unfamiliarity"])
+@pytest.mark.parametrize("by", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
 def test_doubtful_inputs_then_are_not_answered_and_the_rest_keeps_the_coverage(model, data, by):
     X, _ = data["test"]
     plain, found = model.decide(X, risk=0.3), model.decide(X, risk=0.3, inputs_by=by, inputs_coverage=0.7)
-    assert "On average at least 70 % of the inputs are answered." in found.promise
-    assert "answered" not in plain.promise
+    assert "On average at least 70 % of the inputs are answered." in found.guarantee
+    assert "answered" not in plain.guarantee
     assert 0.7 - 4 * math.sqrt(0.21 / 400) - 0.03 <= found.answered.mean() < 1
     one, other = codes_of(plain), codes_of(found)
     assert (other[~found.answered] != ACCEPT).all()
@@ -207,11 +207,11 @@ def test_doubtful_inputs_by_risk_then_leave_answers_that_are_right(model, data):
 def test_outsiders_then_are_flagged_and_few_others_are(model, data):
     X, _ = data["test"]
     strange = sp.csr_array(np.random.default_rng(9).random((50, FEATURES)) ** 6)
-    assert model.decide(X, false_alarm=0.1).outsider.mean() <= 0.1 + 0.06
+    assert model.decide(X, false_alarm=0.1).is_ood.mean() <= 0.1 + 0.06
     nothing = model.decide(X[:3], false_alarm=None)
-    assert nothing.outsider is None
+    assert nothing.is_ood is None
     assert len(nothing.p_value) == 3
-    assert model.decide(strange).outsider.shape == (50,)
+    assert model.decide(strange).is_ood.shape == (50,)
     with pytest.raises(ValueError, match="learn it from at least 2000"):
         model.decide(X, false_alarm=0.001)
 
@@ -248,7 +248,7 @@ def test_decisions_by_costs_then_expect_the_sum_over_all_candidates(model, data)
     choices = np.stack([mean * 2, np.full_like(mean, 0.2), 1 - mean])
     assert np.allclose(found.expected_cost, choices.min(axis=0).sum(axis=1), atol=1e-5)
     assert found.to_dict()["inputs"][0]["expected_cost"] == pytest.approx(found.expected_cost[0])
-    assert "nothing is guaranteed" in found.promise
+    assert "nothing is guaranteed" in found.guarantee
 
 
 def test_costs_achieved_then_are_counted_by_hand_and_near_the_expected(model, data):
@@ -368,14 +368,14 @@ def test_policy_then_is_forgotten_where_it_no_longer_holds(data):
     own.calibrate(X, Y)
     assert not hasattr(own, "policy_")
     own.learn_policy(X, Y)
-    assert "unfamiliarity" not in own.policy_.inputs
-    own.learn_familiar(X)
+    assert "ood" not in own.policy_.inputs
+    own.learn_ood(X)
     own.learn_policy(X, Y)
-    assert "unfamiliarity" in own.policy_.inputs
-    own.learn_familiar(X)
-    assert "unfamiliarity" not in own.policy_.inputs
-    with pytest.raises(ValueError, match="knows no unfamiliarity"):
-        own.decide(X, inputs_by="unfamiliarity", inputs_coverage=0.5)
+    assert "ood" in own.policy_.inputs
+    own.learn_ood(X)
+    assert "ood" not in own.policy_.inputs
+    with pytest.raises(ValueError, match="has no ood of inputs"):
+        own.decide(X, inputs_by="ood", inputs_coverage=0.5)
     own.fit(*data["train"])
     assert not hasattr(own, "policy_")
 
@@ -398,7 +398,7 @@ def test_held_out_data_then_the_policy_never_sees_the_rows_of_the_map(data, monk
     own = HedgerowClassifier(method="bagging", members=2, random_state=0, n_jobs=1).fit(*data["train"])
     X, Y = data["held"]
     seen = {}
-    for name in ("calibrate", "learn_familiar", "learn_policy"):
+    for name in ("calibrate", "learn_ood", "learn_policy"):
         method = getattr(HedgerowClassifier, name)
 
         def told(self, rows, *rest, _name=name, _method=method, **options):
@@ -407,7 +407,7 @@ def test_held_out_data_then_the_policy_never_sees_the_rows_of_the_map(data, monk
 
         monkeypatch.setattr(HedgerowClassifier, name, told)
     learned = learn_from_held_out(own, X, Y)
-    assert seen["calibrate"] == seen["learn_familiar"]
+    assert seen["calibrate"] == seen["learn_ood"]
     assert not seen["calibrate"] & seen["learn_policy"]
     assert (learned.first, learned.second) == (350, 350)
     assert set(learned.before) == set(learned.after) == {1, 3, 5}
@@ -427,7 +427,7 @@ def test_policy_in_a_model_file_then_decides_the_same(model, data, tmp_path):
     X, _ = data["test"]
     one, other = model.decide(X, risk=0.2), again.decide(X, risk=0.2)
     assert one.decision.tobytes() == other.decision.tobytes()
-    assert one.promise == other.promise
+    assert one.guarantee == other.guarantee
     assert again.describe()["policy"] == model.describe()["policy"]
 
 
@@ -462,8 +462,8 @@ def test_evaluation_then_shows_promised_and_achieved_side_by_side(model, data):
     assert kept["missed"] == pytest.approx(missed.mean())
     assert kept["accepted"] == pytest.approx((codes == ACCEPT).sum(axis=1).mean())
     assert kept["reviewed"] == pytest.approx((codes == REVIEW).sum(axis=1).mean())
-    assert kept["flagged"] == pytest.approx((model.unfamiliarity(X).p_value <= 0.05).mean())
-    assert kept["promised"] == 0.2
+    assert kept["flagged"] == pytest.approx((model.ood_scores(X).p_value <= 0.05).mean())
+    assert kept["guaranteed"] == 0.2
 
 
 # Command line
@@ -557,7 +557,7 @@ def test_decide_command_for_programs_then_all_formats_say_the_same(folder, tmp_p
     flat = [(line["id"], label["label"], label["decision"]) for line in lines for label in line["labels"]]
     assert [label for _, label, _ in flat] == found.labels.tolist()
     assert any(label == HOSTILE for _, label, _ in flat)
-    assert lines[0]["input"]["outsider"] == bool(found.outsider[0])
+    assert lines[0]["input"]["is_ood"] == bool(found.is_ood[0])
     with (tmp_path / "d.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["id"], row["label"], row["decision"]) for row in rows] == flat
@@ -603,10 +603,10 @@ def test_decide_command_without_a_policy_then_fails_with_the_way_out(folder, cap
 def test_evaluate_and_report_commands_then_show_promises(folder, tmp_path, capsys):
     model, data = str(folder / "sure.hedgerow"), str(folder / "new.jsonl")
     assert main(["evaluate", model, data, "--json", str(tmp_path / "e.json")]) == 0
-    assert "What its policy promises" in capsys.readouterr().out
+    assert "What its policy guarantees" in capsys.readouterr().out
     assert set(json.loads((tmp_path / "e.json").read_text())["decisions"]) == {"0.05", "0.1", "0.2"}
     assert main(["report", model, data, "--out", str(tmp_path / "r.html")]) == 0
-    assert "Promised and kept" in (tmp_path / "r.html").read_text()
+    assert "Guaranteed and kept" in (tmp_path / "r.html").read_text()
 
 
 def test_text_classifier_given_an_iterator_then_decides():
@@ -615,6 +615,6 @@ def test_text_classifier_given_an_iterator_then_decides():
     model = HedgerowTextClassifier(method="bagging", members=3, random_state=0).fit(texts, labels)
     model.learn_policy([f"{text} x{n}" for n, text in enumerate(texts)], labels)
     found = model.decide(iter(["a thorny shrub", "tree"]), risk=0.2)
-    assert found.outsider is None
+    assert found.is_ood is None
     assert found[0].accept == ["hawthorn"]
     assert len(model.decide([], risk=0.2)) == 0

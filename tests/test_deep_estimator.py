@@ -103,17 +103,15 @@ def test_best_labels_and_doubts_are_those_of_the_votes(
 def test_evaluation_and_familiarity_work_for_every_way(
     fitted: dict[str, HedgerowTransformerClassifier], way: str, tmp_path: Path
 ) -> None:
-    found = evaluate(fitted[way], NEW, NEW_LABELS, outsiders={"odd": ["quagga and okapi"] * 12})
+    found = evaluate(fitted[way], NEW, NEW_LABELS, ood={"odd": ["quagga and okapi"] * 12})
     assert found.ranking.precision[1] > 0.5
     assert ("knowledge" in found.misclassification) == (way != "single")
-    own = fitted[way].learn_familiar(NEW * 3)
-    odd = own.unfamiliarity(["quagga okapi graze far away", NEW[0]])
+    own = fitted[way].learn_ood(NEW * 3)
+    odd = own.ood_scores(["quagga okapi graze far away", NEW[0]])
     assert odd.score[0] > odd.score[1]
     own.save(tmp_path / "model")
-    np.testing.assert_array_equal(
-        load(tmp_path / "model").unfamiliarity(NEW).score, own.unfamiliarity(NEW).score
-    )
-    del own.familiar_
+    np.testing.assert_array_equal(load(tmp_path / "model").ood_scores(NEW).score, own.ood_scores(NEW).score)
+    del own.ood_detector_
 
 
 def test_features_are_tfidf_and_behind_it_the_embedding(

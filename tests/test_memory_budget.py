@@ -410,8 +410,8 @@ def test_array_that_promises_more_than_it_holds_is_not_mapped(part: Part, tmp_pa
     with zipfile.ZipFile(source / "X.trn.npz") as archive:
         indices = archive.read("indices.npy")
     count = part.X.indices.size
-    promised = str(10 * count).encode()
-    changed = indices.replace(b"(%d,)" % count, b"(%s,)" % promised, 1)
+    guaranteed = str(10 * count).encode()
+    changed = indices.replace(b"(%d,)" % count, b"(%s,)" % guaranteed, 1)
     replace_member(source / "X.trn.npz", "indices.npy", changed)
     with pytest.raises(DataError, match="cannot be read as a sparse matrix"):
         map_data(source, tmp_path / "mapped")
@@ -435,7 +435,7 @@ def test_mapped_data_when_parts_do_not_fit_together_then_are_refused(part: Part,
 
 
 def test_text_that_ends_early_or_is_wrong_is_not_mapped(tmp_path: Path) -> None:
-    for text, told in (("3 2 2\n0 0:1\n", "promises 3 rows"), ("1 2 2\n0 5:1\n", "train.txt:2")):
+    for text, told in (("3 2 2\n0 0:1\n", "guarantees 3 rows"), ("1 2 2\n0 5:1\n", "train.txt:2")):
         (tmp_path / "train.txt").write_text(text)
         with pytest.raises(DataError, match=told):
             map_data(tmp_path / "train.txt", tmp_path / "mapped")

@@ -227,33 +227,33 @@ scores = st.lists(
 
 @MANY
 @given(scores, scores)
-def test_detection_is_scikit_learns_with_ties(outsiders: list[float], insiders: list[float]) -> None:
-    truth = [1] * len(outsiders) + [0] * len(insiders)
-    found = detection(outsiders, insiders)
-    assert found.auroc == pytest.approx(roc_auc_score(truth, outsiders + insiders), abs=1e-12)
-    assert found.aupr == pytest.approx(average_precision_score(truth, outsiders + insiders), abs=1e-12)
-    flagged, caught, _ = roc_curve(truth, outsiders + insiders, drop_intermediate=False)
-    enough = np.rint(caught * len(outsiders)) * 100 >= 95 * len(outsiders)
+def test_detection_is_scikit_learns_with_ties(ood: list[float], insiders: list[float]) -> None:
+    truth = [1] * len(ood) + [0] * len(insiders)
+    found = detection(ood, insiders)
+    assert found.auroc == pytest.approx(roc_auc_score(truth, ood + insiders), abs=1e-12)
+    assert found.aupr == pytest.approx(average_precision_score(truth, ood + insiders), abs=1e-12)
+    flagged, caught, _ = roc_curve(truth, ood + insiders, drop_intermediate=False)
+    enough = np.rint(caught * len(ood)) * 100 >= 95 * len(ood)
     assert found.fpr95 == pytest.approx(flagged[enough].min(), abs=1e-12)
 
 
 @pytest.mark.parametrize(("caught", "expected"), [(19, 0.0), (18, 1.0)])
 def test_fpr95_flags_insiders_only_to_catch_95_of_100_outsiders(caught: int, expected: float) -> None:
-    outsiders = [2.0] * caught + [0.0] * (20 - caught)
-    assert detection(outsiders, [1.0]).fpr95 == expected
+    ood = [2.0] * caught + [0.0] * (20 - caught)
+    assert detection(ood, [1.0]).fpr95 == expected
 
 
 @MANY
 @given(scores, scores, st.integers(2, 40))
 def test_roc_curve_is_scikit_learns_and_thinned_no_further_than_it_says(
-    outsiders: list[float], insiders: list[float], points: int
+    ood: list[float], insiders: list[float], points: int
 ) -> None:
-    truth = [1] * len(outsiders) + [0] * len(insiders)
-    across, up, _ = roc_curve(truth, outsiders + insiders, drop_intermediate=False)
-    whole = roc_curve_points(outsiders, insiders, points=1000)
+    truth = [1] * len(ood) + [0] * len(insiders)
+    across, up, _ = roc_curve(truth, ood + insiders, drop_intermediate=False)
+    whole = roc_curve_points(ood, insiders, points=1000)
     np.testing.assert_allclose(whole.false_positive, across, atol=1e-15)
     np.testing.assert_allclose(whole.true_positive, up, atol=1e-15)
-    thin = roc_curve_points(outsiders, insiders, points=points)
+    thin = roc_curve_points(ood, insiders, points=points)
     assert len(thin.false_positive) <= points
     assert (thin.false_positive[0], thin.true_positive[0]) == (0, 0)
     assert (thin.false_positive[-1], thin.true_positive[-1]) == (1, 1)
@@ -266,12 +266,12 @@ def test_roc_curve_is_scikit_learns_and_thinned_no_further_than_it_says(
 
 def test_a_roc_curve_of_many_points_keeps_its_area_when_thinned() -> None:
     random = np.random.default_rng(0)
-    outsiders, insiders = random.normal(1, 1, 5000), random.normal(0, 1, 4000)
-    thin = roc_curve_points(outsiders, insiders)
+    ood, insiders = random.normal(1, 1, 5000), random.normal(0, 1, 4000)
+    thin = roc_curve_points(ood, insiders)
     halfway = (thin.false_positive + thin.true_positive) / 2
     np.testing.assert_allclose(halfway, np.linspace(0, 1, 200), atol=2e-4)  # the ends of equal stretches
     area = auc(thin.false_positive, thin.true_positive)
-    assert area == pytest.approx(detection(outsiders, insiders).auroc, abs=1e-4)
+    assert area == pytest.approx(detection(ood, insiders).auroc, abs=1e-4)
 
 
 def test_scores_that_cannot_be_compared_are_refused() -> None:

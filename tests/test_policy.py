@@ -288,7 +288,7 @@ def test_too_few_inputs_then_the_error_says_how_many_are_needed():
 @pytest.mark.parametrize("risk", [0, 1, -1, math.nan, "a"])
 def test_risk_outside_0_and_1_then_is_refused(risk):
     policy = Made(9, rows=40).policy()
-    for ask in (policy.reject_below, policy.accept_from, policy.reject_below_by_group, policy.promise):
+    for ask in (policy.reject_below, policy.accept_from, policy.reject_below_by_group, policy.guarantee):
         with pytest.raises(ValueError, match="risk is"):
             ask(risk)
 
@@ -312,7 +312,7 @@ def test_policy_without_labels_then_is_refused():
 
 def test_promise_in_words_then_names_thresholds_rows_and_what_it_is_not():
     policy = Made(11).policy()
-    words = policy.promise(0.4)
+    words = policy.guarantee(0.4)
     assert "at most 40 % of the true labels of an input are" in words
     assert "with a confidence of 90 %" in words
     assert "Learned from 300 inputs" in words

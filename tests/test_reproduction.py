@@ -61,13 +61,16 @@ def test_outsiders_that_come_later_or_change_are_not_ignored(tmp_path: Path) -> 
     trees, fish = write_texts(tmp_path / "trees", TREES), write_texts(tmp_path / "fish", FISH)
     out = tmp_path / "out"
     run([trees], [], out, SETTINGS, 1)
-    told = re.escape("was made with other outsiders (none) than those of now (fish); choose another folder")
+    told = re.escape(
+        "was made with other out-of-distribution inputs (none) than those of now (fish); choose"
+        " another folder"
+    )
     with pytest.raises(ValueError, match=told):
         run([trees], [fish], out, SETTINGS, 1)
     (found,) = run([trees], [fish], tmp_path / "whole", SETTINGS, 1)
     assert list(found.found["ood"]) == ["fish"]
     other = write_texts(tmp_path / "other" / "fish", FISH[::-1])
-    with pytest.raises(ValueError, match="was made with other outsiders"):
+    with pytest.raises(ValueError, match="was made with other out-of-distribution inputs"):
         run([trees], [other], tmp_path / "whole", SETTINGS, 1)
 
 
@@ -76,7 +79,7 @@ def test_experiments_that_note_neither_data_nor_outsiders_are_taken(tmp_path: Pa
     run([trees], [], tmp_path / "out", SETTINGS, 1)
     (path,) = experiments(tmp_path / "out")
     known = json.loads(path.read_text())
-    del known["data"], known["outsiders"]
+    del known["data"], known["ood_marks"]
     path.write_text(json.dumps(known))
     (found,) = run([trees], [fish], tmp_path / "out", SETTINGS, 1)
     assert found.found == known
@@ -90,7 +93,7 @@ def test_outsiders_of_one_name_are_refused_before_any_work(tmp_path: Path) -> No
     ):
         run([trees], strangers, tmp_path / "out", SETTINGS, 1)
     assert not experiments(tmp_path / "out")
-    # One folder with labels of two fields is one outsider.
+    # One folder with labels of two fields is one out-of-distribution input.
     (again,) = run([trees], [strangers[0], Source(strangers[0].path, "kinds")], tmp_path / "out", SETTINGS, 1)
     assert list(again.found["ood"]) == ["fish"]
 

@@ -1,4 +1,4 @@
-"""Thresholds that keep a promise, beside brute force and over simulated data."""
+"""Thresholds that keep a guarantee, beside brute force and over simulated data."""
 
 from __future__ import annotations
 

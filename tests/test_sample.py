@@ -1,4 +1,4 @@
-"""The embedded sample: what it promises, and that the committed script made it."""
+"""The embedded sample: what it guarantees, and that the committed script made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions over HTTP: those of the library, and refusals where it cannot promise anything."""
+"""Decisions over HTTP: those of the library, and refusals where it cannot guarantee anything."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_decide_then_labels_are_sorted_as_the_library_sorts_them(
         for label in result["labels"]:
             assert label["decision"] == DECISIONS[codes[label["label"]]]
             compared.add(label["decision"])
-        assert result["unfamiliarity"]["outsider"] == own.outsider[row]
+        assert result["ood"]["is_ood"] == own.is_ood[row]
     assert len(compared) > 1
 
 
@@ -246,11 +246,11 @@ def test_explain_of_a_calibrated_model_then_its_votes_are_those_of_the_predictio
 
 def test_false_alarm_then_it_sets_who_is_an_outsider(open_client: Open, deciding_model: Path) -> None:
     client = open_client(deciding_model)
-    p_value = load(deciding_model).unfamiliarity([RECIPE]).p_value[0]
-    for rate, outsider in ((p_value * 1.01, True), (p_value * 0.99, False)):
+    p_value = load(deciding_model).ood_scores([RECIPE]).p_value[0]
+    for rate, is_ood in ((p_value * 1.01, True), (p_value * 0.99, False)):
         body = {"text": RECIPE, "decide": {"risk": 0.2, "false_alarm": rate}}
-        told = client.post("/predict", json=body).json()["results"][0]["unfamiliarity"]
-        assert told["outsider"] is outsider
+        told = client.post("/predict", json=body).json()["results"][0]["ood"]
+        assert told["is_ood"] is is_ood
 
 
 def test_policy_of_the_model_then_its_curves_decide_as_the_server_does(
@@ -290,7 +290,7 @@ def test_risk_that_cannot_be_promised_then_the_reason_is_told(
     answer = client.post("/predict", json={"text": "a", "decide": {"risk": 0.0001}})
     assert answer.status_code == 422
     error = answer.json()["error"]
-    assert (error["code"], error["where"]) == ("no_promise", "decide.risk")
+    assert (error["code"], error["where"]) == ("no_guarantee", "decide.risk")
     assert "0.0001" in error["message"]
 
 

@@ -94,7 +94,7 @@ def test_example_then_it_is_asked_at_once_and_the_outsider_gets_a_banner(
     expect(opened.page.locator(".found").first).to_be_visible()
     expect(opened.page.locator(".banner")).to_have_count(0)
     assert (opened.page.locator("#text").input_value() or "").startswith("armagetronad")
-    opened.page.get_by_role("button", name=re.compile("outsider")).click()
+    opened.page.get_by_role("button", name=re.compile("is_ood")).click()
     expect(opened.page.locator(".banner")).to_contain_text("unlike those the model learned from")
     expect(opened.page.locator("#ask-status")).to_contain_text("Beware")
 
@@ -109,7 +109,7 @@ def test_outsider_then_its_oddness_is_told_in_words(
     opened = open_served(demo_server, answers=answers)
     opened.ask(TEXT)
     expect(opened.page.locator(".banner")).to_contain_text(words)
-    expect(opened.page.locator(".promise")).to_contain_text(
+    expect(opened.page.locator(".guarantee")).to_contain_text(
         "For a text as odd as this one, that does not hold."
     )
 
@@ -239,7 +239,7 @@ def test_slider_then_labels_move_between_accept_review_and_reject(
     assert slider.input_value() == "10"
     opened.page.keyboard.press("Home")
     seen = set()
-    # Less cannot be promised.
+    # Less cannot be guaranteed.
     for risk in range(5, 41):
         assert slider.input_value() == str(risk)
         groups = {name: opened.group(name) for name in ("accept", "review", "reject")}
@@ -280,9 +280,9 @@ def test_risk_then_the_promise_is_told(demo_server: Server, open_served: OpenPag
     policy = a_policy() | {"accept": [None, None, 0.8, 0.6, 0.3]}
     opened = open_served(demo_server, answers=made_up(policy=policy))
     opened.ask(TEXT)
-    promise = opened.page.locator(".promise")
+    guarantee = opened.page.locator(".guarantee")
     scale = opened.page.locator(".scale")
-    expect(promise).to_have_text(
+    expect(guarantee).to_have_text(
         "On average, at most 10 % of the right labels are lost among the rejected,"
         " and with a confidence of 90 %, on average at most 10 % of what an input is given is wrong"
         " (0 for an input that is given nothing)."
@@ -291,12 +291,12 @@ def test_risk_then_the_promise_is_told(demo_server: Server, open_served: OpenPag
         "aria-label", "Labels are rejected below 10 % and accepted from 80 % probability."
     )
     opened.page.locator("#risk").fill("5")
-    expect(promise).to_have_text(
+    expect(guarantee).to_have_text(
         "On average, at most 5 % of the right labels are lost among the rejected,"
         " and so few wrong ones may pass that none is accepted without a look."
     )
     expect(scale).to_have_attribute("aria-label", "Labels are rejected below 5 % probability.")
-    opened.page.get_by_text("What exactly is promised").click()
+    opened.page.get_by_text("What exactly is guaranteed").click()
     expect(opened.page.locator(".guarantee")).to_have_text(a_policy()["guarantee"])
 
 
@@ -804,7 +804,7 @@ def fill(opened: Any, part: str) -> None:
     """Bring much of the page to light."""
     page: Page = opened.page
     if part == "#ask":
-        page.get_by_role("button", name=re.compile("outsider")).click()
+        page.get_by_role("button", name=re.compile("is_ood")).click()
         expect(page.locator(".banner")).to_be_visible()
         page.get_by_role("button", name="Why?").first.click()
         expect(page.locator(".sides")).to_be_visible()

@@ -82,11 +82,11 @@ def test_predict_of_an_outsider_then_it_is_called_one_at_the_rate_asked_for(
     client: TestClient, text_model: Path
 ) -> None:
     recipe = "Whisk the eggs with sugar, fold in the flour and bake the cake until golden."
-    p_value = load(text_model).unfamiliarity([recipe]).p_value[0]
+    p_value = load(text_model).ood_scores([recipe]).p_value[0]
     assert p_value < 0.1
-    told = client.post("/predict", json={"text": recipe}).json()["results"][0]["unfamiliarity"]
+    told = client.post("/predict", json={"text": recipe}).json()["results"][0]["ood"]
     assert told["p_value"] == p_value
-    assert told["outsider"] == (p_value <= 0.05)
+    assert told["is_ood"] == (p_value <= 0.05)
 
 
 def test_predict_of_features_then_the_numbers_are_those_of_the_model(
@@ -101,7 +101,7 @@ def test_predict_of_features_then_the_numbers_are_those_of_the_model(
     assert [[label["label"] for label in result["labels"]] for result in found] == best.labels.tolist()
     told = [[label["probability"] for label in result["labels"]] for result in found]
     np.testing.assert_array_equal(np.array(told, dtype=np.float32), best.probability)
-    assert found[0]["unfamiliarity"] is None
+    assert found[0]["ood"] is None
 
 
 def test_k_beyond_the_labels_then_all_are_told(open_client: Open, feature_model: Path) -> None:

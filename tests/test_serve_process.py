@@ -339,7 +339,7 @@ def test_demo_then_one_command_serves_a_model_that_decides_and_a_queue(start: St
         status, found = running.ask("POST", "/predict", body)
         assert status == 200
         decisions |= {label["decision"] for label in found["results"][0]["labels"]}
-        assert found["results"][0]["unfamiliarity"]["outsider"] == ("outsider" in example["about"])
+        assert found["results"][0]["ood"]["is_ood"] == ("is_ood" in example["about"])
     assert decisions == {"accept", "review", "reject"}
     running.process.send_signal(signal.SIGINT)
     assert running.process.wait() == 0

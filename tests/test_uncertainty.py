@@ -1,4 +1,4 @@
-"""The measures of uncertainty are what their formulas say, and keep what the theory promises."""
+"""The measures of uncertainty are what their formulas say, and keep what the theory guarantees."""
 
 from __future__ import annotations
 

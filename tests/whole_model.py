@@ -40,7 +40,7 @@ def whole_model(seed: int = 0, n_jobs: int | None = 1) -> HedgerowTextClassifier
     known = model.seen_in_training(texts)
     held = [number for number in range(len(texts)) if not known[number]]
     first, second = held[:-300], held[-300:]
-    model.learn_familiar([texts[number] for number in second[:60]])
+    model.learn_ood([texts[number] for number in second[:60]])
     model.calibrate([texts[number] for number in first], [labels[number] for number in first], by="frequency")
     model.learn_policy([texts[number] for number in second], [labels[number] for number in second])
     return model

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hedgerow.estimators.transformer import HedgerowTransformerClassifier
     from hedgerow.evaluation.tasks import Evaluation, evaluate
     from hedgerow.explanation import Explanation, explain
-    from hedgerow.familiarity.score import Familiar, Signals, Unfamiliarity
+    from hedgerow.familiarity.score import OODDetector, OODScores, Signals
     from hedgerow.features.tfidf import TfidfVectorizer
     from hedgerow.judge.calibration import Calibration
     from hedgerow.pecos import import_pecos
@@ -44,7 +44,7 @@ _HOMES = {
     "Decisions": "hedgerow.decisions.deciding",
     "Evaluation": "hedgerow.evaluation.tasks",
     "Explanation": "hedgerow.explanation",
-    "Familiar": "hedgerow.familiarity.score",
+    "OODDetector": "hedgerow.familiarity.score",
     "HedgerowClassifier": "hedgerow.estimators.features",
     "HedgerowTextClassifier": "hedgerow.estimators.text",
     "HedgerowTransformerClassifier": "hedgerow.estimators.transformer",
@@ -61,7 +61,7 @@ _HOMES = {
     "TfidfVectorizer": "hedgerow.features.tfidf",
     "TopLabels": "hedgerow.estimators.features",
     "UncertainLabels": "hedgerow.votes.predictions",
-    "Unfamiliarity": "hedgerow.familiarity.score",
+    "OODScores": "hedgerow.familiarity.score",
     "Votes": "hedgerow.votes.votes",
     "compare_costs": "hedgerow.decisions.outcomes",
     "energy": "hedgerow.votes.measures",
@@ -85,7 +85,6 @@ __all__ = [
     "Decisions",
     "Evaluation",
     "Explanation",
-    "Familiar",
     "HedgerowClassifier",
     "HedgerowTextClassifier",
     "HedgerowTransformerClassifier",
@@ -94,6 +93,8 @@ __all__ = [
     "LabelTree",
     "Learned",
     "Measures",
+    "OODDetector",
+    "OODScores",
     "Outcome",
     "Policy",
     "Queries",
@@ -101,7 +102,6 @@ __all__ = [
     "TfidfVectorizer",
     "TopLabels",
     "UncertainLabels",
-    "Unfamiliarity",
     "Votes",
     "__version__",
     "assess",

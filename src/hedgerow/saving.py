@@ -12,7 +12,7 @@ from hedgerow.deep.extra import load_torch
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
-from hedgerow.familiarity.score import Familiar
+from hedgerow.familiarity.score import OODDetector
 from hedgerow.features.tfidf import TfidfVectorizer
 from hedgerow.inputs.labels import read_label_sections
 from hedgerow.inputs.training_record import TrainingRecord
@@ -76,8 +76,8 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifie
             elif len(model.vectorizer_.idf_) != model.n_features_in_:
                 raise ValueError("the vocabulary and the weights differ in their number of features")
         if "familiar" in header:
-            model.familiar_ = Familiar.from_sections(header["familiar"], file.sections)
-            if not set(model.familiar_.names) <= _signals_of(model):
+            model.ood_detector_ = OODDetector.from_sections(header["familiar"], file.sections)
+            if not set(model.ood_detector_.names) <= _signals_of(model):
                 raise ValueError("familiar inputs have signals that the model does not have")
         if "calibration" in header:
             model.calibration_ = Calibration.from_sections(

@@ -86,8 +86,8 @@ def ask(model: Any) -> None:
         lambda: model.describe(),
         lambda: model.seen_in_training(X),
     ]
-    if hasattr(model, "familiar_"):
-        questions.append(lambda: model.unfamiliarity(X))
+    if hasattr(model, "ood_detector_"):
+        questions.append(lambda: model.ood_scores(X))
     if hasattr(model, "policy_"):
         questions.append(lambda: model.decide(X, risk=0.3))
     for question in questions:

@@ -66,8 +66,8 @@ def predicted(name: str, model: Any) -> dict[str, Any]:
         "knowledge": found.knowledge,
         "votes": model.predict_votes(X).probs,
     }
-    if hasattr(model, "familiar_"):
-        arrays["unfamiliarity"] = model.unfamiliarity(X).score
+    if hasattr(model, "ood_detector_"):
+        arrays["ood"] = model.ood_scores(X).score
     if hasattr(model, "policy_"):
         arrays["decision"] = model.decide(X, risk=0.3).decision
     return arrays

@@ -44,7 +44,7 @@ def numbers(rows: int, seed: int) -> tuple[sp.csr_array, sp.csr_array]:
 X, Y = numbers(ROWS, 0)
 HELD, TRUTH = numbers(200, 1)
 MODEL = HedgerowClassifier(method="bagging", members=2, random_state=0, n_jobs=1).fit(X, Y)
-MODEL.learn_familiar(HELD[::2]).calibrate(HELD[::2], TRUTH[::2]).learn_policy(HELD[1::2], TRUTH[1::2])
+MODEL.learn_ood(HELD[::2]).calibrate(HELD[::2], TRUTH[::2]).learn_policy(HELD[1::2], TRUTH[1::2])
 TEXT_MODEL = whole_model()
 TEXTS, NAMES = some_texts(200, 7)
 VOTES = MODEL.predict_votes(HELD)
@@ -214,8 +214,8 @@ ENTRIES: dict[str, Entry] = {
     "predict_votes": (MODEL.predict_votes, BAD_X),
     "predict_votes tolerance": (lambda v: MODEL.predict_votes(HELD, tolerance=v), BAD_SHARE),
     "score Y": (lambda v: MODEL.score(HELD, v), BAD_Y),
-    "unfamiliarity": (MODEL.unfamiliarity, BAD_X),
-    "learn_familiar": (MODEL.learn_familiar, BAD_X),
+    "ood": (MODEL.ood, BAD_X),
+    "learn_ood": (MODEL.learn_ood, BAD_X),
     "seen_in_training": (MODEL.seen_in_training, BAD_X),
     "calibrate X": (lambda v: MODEL.calibrate(v, TRUTH), BAD_X),
     "calibrate Y": (lambda v: MODEL.calibrate(HELD, v), BAD_Y),
@@ -253,7 +253,10 @@ ENTRIES: dict[str, Entry] = {
     "evaluate model": (lambda v: hedgerow.evaluate(v, HELD, TRUTH), NONSENSE),
     "evaluate X": (lambda v: hedgerow.evaluate(MODEL, v, TRUTH), BAD_X),
     "evaluate Y": (lambda v: hedgerow.evaluate(MODEL, HELD, v), BAD_Y),
-    "evaluate outsiders": (lambda v: hedgerow.evaluate(MODEL, HELD, TRUTH, outsiders={"a": v}), BAD_X),
+    "evaluate out-of-distribution inputs": (
+        lambda v: hedgerow.evaluate(MODEL, HELD, TRUTH, ood={"a": v}),
+        BAD_X,
+    ),
     "explain model": (lambda v: hedgerow.explain(v, HELD[:1]), NONSENSE),
     "explain x": (
         lambda v: hedgerow.explain(MODEL, v),
@@ -291,7 +294,7 @@ ENTRIES: dict[str, Entry] = {
     "texts: top": (TEXT_MODEL.top, BAD_TEXTS),
     "texts: predict_uncertain": (TEXT_MODEL.predict_uncertain, BAD_TEXTS),
     "texts: predict_votes": (TEXT_MODEL.predict_votes, BAD_TEXTS),
-    "texts: unfamiliarity": (TEXT_MODEL.unfamiliarity, BAD_TEXTS),
+    "texts: OOD score": (TEXT_MODEL.ood, BAD_TEXTS),
     "texts: decide": (TEXT_MODEL.decide, BAD_TEXTS),
     "texts: seen_in_training": (TEXT_MODEL.seen_in_training, BAD_TEXTS),
     "texts: calibrate": (lambda v: TEXT_MODEL.calibrate(v, NAMES), BAD_TEXTS),

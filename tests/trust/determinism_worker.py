@@ -37,7 +37,7 @@ def predicted(model: Any, texts: list[str]) -> dict[str, Any]:
             f"{name} votes": votes.probs,
             f"{name} proba": own.predict_proba(texts, k=3).toarray(),
         }
-    odd = model.unfamiliarity(texts)
+    odd = model.ood_scores(texts)
     decided = model.decide(texts, risk=0.2)
     found |= {"score": odd.score, "p-value": odd.p_value, "decision": decided.decision}
     return found

@@ -38,7 +38,7 @@ TARGETS = {
     "native/kernels/vote_measures.h": ("uncertainty", "judgement", "ensemble"),
     "native/judgement.cpp": ("judgement",),
     "native/beam_search.cpp": ("search",),
-    "native/vote_search.cpp": ("votes", "unfamiliarity", "ensemble"),
+    "native/vote_search.cpp": ("votes", "ood", "ensemble"),
     "src/hedgerow/votes/measures.py": ("uncertainty",),
     "src/hedgerow/votes/truth.py": ("judgement",),
     "src/hedgerow/evaluation/confidence.py": ("metrics",),

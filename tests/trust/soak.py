@@ -122,7 +122,7 @@ def expected_answers(path: Path, texts: list[str]) -> list[dict[str, Any]]:
                 "labels": found.labels[0].tolist(),
                 **{name: getattr(found, name)[0] for name in MEASURES},
                 "decision": [("reject", "review", "accept")[verdict[label]] for label in found.labels[0]],
-                "p_value": float(model.unfamiliarity([text]).p_value[0]),
+                "p_value": float(model.ood_scores([text]).p_value[0]),
             }
         )
     return answers
@@ -143,7 +143,7 @@ def same(result: dict[str, Any], expected: dict[str, Any], decided: bool) -> boo
         return False
     if decided and [one["decision"] for one in labels] != expected["decision"]:
         return False
-    return bool(result["unfamiliarity"]["p_value"] == expected["p_value"])
+    return bool(result["ood"]["p_value"] == expected["p_value"])
 
 
 class Client:

@@ -410,11 +410,11 @@ def calibrate(
     """Let MODEL learn from DATA how far it can be trusted, and write it with that.
 
     The rows are cut in two at random. One part tells how often probabilities come true (the
-    calibration map) and what familiar inputs look like; the other, which promises need to be
-    rows of its own, what can be promised: see `hedgerow decide`. Rows that the model was
+    calibration map) and what familiar inputs look like; the other, which guarantees need to be
+    rows of its own, what can be guaranteed: see `hedgerow decide`. Rows that the model was
     trained on are left out.
 
-    To see whether promises are kept, evaluate on further data.
+    To see whether guarantees are kept, evaluate on further data.
 
     \b
     Examples:
@@ -446,7 +446,7 @@ def decide(
     ] = False,
     confidence: Annotated[
         float,
-        typer.Option(callback=between_0_and_1, help="How surely the promise about wrong labels is kept."),
+        typer.Option(callback=between_0_and_1, help="How surely the guarantee about wrong labels is kept."),
     ] = 0.9,
     inputs_by: InputsBy = None,
     inputs_risk: InputsRisk = None,
@@ -454,7 +454,8 @@ def decide(
     false_alarm: Annotated[
         float,
         typer.Option(
-            callback=between_0_and_1, help="Share of familiar inputs that are flagged as outsiders."
+            callback=between_0_and_1,
+            help="Share of familiar inputs that are flagged as out-of-distribution inputs.",
         ),
     ] = 0.05,
     k: Annotated[int, typer.Option("--k", "-k", min=0, help="List at least so many labels.")] = 5,
@@ -476,14 +477,15 @@ def decide(
     label is treated as costs least.
 
     JSON lines hold one object an input: {"id": ..., "labels": [{"label": ..., "decision":
-    "accept", "probability": ..., ...}, ...], "input": {"outsider": false, "p_value": ..., ...}}.
+    "accept", "probability": ..., ...}, ...], "input": {"out-of-distribution input": false, "p_value": ...,
+    ...}}.
     CSV and Parquet hold one row a label. Labels that are not listed are rejected.
 
     \b
     Examples:
       hedgerow decide tags.hedgerow new.jsonl --risk 0.1
       hedgerow decide tags.hedgerow new.jsonl --wrong 1 --missed 2 --look 0.2 --out todo.csv
-      hedgerow decide tags.hedgerow new.jsonl --inputs-by unfamiliarity --inputs-coverage 0.9
+      hedgerow decide tags.hedgerow new.jsonl --inputs-by OOD score --inputs-coverage 0.9
     """  # noqa: D301
     from hedgerow.decisions.deciding import Costs, Wish
 
@@ -715,13 +717,15 @@ def evaluate(
     missing: MissingVotes = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Tell how well MODEL ranks labels, and how well its doubt finds wrong labels and outsiders.
+    """Tell how well MODEL ranks labels, and how well its doubt finds wrong labels and out-of-distribution
+    inputs.
 
     Labels of DATA that the model does not know count as missed. Doubt is judged over all labels of an
     input: a label is wrong if it is either true or among as many best ones as there are true ones.
 
-    With --ood, the inputs of DATA2 are outsiders. They get low probabilities everywhere, so the
-    sums over labels (total, variance, JointEnergy, ...) are low for them; unfamiliarity is high.
+    With --ood, the inputs of DATA2 are out-of-distribution inputs. They get low probabilities everywhere, so
+    the
+    sums over labels (total, variance, JointEnergy, ...) are low for them; OOD score is high.
 
     \b
     Examples:
@@ -777,7 +781,9 @@ def reproduce(
     ood: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
-            metavar="DATA2", help="More data that serve as outsiders. Repeat for more.", show_default=False
+            metavar="DATA2",
+            help="More data that serve as out-of-distribution inputs. Repeat for more.",
+            show_default=False,
         ),
     ] = None,
     method: Annotated[
@@ -794,7 +800,9 @@ def reproduce(
     weight_threshold: Annotated[
         float, typer.Option(min=0.0, callback=finite, help="Drop weights smaller than this.")
     ] = 0.05,
-    outsiders: Annotated[int, typer.Option(min=10, help="At most so many outsiders of a kind.")] = 2000,
+    ood_rows: Annotated[
+        int, typer.Option(min=10, help="At most so many out-of-distribution inputs of a kind.")
+    ] = 2000,
     quick: Annotated[
         bool,
         typer.Option(
@@ -854,7 +862,7 @@ def reproduce(
 
     Writes tables.md, tables.tex and tables.json in the layout of the paper's tables 2 to 5, or 6 to 8 with
     --base transformer (with its figures beside, where DATA is one of its data sets), and figures. Data sets
-    with texts are outsiders to each other.
+    with texts are out-of-distribution inputs to each other.
 
     What is done is kept in DIR: after Ctrl-C or a crash, the same command goes on from there. Files of
     DIR/experiments can come from several machines.
@@ -900,7 +908,7 @@ def reproduce(
         beam=beam,
         missing=missing.value,
         weight_threshold=weight_threshold,
-        outsiders=min(500, outsiders) if quick else outsiders,
+        ood_rows=min(500, ood_rows) if quick else ood_rows,
         quick=quick,
         deep=deep,
     )

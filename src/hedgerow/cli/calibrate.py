@@ -79,7 +79,7 @@ def _print(console: Console, classifier: HedgerowClassifier, learned: Learned, t
     console.print(
         cell(
             f"{learned.first:,} inputs tell what is familiar, {source} how often probabilities come true,"
-            f" and {learned.second:,} others what can be promised."
+            f" and {learned.second:,} others what can be guaranteed."
         ),
         soft_wrap=True,
     )
@@ -98,7 +98,9 @@ def _print(console: Console, classifier: HedgerowClassifier, learned: Learned, t
     policy = classifier.policy_
     for risk in _RISKS:
         try:
-            console.print(cell(f"At {100 * risk:g} %: ", "bold") + cell(policy.promise(risk)), soft_wrap=True)
+            console.print(
+                cell(f"At {100 * risk:g} %: ", "bold") + cell(policy.guarantee(risk)), soft_wrap=True
+            )
         except ValueError as error:
             console.print(
                 cell(f"At {100 * risk:g} %: ", "bold") + cell(f"not possible, {error}"), soft_wrap=True

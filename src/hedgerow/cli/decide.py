@@ -43,7 +43,7 @@ def run_decide(
         classifier = load(model)
     classifier.set_params(n_jobs=threads or -1)
     with failing_as(ExitCode.MODEL, ValueError):
-        # Before any data are read: what cannot be promised at all.
+        # Before any data are read: what cannot be guaranteed at all.
         rule_for(wish, getattr(classifier, "policy_", None), classifier.label_counts_)
     with progress_bar() as report:
         part, inputs = read_inputs(model, classifier, data, part_name, threads, report)
@@ -69,8 +69,8 @@ def _print(console: Console, found: Decisions, ids: Sequence[str] | None, out: s
         return
     means = ", ".join(f"{found.count(name).mean():.1f} to {name}" for name in ("accept", "review"))
     console.print(cell(f"{len(found):,} inputs; labels of an input on average: {means}"), soft_wrap=True)
-    if found.outsider is not None:
-        flagged = int(found.outsider.sum())
+    if found.is_ood is not None:
+        flagged = int(found.is_ood.sum())
         console.print(cell(f"{flagged:,} inputs are unlike those that the model knows"), soft_wrap=True)
     if not found.answered.all():
         withheld = int((~found.answered).sum())
@@ -78,16 +78,16 @@ def _print(console: Console, found: Decisions, ids: Sequence[str] | None, out: s
     if found.expected_cost is not None:
         cost = float(found.expected_cost.mean())
         console.print(cell(f"Expected cost of an input: {cost:.4g}"), soft_wrap=True)
-    console.print(cell(found.promise, "dim"), soft_wrap=True)
+    console.print(cell(found.guarantee, "dim"), soft_wrap=True)
 
 
 def _table(found: Decisions, ids: Sequence[str] | None) -> Table:
     table = Table(box=None, padding=(0, 1))
-    for name in ("input", "accept", "review", "outsider"):
+    for name in ("input", "accept", "review", "is_ood"):
         table.add_column(cell(name, "dim"), overflow="fold")
     for row in range(min(_SHOWN, len(found))):
         of_input = found[row]
-        flag = "" if not of_input.outsider else f"yes, p = {of_input.p_value:.3f}"
+        flag = "" if not of_input.is_ood else f"yes, p = {of_input.p_value:.3f}"
         table.add_row(
             cell(row if ids is None else ids[row]),
             cell(_some(of_input.accept), "green"),

@@ -17,7 +17,7 @@ from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
-from .inputs import read_outsiders, read_truth
+from .inputs import read_ood, read_truth
 from .terminal import cell, print_json, progress_bar
 
 _MEASURES = {
@@ -28,7 +28,7 @@ _MEASURES = {
     "energy": "Energy",
 }
 _SCORES = {
-    "unfamiliarity": "unfamiliarity",
+    "ood": "ood",
     "variance": "variance",
     "total": "total uncertainty",
     "knowledge": "knowledge uncertainty",
@@ -56,9 +56,9 @@ def run_evaluate(
     classifier.set_params(**search, n_jobs=threads or -1)
     with progress_bar() as report:
         _, inputs, truth, _ = read_truth(model, classifier, data, part_name, labels_field, threads, report)
-        outsiders = read_outsiders(model, classifier, ood, threads, report)
+        read = read_ood(model, classifier, ood, threads, report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
-            found = evaluate(classifier, inputs, truth, outsiders=outsiders, progress=report)
+            found = evaluate(classifier, inputs, truth, ood=read, progress=report)
     plain = found.to_dict()
     plain["settings"] |= {"model": str(model), "data": str(data), "ood": {Path(p).name: str(p) for p in ood}}
     if json_file == "-":
@@ -100,9 +100,9 @@ def _print(console: Console, found: Evaluation) -> None:
         figures = (of.auroc, of.aupr, of.risk_coverage.area)
         table.add_row(cell(_MEASURES[measure]), *(cell(f"{100 * value:.2f}") for value in figures))
     console.print(table)
-    for name, scores in found.outsiders.items():
-        title = f"How well it knows outsiders: {name}, %"
-        table = _table(title, ["outsiders are", "AUROC", "AUPR", "FPR@95"])
+    for name, scores in found.ood.items():
+        title = f"How well it knows out-of-distribution inputs: {name}, %"
+        table = _table(title, ["out-of-distribution inputs are", "AUROC", "AUPR", "FPR@95"])
         for score, title in _SCORES.items():
             if score in scores:
                 of_score = scores[score]
@@ -123,9 +123,9 @@ def _print(console: Console, found: Evaluation) -> None:
 
 
 def _print_decisions(console: Console, found: Evaluation) -> None:
-    """What the policy promises beside what was achieved; a refusal in its own words."""
+    """What the policy guarantees beside what was achieved; a refusal in its own words."""
     names = ["missed", "wrong", "labels to accept", "to review", "flagged"]
-    table = _table("What its policy promises, and what came of it", ["promised, %", *names])
+    table = _table("What its policy guarantees, and what came of it", ["guaranteed, %", *names])
     for of in found.decisions:
         outcome = of.outcome
         figures = ["refused"]

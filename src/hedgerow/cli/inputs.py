@@ -108,15 +108,15 @@ def read_truth(
     return part, inputs, truth, unknown
 
 
-def read_outsiders(
+def read_ood(
     model: Path, classifier: HedgerowClassifier, sources: list[Path], threads: int, report: Report
 ) -> dict[str, Any]:
     """Read data that a model was not made for, by name."""
-    outsiders: dict[str, Any] = {}
+    ood: dict[str, Any] = {}
     for source in sources:
         _, inputs = read_inputs(model, classifier, source, None, threads, report)
         name = source.resolve().name.split(".")[0]
-        if name in outsiders:
+        if name in ood:
             raise Failure(ExitCode.USAGE, f"two data sets for --ood are called {name!r}; rename one of them")
-        outsiders[name] = inputs
-    return outsiders
+        ood[name] = inputs
+    return ood

@@ -66,7 +66,7 @@ class LabelTable:
         """What to do with each label."""
         columns: dict[str, Any] = {"decision": np.array(DECISIONS, dtype=object)[found.decision]}
         columns |= {name: getattr(found, name) for name in _MEASURES}
-        parts = ("answered", "outsider", "p_value", "bound", "expected_cost")
+        parts = ("answered", "is_ood", "p_value", "bound", "expected_cost")
         of_inputs = {name: getattr(found, name) for name in parts if getattr(found, name) is not None}
         return cls(found.indptr, found.labels, columns, of_inputs, ids)
 

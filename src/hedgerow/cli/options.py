@@ -109,7 +109,7 @@ class InputMeasure(str, Enum):
     data = "data"
     knowledge = "knowledge"
     variance = "variance"
-    unfamiliarity = "unfamiliarity"
+    ood = "ood"
 
 
 def finite(value: float) -> float:
@@ -380,7 +380,7 @@ InputsBy = Annotated[
     Optional[InputMeasure],  # noqa: UP045
     typer.Option(
         help="Accept nothing for the inputs that are most doubtful by this: 1 less the highest probability"
-        " (top), few expected labels, sums of doubt, or unfamiliarity.",
+        " (top), few expected labels, sums of doubt, or OOD score.",
         show_default=False,
     ),
 ]

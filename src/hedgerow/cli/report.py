@@ -15,7 +15,7 @@ from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, failing_as
 from .fit import check_new_file
-from .inputs import read_outsiders, read_truth
+from .inputs import read_ood, read_truth
 from .terminal import cell, human_bytes, progress_bar
 
 
@@ -38,9 +38,9 @@ def run_report(
         part, inputs, truth, unknown = read_truth(
             model, classifier, data, part_name, labels_field, threads, report
         )
-        outsiders = read_outsiders(model, classifier, ood, threads, report)
+        read = read_ood(model, classifier, ood, threads, report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
-            found = evaluate(classifier, inputs, truth, outsiders=outsiders, progress=report)
+            found = evaluate(classifier, inputs, truth, ood=read, progress=report)
             report(0.0, "composing")
             content = compose(
                 classifier,

@@ -68,7 +68,7 @@ def read_xmc_text(
     if parser.rows < rows:
         raise DataError(
             path,
-            f"the header promises {rows} rows, but the file ends after {parser.rows}; "
+            f"the header guarantees {rows} rows, but the file ends after {parser.rows}; "
             "fetch the file again or correct the header",
             parser.lines + 1,
         )
@@ -103,7 +103,7 @@ def read_rows(
     if done < shape[0]:
         raise DataError(
             path,
-            f"the header promises {shape[0]} rows, but the file ends after {done}; "
+            f"the header guarantees {shape[0]} rows, but the file ends after {done}; "
             "fetch the file again or correct the header",
             lines + 1,
         )
@@ -123,10 +123,10 @@ def _parse_header(path: Path, header: bytes) -> tuple[int, int, int]:
     for noun, count in (("features", features), ("labels", labels)):
         if count > _MAX_COLUMNS:
             raise DataError(
-                path, f"the header promises {count} {noun}; at most {_MAX_COLUMNS} are supported", 1
+                path, f"the header guarantees {count} {noun}; at most {_MAX_COLUMNS} are supported", 1
             )
     if rows > 2**62:
-        raise DataError(path, f"the header promises {rows} rows, which no file can hold", 1)
+        raise DataError(path, f"the header guarantees {rows} rows, which no file can hold", 1)
     return rows, features, labels
 
 

@@ -1,4 +1,4 @@
-"""Which predictions to withhold: those of the most doubt, up to a promised risk or coverage."""
+"""Which predictions to withhold: those of the most doubt, up to a guaranteed risk or coverage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 # The most that a label can have of each.
 _HIGHEST = {"total": math.log(2), "data": math.log(2), "knowledge": math.log(2), "variance": 0.25}
 LABEL_MEASURES = ("probability", *_HIGHEST)
-INPUT_MEASURES = ("top", "expected", "total", "data", "knowledge", "variance", "unfamiliarity")
+INPUT_MEASURES = ("top", "expected", "total", "data", "knowledge", "variance", "ood")
 _KNOTS = 500
 # Tests start where some predictions may be wrong: the surest ones alone would decide too much.
 _START = 4
@@ -55,9 +55,7 @@ def certainty(measures: Measures, by: str) -> npt.NDArray[np.float32]:
     return np.clip(values, 0, 1).astype(np.float32)
 
 
-def input_doubts(
-    sums: Measures, best: npt.NDArray[Any], unfamiliarity: Floats | None = None
-) -> dict[str, Floats]:
+def input_doubts(sums: Measures, best: npt.NDArray[Any], ood: Floats | None = None) -> dict[str, Floats]:
     """What makes inputs doubtful, by name; high is doubtful.
 
     Parameters
@@ -66,8 +64,8 @@ def input_doubts(
         Sums over the candidates of each input.
     best : array, shape (n,)
         The highest probability of each input.
-    unfamiliarity : array, shape (n,), optional
-        The score of `Unfamiliarity`.
+    ood : array, shape (n,), optional
+        The score of `OODScores`.
 
     Returns
     -------
@@ -81,8 +79,8 @@ def input_doubts(
     }
     for name in _HIGHEST:
         found[name] = np.asarray(getattr(sums, name), dtype=np.float64)
-    if unfamiliarity is not None:
-        found["unfamiliarity"] = np.asarray(unfamiliarity, dtype=np.float64)
+    if ood is not None:
+        found["ood"] = np.asarray(ood, dtype=np.float64)
     return found
 
 
@@ -174,7 +172,7 @@ class Abstention:
         risk : float
             The share of wrong answers among those given.
         confidence : float
-            The chance, over the inputs learned from, that the promise is kept.
+            The chance, over the inputs learned from, that the guarantee is kept.
 
         Returns
         -------
@@ -235,7 +233,7 @@ def answer_limit(
         raise ValueError(f"inputs_by is {by!r}; it must be one of {', '.join(INPUT_MEASURES)}")
     if by not in rules:
         raise ValueError(
-            f"the policy knows no {by} of inputs; call learn_familiar with other inputs, then learn_policy"
+            f"the policy has no {by} of inputs; call learn_ood with other inputs, then learn_policy"
         )
     if (risk is None) == (coverage is None):
         raise ValueError("inputs_by needs either inputs_risk or inputs_coverage")

@@ -170,7 +170,7 @@ class InputDecision:
         Labels; of those to reject, only the best few. All labels that are not named are rejected.
     answered : bool
         False where the input as a whole is too doubtful, so that nothing is accepted.
-    outsider : bool or None
+    is_ood : bool or None
         If the input is unlike the training data.
     p_value : float or None
         The share of familiar inputs that are at least as odd.
@@ -180,7 +180,7 @@ class InputDecision:
     review: list[Any]
     reject: list[Any]
     answered: bool
-    outsider: bool | None
+    is_ood: bool | None
     p_value: float | None
 
 
@@ -205,7 +205,7 @@ class Decisions:
         0, 1 or 2: places in ``("reject", "review", "accept")``.
     answered : bool array, shape (n,)
         False where the input as a whole is too doubtful: what would have been accepted is to be reviewed.
-    outsider : bool array, shape (n,), or None
+    is_ood : bool array, shape (n,), or None
         If the input is unlike the training data; None where the model has not learned what is familiar.
     p_value : float64 array, shape (n,), or None
         The share of familiar inputs that are at least as odd.
@@ -217,7 +217,7 @@ class Decisions:
     reject_below, accept_from : float
         The thresholds; with groups of labels, the lowest of theirs. `accept_from` is infinite where nothing
         is accepted.
-    promise : str
+    guarantee : str
         What is guaranteed, in words.
     """
 
@@ -231,13 +231,13 @@ class Decisions:
     variance: Floats
     decision: npt.NDArray[np.int8]
     answered: npt.NDArray[np.bool_]
-    outsider: npt.NDArray[np.bool_] | None
+    is_ood: npt.NDArray[np.bool_] | None
     p_value: npt.NDArray[np.float64] | None
     bound: Floats | None
     expected_cost: npt.NDArray[np.float64] | None
     reject_below: float
     accept_from: float
-    promise: str
+    guarantee: str
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -257,7 +257,7 @@ class Decisions:
         return InputDecision(
             **chosen,
             answered=bool(self.answered[row]),
-            outsider=None if self.outsider is None else bool(self.outsider[row]),
+            is_ood=None if self.is_ood is None else bool(self.is_ood[row]),
             p_value=None if self.p_value is None else float(self.p_value[row]),
         )
 
@@ -282,13 +282,15 @@ class Decisions:
         return np.bincount(rows[self.decision == DECISIONS.index(decision)], minlength=len(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and dictionaries: the promise, the thresholds, and for each input what `iter` gives."""
+        """Plain lists and dictionaries: the guarantee, the thresholds, and for each input what `iter`
+        gives.
+        """
         inputs: list[dict[str, Any]] = [asdict(of_input) for of_input in self]
         for row, of_input in enumerate(inputs):
             if self.expected_cost is not None:
                 of_input["expected_cost"] = float(self.expected_cost[row])
         return {
-            "promise": self.promise,
+            "guarantee": self.guarantee,
             "reject_below": self.reject_below,
             "accept_from": self.accept_from if math.isfinite(self.accept_from) else None,
             "inputs": inputs,
@@ -318,7 +320,7 @@ def decide_on(
     classes: npt.NDArray[Any],
     k: int,
     answered: npt.NDArray[np.bool_],
-    promise: str,
+    guarantee: str,
 ) -> Decisions:
     """Decide on a batch.
 
@@ -334,7 +336,7 @@ def decide_on(
         List at least so many labels of each input, if it has so many candidates.
     answered : bool array, shape (n,)
         Whether labels of the input may be accepted.
-    promise : str
+    guarantee : str
         What follows from the rule.
 
     Returns
@@ -364,13 +366,13 @@ def decide_on(
         **of_labels,
         decision=codes[chosen],
         answered=answered,
-        outsider=None,
+        is_ood=None,
         p_value=None,
         bound=votes.bound,
         expected_cost=None if rule.costs is None else rule.expected_cost(votes, mean, codes),
         reject_below=reject,
         accept_from=accept,
-        promise=promise,
+        guarantee=guarantee,
     )
 
 
@@ -406,7 +408,7 @@ class Wish:
 
 
 def rule_for(wish: Wish, policy: Policy | None, counts: npt.NDArray[np.int64] | None) -> tuple[Rule, str]:
-    """The rule that fulfils a wish, and what it promises.
+    """The rule that fulfils a wish, and what it guarantees.
 
     Parameters
     ----------
@@ -490,7 +492,7 @@ def decide(
             " inputs"
             " that it was not trained on"
         )
-    rule, promise = rule_for(wish, policy, model.label_counts_)
+    rule, guarantee = rule_for(wish, policy, model.label_counts_)
     tolerance = None
     if policy is not None:
         tolerance = policy.search["tolerance"]
@@ -502,32 +504,32 @@ def decide(
         limit = answer_limit(
             policy.inputs, wish.inputs_by, wish.inputs_risk, wish.inputs_coverage, wish.confidence
         )
-        promise += _about_inputs(wish)
+        guarantee += _about_inputs(wish)
     if not hasattr(X, "shape") and not isinstance(X, list | tuple):
         X = list(X)
-    outsider = p_value = odd = None
-    if hasattr(model, "familiar_"):
-        found = model.unfamiliarity(X)
+    is_ood = p_value = odd = None
+    if hasattr(model, "ood_detector_"):
+        found = model.ood_scores(X)
         odd, p_value = found.score, found.p_value
-        outsider = None if false_alarm is None else p_value <= _false_alarm(false_alarm, model)
-    elif wish.inputs_by == "unfamiliarity":
-        raise NotFittedError("the model has not learned what is familiar; call learn_familiar")
+        is_ood = None if false_alarm is None else p_value <= _false_alarm(false_alarm, model)
+    elif wish.inputs_by == "ood":
+        raise NotFittedError("the model has not learned what is familiar; call learn_ood")
     parts = []
     for rows, votes in vote_batches(model, X, "deciding", tolerance=tolerance, progress=progress):
         answered = np.ones(len(votes), dtype=bool)
         if wish.inputs_by is not None:
             own = None if odd is None else odd[rows]
             answered = _doubts(votes, own, model)[wish.inputs_by] <= limit
-        parts.append(decide_on(votes, rule, model.classes_, int(k), answered, promise))
+        parts.append(decide_on(votes, rule, model.classes_, int(k), answered, guarantee))
     if not parts:
         nothing = np.empty((0, 1), dtype=np.float32)
         empty = Votes(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, len(model.classes_))
-        parts = [decide_on(empty, rule, model.classes_, int(k), np.ones(0, dtype=bool), promise)]
-    return replace(Decisions.concatenate(parts), outsider=outsider, p_value=p_value)
+        parts = [decide_on(empty, rule, model.classes_, int(k), np.ones(0, dtype=bool), guarantee)]
+    return replace(Decisions.concatenate(parts), is_ood=is_ood, p_value=p_value)
 
 
 def _about_inputs(wish: Wish) -> str:
-    """What is promised of inputs that are answered, and of those that are not."""
+    """What is guaranteed of inputs that are answered, and of those that are not."""
     left = " What would have been accepted for the others is to be reviewed."
     if wish.inputs_coverage is not None:
         return f" On average at least {100 * wish.inputs_coverage:g} % of the inputs are answered.{left}"
@@ -546,19 +548,19 @@ def _doubts(
 
 
 def check_search(policy: Policy, search: dict[str, Any]) -> None:
-    """Refuse another search than the one that the policy was learned with: its promises are about that."""
+    """Refuse another search than the one that the policy was learned with: its guarantees are about that."""
     for name, value in search.items():
         if policy.search.get(name) != value:
             raise ValueError(
                 f"{name} is {value!r}, but the policy was learned with {policy.search.get(name)!r}: its"
-                f" promises"
+                f" guarantees"
                 " hold for that search only; set it back, or learn the policy anew"
             )
 
 
 def _false_alarm(share: float, model: HedgerowClassifier) -> float:
     share = as_share("false_alarm", share)
-    scores = len(model.familiar_.scores)
+    scores = len(model.ood_detector_.scores)
     if share * (scores + 1) < 1:
         raise ValueError(
             f"false_alarm is {share:g}, but what is familiar was learned from {2 * scores} inputs, and no"

@@ -1,4 +1,4 @@
-"""What a policy promises, beside what comes of it on labelled data."""
+"""What a policy guarantees, beside what comes of it on labelled data."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ from hedgerow.votes.votes import Votes
 if TYPE_CHECKING:
     from hedgerow.estimators.features import HedgerowClassifier
 
-__all__ = ["FALSE_ALARM", "RISKS", "KeptPromise", "PromiseTally"]
+__all__ = ["FALSE_ALARM", "RISKS", "GuaranteeTally", "KeptGuarantee"]
 
 RISKS = (0.05, 0.1, 0.2)
 FALSE_ALARM = 0.05
 
 
 @dataclass(frozen=True)
-class KeptPromise:
-    """A promise and what came of it.
+class KeptGuarantee:
+    """A guarantee and what came of it.
 
     Attributes
     ----------
     risk : float
         What was asked for.
     refused : str or None
-        Why it cannot be promised; then there is no more.
+        Why it cannot be guaranteed; then there is no more.
     reject_below, accept_from : float or None
         The thresholds; None for accepting nothing.
     outcome : Outcome or None
-        What came of it. `Outcome.missed` is promised to be at most the risk on average, `Outcome.wrong` with
+        What came of it. `Outcome.missed` is guaranteed to be at most the risk on average, `Outcome.wrong`
+        with
         a confidence of 90 %.
     flagged : float or None
-        The share of inputs flagged as outsiders, promised to be at most 5 % of familiar ones.
+        The share of inputs flagged as out-of-distribution inputs, guaranteed to be at most 5 % of familiar
+        ones.
     """
 
     risk: float
@@ -52,21 +54,21 @@ class KeptPromise:
     flagged: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers: what is promised, and what is achieved."""
-        found: dict[str, Any] = {"promised": self.risk, "refused": self.refused}
+        """Plain numbers: what is guaranteed, and what is achieved."""
+        found: dict[str, Any] = {"guaranteed": self.risk, "refused": self.refused}
         found |= {"reject_below": self.reject_below, "accept_from": self.accept_from, "flagged": self.flagged}
         names = ("missed", "wrong", "precision", "recall", "accepted", "reviewed", "rejected")
         achieved = {} if self.outcome is None else asdict(self.outcome)
         return found | {name: achieved.get(name) for name in names}
 
 
-class PromiseTally:
-    """Adds up what comes of a model's promises, a batch of votes at a time.
+class GuaranteeTally:
+    """Adds up what comes of a model's guarantees, a batch of votes at a time.
 
     Parameters
     ----------
     model : HedgerowClassifier
-        Without a policy, or with another search than that of its policy, nothing is promised.
+        Without a policy, or with another search than that of its policy, nothing is guaranteed.
     """
 
     def __init__(self, model: HedgerowClassifier) -> None:
@@ -91,8 +93,8 @@ class PromiseTally:
         for tally in self._tallies.values():
             tally.add_matched(votes, found)
 
-    def finish(self, p_values: npt.NDArray[np.floating[Any]] | None) -> list[KeptPromise]:
-        """All promises, by risk; none where nothing is promised."""
+    def finish(self, p_values: npt.NDArray[np.floating[Any]] | None) -> list[KeptGuarantee]:
+        """All guarantees, by risk; none where nothing is guaranteed."""
         flagged = None if p_values is None else float((p_values <= FALSE_ALARM).mean())
         found = []
         for risk in RISKS:
@@ -101,8 +103,8 @@ class PromiseTally:
                 accept = rule.accept_from if math.isfinite(rule.accept_from) else None
                 outcome = self._tallies[risk].finish()
                 found.append(
-                    KeptPromise(risk, None, float(np.min(rule.reject_below)), accept, outcome, flagged)
+                    KeptGuarantee(risk, None, float(np.min(rule.reject_below)), accept, outcome, flagged)
                 )
             elif risk in self._refused:
-                found.append(KeptPromise(risk, self._refused[risk], None, None, None, flagged))
+                found.append(KeptGuarantee(risk, self._refused[risk], None, None, None, flagged))
         return found

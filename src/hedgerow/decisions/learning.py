@@ -58,7 +58,7 @@ def learn_policy(
     left_out = len(hashes) - len(kept)
     if left_out:
         X, truth, hashes = take(X, kept), truth[kept], hashes[kept]
-    odd = model.unfamiliarity(X).score if hasattr(model, "familiar_") else None
+    odd = model.ood_scores(X).score if hasattr(model, "ood_detector_") else None
     learner = PolicyLearner(truth, model.label_counts_, model.n_jobs)
     for rows, votes in vote_batches(model, X, "learning", tolerance=tolerance, progress=progress):
         learner.add(votes, None if odd is None else odd[rows])
@@ -152,14 +152,14 @@ class PolicyLearner:
         self._doubts: dict[str, list[Floats]] = {}
         self._mistakes: list[npt.NDArray[np.bool_]] = []
 
-    def add(self, votes: Votes, unfamiliarity: Floats | None = None) -> None:
+    def add(self, votes: Votes, ood: Floats | None = None) -> None:
         """Add the next inputs.
 
         Parameters
         ----------
         votes : Votes
             On inputs that the model was not trained on.
-        unfamiliarity : array, shape (len(votes),), optional
+        ood : array, shape (len(votes),), optional
             Their scores.
         """
         rows = len(votes)
@@ -183,7 +183,7 @@ class PolicyLearner:
         elif self._proven is not None:
             self._proven += np.searchsorted(np.sort(votes.bound), GRID, side="left")
         judged = assess(votes, truth, k=1, n_jobs=self._n_jobs)
-        for name, doubts in input_doubts(judged.inputs, judged.best.probability[:, 0], unfamiliarity).items():
+        for name, doubts in input_doubts(judged.inputs, judged.best.probability[:, 0], ood).items():
             self._doubts.setdefault(name, []).append(doubts)
         wrong = np.ones(rows, dtype=bool)
         wrong[found.true_row[judged.rank == 1]] = False

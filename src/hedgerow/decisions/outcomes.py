@@ -1,4 +1,4 @@
-"""Decisions beside the truth: what was promised and what came of it."""
+"""Decisions beside the truth: what was guaranteed and what came of it."""
 
 from __future__ import annotations
 

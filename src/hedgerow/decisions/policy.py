@@ -23,9 +23,10 @@ __all__ = ["CAP", "PREDICTED", "WITHHELD", "WRONG", "LabelGroup", "Policy", "con
 
 Floats = npt.NDArray[np.float64]
 
-CAP = 100  # labels in a set whose size is promised
+CAP = 100  # labels in a set whose size is guaranteed
 PREDICTED = 0.5  # the probability from which on other measures of doubt decide
 WRONG, WITHHELD = "wrong.", "withheld."  # the beginnings of names of curves
+_IN_FILES = {"ood": "unfamiliarity"}  # measures that model files call by another name
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +59,10 @@ class LabelGroup:
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """Curves of mistakes on held-out inputs, from which every promise is read.
+    """Curves of mistakes on held-out inputs, from which every guarantee is read.
 
-    Promises hold on average over inputs that are like the held-out ones: for any one more such input and the
+    Guarantees hold on average over inputs that are like the held-out ones: for any one more such input and
+    the
     held-out ones together. They do not hold for a single label, nor for inputs of another kind.
 
     Attributes
@@ -93,7 +95,7 @@ class Policy:
     fingerprint : str
         Of the held-out inputs and their labels.
     search : dict
-        How the model searched: promises hold for this search only.
+        How the model searched: guarantees hold for this search only.
     notes : tuple of str
         What else there is to know.
     """
@@ -151,14 +153,14 @@ class Policy:
         risk : float
             The mean share of wrong labels among those that an input is given; 0 for an input without any.
         confidence : float
-            The chance, over the held-out inputs, that the promise is kept.
+            The chance, over the held-out inputs, that the guarantee is kept.
         by : {"probability", "total", "data", "knowledge", "variance"}
             What certainty is measured by, see `certainty`.
 
         Returns
         -------
         float
-            Infinite where only accepting nothing keeps the promise.
+            Infinite where only accepting nothing keeps the guarantee.
         """
         risk, confidence = as_share("risk", risk), as_share("confidence", confidence)
         curve = self.wrong[_known_measure(by)]
@@ -225,11 +227,11 @@ class Policy:
         return float(self.proven[max(0, int(below))])
 
     def lowest_risk(self) -> float:
-        """The lowest share of rejected true labels that can be promised."""
+        """The lowest share of rejected true labels that can be guaranteed."""
         return self.missed.ceiling
 
-    def promise(self, risk: float, confidence: float = 0.9) -> str:
-        """What `decide` promises at this risk, in words."""
+    def guarantee(self, risk: float, confidence: float = 0.9) -> str:
+        """What `decide` guarantees at this risk, in words."""
         reject = self.reject_below(risk)
         accept = self.accept_from(risk, confidence)
         percent = f"{100 * risk:g} %"
@@ -247,13 +249,13 @@ class Policy:
             " another kind."
         )
 
-    def without_unfamiliarity(self) -> Policy:
+    def without_ood(self) -> Policy:
         """The same without what it knows of the scores of inputs; they change with what is familiar."""
-        kept = {name: rule for name, rule in self.inputs.items() if name != "unfamiliarity"}
+        kept = {name: rule for name, rule in self.inputs.items() if name != "ood"}
         return replace(self, inputs=kept)
 
     def describe(self) -> dict[str, Any]:
-        """What it was learned from and what it can promise, for people and programs."""
+        """What it was learned from and what it can guarantee, for people and programs."""
         found: dict[str, Any] = {
             "inputs": self.rows,
             "inputs_with_labels": self.missed.rows,
@@ -266,7 +268,7 @@ class Policy:
         }
         for risk in (0.05, 0.1, 0.2):
             try:
-                found[f"at_{100 * risk:g}_%"] = self.promise(risk)
+                found[f"at_{100 * risk:g}_%"] = self.guarantee(risk)
             except ValueError as error:
                 found[f"at_{100 * risk:g}_%"] = f"not possible: {error}"
         for number, group in enumerate(self.groups):
@@ -283,7 +285,7 @@ class Policy:
         header = {
             "curves": [[name, curve.rows, float(curve.highest)] for name, curve in curves.items()],
             "groups": [[group.lowest, group.highest, group.unknown] for group in self.groups],
-            "inputs": list(self.inputs),
+            "inputs": [_IN_FILES.get(name, name) for name in self.inputs],
             "unknown": self.unknown,
             "rows": self.rows,
             "left_out": self.left_out,
@@ -298,7 +300,7 @@ class Policy:
         if self.proven is not None:
             sections["policy.proven"] = self.proven
         for name, rule in self.inputs.items():
-            sections[f"policy.inputs.{name}"] = rule.to_arrays()
+            sections[f"policy.inputs.{_IN_FILES.get(name, name)}"] = rule.to_arrays()
         return header, sections
 
     @classmethod
@@ -323,8 +325,9 @@ class Policy:
             before[1] < after[0] for before, after in itertools.pairwise(groups)
         ):
             raise ValueError("the groups of labels of the policy do not ascend")
+        stored = {_IN_FILES.get(name, name): name for name in INPUT_MEASURES}
         names = header["inputs"]
-        if not isinstance(names, list) or not set(names) <= set(INPUT_MEASURES):
+        if not isinstance(names, list) or not set(names) <= set(stored):
             raise ValueError("the policy has unknown doubts of inputs")
         fingerprint, search, notes = header["fingerprint"], header["search"], header["notes"]
         if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{32}", fingerprint):
@@ -357,7 +360,7 @@ class Policy:
                 LabelGroup(low, high, curves[f"group.{number}"], float(unknown))
                 for number, (low, high, unknown) in enumerate(groups)
             ),
-            {name: Abstention.from_arrays(sections[f"policy.inputs.{name}"]) for name in names},
+            {stored[name]: Abstention.from_arrays(sections[f"policy.inputs.{name}"]) for name in names},
             header["rows"],
             header["left_out"],
             fingerprint,
@@ -382,7 +385,7 @@ def search_of(model: HedgerowClassifier, tolerance: float | None) -> dict[str, A
 
 
 def conformal_rows(risk: float) -> int:
-    """How many inputs without any loss it takes to promise this risk."""
+    """How many inputs without any loss it takes to guarantee this risk."""
     return max(1, math.ceil(1 / risk - 1e-9) - 1)
 
 
@@ -399,7 +402,7 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
         return float(curve.thresholds[place])
     if risk * (curve.rows + 1) < 1:
         raise TooFewRows(
-            f"{curve.rows} held-out inputs with {what} cannot promise a risk of {risk:g}: at least"
+            f"{curve.rows} held-out inputs with {what} cannot guarantee a risk of {risk:g}: at least"
             f" {conformal_rows(risk)} are needed; learn the policy from more, or ask for more risk"
         )
     lost = float(curve.losses[0]) - unknown

@@ -1,4 +1,4 @@
-"""Risk control: thresholds that keep a promise about inputs to come."""
+"""Risk control: thresholds that keep a guarantee about inputs to come."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _LEAST = 1e-6  # of shares
 
 
 class TooFewRows(ValueError):  # noqa: N818
-    """There are too few inputs to promise anything at the level asked for."""
+    """There are too few inputs to guarantee anything at the level asked for."""
 
 
 class Unreachable(ValueError):  # noqa: N818
-    """No threshold keeps the promise."""
+    """No threshold keeps the guarantee."""
 
 
 def as_share(name: str, value: Any) -> float:
@@ -157,15 +157,15 @@ class RiskCurve:
 
     @property
     def bounds(self) -> Floats:
-        """What conformal risk control promises: the mean loss if one more input loses all it can."""
+        """What conformal risk control guarantees: the mean loss if one more input loses all it can."""
         return (self.totals + self.highest) / (self.rows + 1)
 
     @property
     def ceiling(self) -> float:
-        """The least risk that can be promised for losses that rise with the threshold.
+        """The least risk that can be guaranteed for losses that rise with the threshold.
 
         No threshold loses less than the first. If what it loses is about the risk, chance decides whether a
-        promise seems possible, and those that seem so are then not kept. So it is taken a bit higher than
+        guarantee seems possible, and those that seem so are then not kept. So it is taken a bit higher than
         found, by what a share so large can be off in one case of ten.
         """
         least = float(self.losses[0])

@@ -23,7 +23,7 @@ from hedgerow.decisions.deciding import Costs, Decisions, Wish, decide
 from hedgerow.decisions.learning import learn_policy
 from hedgerow.decisions.policy import Policy
 from hedgerow.evaluation import precision_at
-from hedgerow.familiarity.score import Familiar, Signals, Unfamiliarity
+from hedgerow.familiarity.score import OODDetector, OODScores, Signals
 from hedgerow.inputs import rows as inputs
 from hedgerow.inputs.labels import add_label_sections, encode_labels, truth_for, without_frame
 from hedgerow.inputs.matrices import as_rows, as_truth
@@ -166,8 +166,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         How many training inputs have each label; None for imported models and old files.
     n_samples_ : int or None
         Number of training inputs.
-    familiar_ : Familiar
-        What `learn_familiar` learned; absent before.
+    ood_detector_ : OODDetector
+        What `learn_ood` learned; absent before.
     training_ : TrainingRecord or None
         Hashes of the training data; None for imported models and old files.
     calibration_ : Calibration
@@ -650,8 +650,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "tree_")
         return self._is_seen(self._hashes(self._inputs(X)))
 
-    def learn_familiar(self, X: Any) -> HedgerowClassifier:
-        """Learn what familiar inputs look like, so that `unfamiliarity` can tell the others.
+    def learn_ood(self, X: Any) -> HedgerowClassifier:
+        """Learn what familiar inputs look like, so that `ood` can tell the others.
 
         The model file keeps it. Fitting the model anew, or adding members, forgets it.
 
@@ -667,15 +667,15 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self.familiar_ = Familiar.learn(self._signals(X))
+        self.ood_detector_ = OODDetector.learn(self._signals(X))
         if hasattr(self, "policy_"):
-            self.policy_: Policy = self.policy_.without_unfamiliarity()
+            self.policy_: Policy = self.policy_.without_ood()
         return self
 
     def learn_policy(
         self, X: Any, Y: Any, *, tolerance: float | None = None, progress: Progress | None = None
     ) -> HedgerowClassifier:
-        """Learn from held-out data what can be promised, so that `decide` can keep it.
+        """Learn from held-out data what can be guaranteed, so that `decide` can keep it.
 
         The model file keeps the policy. Fitting the model anew, adding members and calibrating forget it. It
         holds for the search it was learned with: set `beam`, `candidates` and `missing` before.
@@ -685,8 +685,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         X : sparse matrix or array, shape (n, d)
             Inputs that are like those to come, and that took no part in training, in calibration and in what
             is familiar. Those that the model was trained on are left out, and if they are more than 5 %, the
-            data are refused. For a promise of risk r about rejected labels at least 1/r - 1 are needed, and
-            some hundred to promise something useful.
+            data are refused. For a guarantee of risk r about rejected labels at least 1/r - 1 are needed, and
+            some hundred to guarantee something useful.
         Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
             Their labels. Labels that the model does not know are always missed.
         tolerance : float, optional
@@ -727,7 +727,8 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
     ) -> Decisions:
         """Whether to accept each label, to let a person look, or to reject it.
 
-        Promises hold on average over inputs like those that the policy was learned from. They do not hold for
+        Guarantees hold on average over inputs like those that the policy was learned from. They do not hold
+        for
         each label, nor after a change of the inputs.
 
         Parameters
@@ -737,7 +738,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         risk : float, optional
             Labels are rejected so that on average at most this share of an input's true labels is, and
             accepted so that on average at most this share of what an input is given is wrong, where an input
-            that is given nothing counts as 0; a person looks at those between. Where the second promise
+            that is given nothing counts as 0; a person looks at those between. Where the second guarantee
             allows more than the first, nothing is left to look at.
             0.1 if neither costs nor size are given.
         costs : Costs, optional
@@ -747,14 +748,15 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         by : {"probability", "total", "data", "knowledge", "variance"}, default="probability"
             Accept by lack of this doubt; then only labels with a probability of one half or more.
         coverage : float, optional
-            In place of the promise about wrong labels: accept on average at least this share of an input's
+            In place of the guarantee about wrong labels: accept on average at least this share of an input's
             labels with a probability of one half or more.
         groups : bool, default=False
-            Keep the promise about rejected labels for rare and for frequent labels alike.
+            Keep the guarantee about rejected labels for rare and for frequent labels alike.
         confidence : float, default=0.9
-            The chance, over the data that the policy was learned from, that the promise about wrong labels is
+            The chance, over the data that the policy was learned from, that the guarantee about wrong labels
+            is
             kept.
-        inputs_by : {"top", "expected", "total", "data", "knowledge", "variance", "unfamiliarity"}, optional
+        inputs_by : {"top", "expected", "total", "data", "knowledge", "variance", "ood"}, optional
             Withhold the answer on inputs that are most doubtful by this: what would have been accepted is to
             be reviewed. "top" is 1 less the highest probability; few expected labels are doubtful; the others
             are sums over the labels.
@@ -763,8 +765,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         inputs_coverage : float, optional
             With `inputs_by`: at least this share of the inputs is answered.
         false_alarm : float or None, default=0.05
-            The share of familiar inputs that may be flagged as outsiders; None flags none. Flags need
-            `learn_familiar`, and change no decision.
+            The share of familiar inputs that may be flagged as out-of-distribution inputs; None flags none.
+            Flags need
+            `learn_ood`, and change no decision.
         k : int, default=5
             List at least so many labels of each input, also if they are rejected.
         progress : callable(share, what), optional
@@ -791,7 +794,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         )
         return decide(self, self._inputs(X), wish, false_alarm=false_alarm, k=k, progress=progress)
 
-    def unfamiliarity(self, X: Any) -> Unfamiliarity:
+    def ood_scores(self, X: Any) -> OODScores:
         """How unlike the training data each input is.
 
         Parameters
@@ -801,16 +804,16 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        Unfamiliarity
-            High scores and low p-values are those of outsiders.
+        OOD score
+            High scores and low p-values are those of out-of-distribution inputs.
         """
         check_is_fitted(self, "tree_")
-        if not hasattr(self, "familiar_"):
+        if not hasattr(self, "ood_detector_"):
             raise NotFittedError(
-                "the model has not learned what is familiar; call learn_familiar with inputs that it was not"
+                "the model has not learned what is familiar; call learn_ood with inputs that it was not"
                 " trained on"
             )
-        return self.familiar_.judge(self._signals(X))
+        return self.ood_detector_.judge(self._signals(X))
 
     def predict_proba(self, X: Any, k: int = 100) -> sp.csr_array:
         """Probabilities of the best labels of each input.
@@ -895,9 +898,9 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         }
         if self._ensemble.dropout is not None:
             header["dropout"] = asdict(self._ensemble.dropout)
-        if hasattr(self, "familiar_"):
-            header["familiar"] = list(self.familiar_.names)
-            sections |= self.familiar_.to_sections()
+        if hasattr(self, "ood_detector_"):
+            header["familiar"] = list(self.ood_detector_.names)
+            sections |= self.ood_detector_.to_sections()
         if hasattr(self, "calibration_"):
             header["calibration"] = self.calibration_.to_header()
             sections |= self.calibration_.to_sections()
@@ -1143,7 +1146,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
 
     def _adopt(self, trained: list[TreeClassifier], seed: int, names: npt.NDArray[Any]) -> None:
         self._ensemble = self._assemble(trained, seed, len(names))
-        self.__dict__.pop("familiar_", None)
+        self.__dict__.pop("ood_detector_", None)
         self.__dict__.pop("calibration_", None)
         self.__dict__.pop("policy_", None)
         self.classes_ = names

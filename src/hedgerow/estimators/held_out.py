@@ -1,4 +1,4 @@
-"""All that is learned from held-out data, each part from rows of its own where promises need it."""
+"""All that is learned from held-out data, each part from rows of its own where guarantees need it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def learn_from_held_out(
 ) -> Learned:
     """Let a model learn its calibration map, what is familiar, and a policy.
 
-    A promise of the policy needs held-out inputs that are exchangeable with those to come: nothing that
+    A guarantee of the policy needs held-out inputs that are exchangeable with those to come: nothing that
     turns an input into probabilities may have been learned from the former and not from the latter. So the
     map and the policy get rows of their own, cut at random. What is familiar is learned from the rows of the
     map: the map does not look at it, nor it at the map, but the policy looks at both.
@@ -124,7 +124,7 @@ def learn_from_held_out(
     else:
         model.calibrate_out_of_bag(*training, **options)
     seen = model.seen_in_training(take(X, first))
-    model.learn_familiar(take(X, first[~seen]))
+    model.learn_ood(take(X, first[~seen]))
     own, labels = take(X, second), truth[second]
     model.learn_policy(own, labels, progress=progress)
     return Learned(

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.estimators.features import HedgerowClassifier, Progress, TopLabels
-from hedgerow.familiarity.score import Signals, Unfamiliarity
+from hedgerow.familiarity.score import OODScores, Signals
 from hedgerow.features.tfidf import TfidfVectorizer, as_texts
 from hedgerow.inputs.training_record import Hashes, hash_texts
 from hedgerow.votes.predictions import UncertainLabels
@@ -173,14 +173,14 @@ class HedgerowTextClassifier(HedgerowClassifier):
         """What every member says of each text; see `HedgerowClassifier.predict_votes`."""
         return super().predict_votes(self._transform(X, options.get("progress")), **options)
 
-    def learn_familiar(self, X: Iterable[str]) -> HedgerowTextClassifier:
-        """Learn what familiar texts look like; see `HedgerowClassifier.learn_familiar`."""
-        super().learn_familiar(X)
+    def learn_ood(self, X: Iterable[str]) -> HedgerowTextClassifier:
+        """Learn what familiar texts look like; see `HedgerowClassifier.learn_ood`."""
+        super().learn_ood(X)
         return self
 
-    def unfamiliarity(self, X: Iterable[str]) -> Unfamiliarity:
-        """How unlike the training data each text is; see `HedgerowClassifier.unfamiliarity`."""
-        return super().unfamiliarity(X)
+    def ood_scores(self, X: Iterable[str]) -> OODScores:
+        """How unlike the training data each text is; see `HedgerowClassifier.ood`."""
+        return super().ood_scores(X)
 
     def calibrate(self, X: Iterable[str], Y: Any, **options: Any) -> HedgerowTextClassifier:
         """Calibrate with held-out texts; see `HedgerowClassifier.calibrate`."""

@@ -1,4 +1,4 @@
-"""How well a score tells outsiders from insiders."""
+"""How well a score tells out-of-distribution inputs from insiders."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Detection:
-    """How well a score detects outsiders.
+    """How well a score detects out-of-distribution inputs.
 
     Attributes
     ----------
     auroc : float
-        The chance that an outsider scores higher than an insider, ties counted half.
+        The chance that an out-of-distribution input scores higher than an insider, ties counted half.
     aupr : float
-        Average precision, outsiders being what is looked for. It depends on how many there are of each.
+        Average precision, out-of-distribution inputs being what is looked for. It depends on how many there
+        are of each.
     fpr95 : float
-        The share of insiders that are flagged, too, where at least 95 % of the outsiders are: at the highest
+        The share of insiders that are flagged, too, where at least 95 % of the out-of-distribution inputs
+        are: at the highest
         threshold that does so, what reaches it is flagged.
     """
 
@@ -41,19 +43,19 @@ class RocCurve:
     false_positive : array, shape (points,)
         The share of insiders flagged, rising.
     true_positive : array, shape (points,)
-        The share of outsiders flagged, rising.
+        The share of out-of-distribution inputs flagged, rising.
     """
 
     false_positive: Floats
     true_positive: Floats
 
 
-def detection(outsider_scores: npt.ArrayLike, insider_scores: npt.ArrayLike) -> Detection:
-    """Judge a score that should be high for outsiders.
+def detection(ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike) -> Detection:
+    """Judge a score that should be high for out-of-distribution inputs.
 
     Parameters
     ----------
-    outsider_scores : array, shape (n,)
+    ood_scores : array, shape (n,)
         The scores of what should be detected.
     insider_scores : array, shape (m,)
         The scores of what should not.
@@ -68,22 +70,20 @@ def detection(outsider_scores: npt.ArrayLike, insider_scores: npt.ArrayLike) -> 
     >>> detection([0.9, 0.8, 0.3], [0.1, 0.3, 0.2, 0.4])
     Detection(auroc=0.875, aupr=0.8666666666666667, fpr95=0.5)
     """
-    outsiders, insiders = _steps(outsider_scores, insider_scores)
-    all_outsiders, all_insiders = int(outsiders[-1]), int(insiders[-1])
+    ood, insiders = _steps(ood_scores, insider_scores)
+    all_ood, all_insiders = int(ood[-1]), int(insiders[-1])
     # Trapezia in whole halves: exact.
-    doubled = np.sum(np.diff(insiders) * (outsiders[1:] + outsiders[:-1]))
-    precision = outsiders[1:] / (outsiders[1:] + insiders[1:])
-    caught = np.searchsorted(100 * outsiders, 95 * all_outsiders)
+    doubled = np.sum(np.diff(insiders) * (ood[1:] + ood[:-1]))
+    precision = ood[1:] / (ood[1:] + insiders[1:])
+    caught = np.searchsorted(100 * ood, 95 * all_ood)
     return Detection(
-        float(doubled / (2 * all_outsiders * all_insiders)),
-        float(np.sum(np.diff(outsiders) * precision) / all_outsiders),
+        float(doubled / (2 * all_ood * all_insiders)),
+        float(np.sum(np.diff(ood) * precision) / all_ood),
         float(insiders[caught] / all_insiders),
     )
 
 
-def roc_curve_points(
-    outsider_scores: npt.ArrayLike, insider_scores: npt.ArrayLike, points: int = 200
-) -> RocCurve:
+def roc_curve_points(ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike, points: int = 200) -> RocCurve:
     """The ROC curve, thinned for a figure.
 
     Points are kept at equal distances along the curve, so that no point left out is further than
@@ -91,7 +91,7 @@ def roc_curve_points(
 
     Parameters
     ----------
-    outsider_scores, insider_scores
+    ood_scores, insider_scores
         As of `detection`.
     points : int
         How many points to keep at most.
@@ -108,8 +108,8 @@ def roc_curve_points(
     """
     if points < 2:
         raise ValueError(f"points is {points}; a curve needs at least 2")
-    outsiders, insiders = _steps(outsider_scores, insider_scores)
-    across, up = insiders / insiders[-1], outsiders / outsiders[-1]
+    ood, insiders = _steps(ood_scores, insider_scores)
+    across, up = insiders / insiders[-1], ood / ood[-1]
     kept = np.arange(len(across))
     if len(across) > points:
         # Of each of points - 1 stretches of equal length the last point, and the first of all.
@@ -120,20 +120,20 @@ def roc_curve_points(
 
 
 def _steps(
-    outsider_scores: npt.ArrayLike, insider_scores: npt.ArrayLike
+    ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """How many outsiders and insiders reach each threshold, from none to all."""
-    outsiders, insiders = (
-        _scores("outsider_scores", outsider_scores),
+    """How many out-of-distribution inputs and insiders reach each threshold, from none to all."""
+    ood, insiders = (
+        _scores("ood_scores", ood_scores),
         _scores("insider_scores", insider_scores),
     )
-    levels = np.unique(np.concatenate([outsiders, insiders]))[::-1]
+    levels = np.unique(np.concatenate([ood, insiders]))[::-1]
 
     def reach(scores: Floats) -> npt.NDArray[np.int64]:
         ordered = np.sort(scores)
         return np.concatenate([[0], len(ordered) - np.searchsorted(ordered, levels, side="left")])
 
-    return reach(outsiders), reach(insiders)
+    return reach(ood), reach(insiders)
 
 
 def _scores(name: str, values: npt.ArrayLike) -> Floats:

@@ -1,4 +1,6 @@
-"""The paper's tasks for one model: how well it ranks, how well its doubt finds errors and outsiders."""
+"""The paper's tasks for one model: how well it ranks, how well its doubt finds errors and
+out-of-distribution inputs.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow import evaluation as metrics
-from hedgerow.decisions.guarantees import KeptPromise, PromiseTally
+from hedgerow.decisions.guarantees import GuaranteeTally, KeptGuarantee
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.evaluation import Detection, FrequencyCoverage, Reliability, RiskCoverage, RocCurve
-from hedgerow.familiarity.score import NEEDED, Familiar
+from hedgerow.familiarity.score import NEEDED, OODDetector
 from hedgerow.inputs.labels import truth_for
 from hedgerow.inputs.rows import count
 from hedgerow.votes.batches import vote_batches
@@ -27,7 +29,7 @@ from hedgerow.votes.measures import Measures, energy_of
 from hedgerow.votes.truth import SCORES, Assessment, assess
 from hedgerow.votes.votes import Votes
 
-__all__ = ["Evaluation", "Misclassification", "OutsiderScore", "Ranking", "evaluate"]
+__all__ = ["Evaluation", "Misclassification", "OODScore", "Ranking", "evaluate"]
 
 Floats = npt.NDArray[np.floating[Any]]
 Progress = Callable[[float, str], None]
@@ -77,17 +79,17 @@ class Misclassification:
 
 
 @dataclass(frozen=True)
-class OutsiderScore:
-    """How well one score of an input tells outsiders.
+class OODScore:
+    """How well one score of an input tells out-of-distribution inputs.
 
     Attributes
     ----------
     direction : {"low", "high"}
-        Which values mean "outsider".
+        Which values mean "out-of-distribution input".
     detection : Detection
-        AUROC, AUPR and the share of insiders flagged where 95 % of the outsiders are.
+        AUROC, AUPR and the share of insiders flagged where 95 % of the out-of-distribution inputs are.
     roc : RocCurve
-        Shares of insiders and outsiders that are flagged.
+        Shares of insiders and out-of-distribution inputs that are flagged.
     by_frequency : list of float
         AUROC against the insiders of each tenth, from those that have only rare labels on; empty where the
         model does not know how frequent its labels are.
@@ -110,9 +112,9 @@ class Evaluation:
     misclassification : dict of str to Misclassification
         Task 2, by measure: "variance", "total", "knowledge", "data", "energy". A single model has no variance
         and no knowledge uncertainty.
-    outsiders : dict of str to dict of str to OutsiderScore
+    ood : dict of str to dict of str to OODScore
         Task 3, by the name of the other data and the score: "variance", "total", "knowledge", "joint_energy",
-        "expected", "unfamiliarity".
+        "expected", "OOD score".
     reliability : dict of int to Reliability
         Whether probabilities of the best k labels are what they say.
     reliability_rare : dict of int to Reliability, or None
@@ -128,19 +130,20 @@ class Evaluation:
         Every input, with its five best labels and its true ones. Columns after those of the model are labels
         that it does not know.
     p_values : array, shape (n,), or None
-        How familiar each input is, where there were outsiders to tell it from.
+        How familiar each input is, where there were out-of-distribution inputs to tell it from.
     seconds : dict of str to float
         "predict" is the model's part, "judge" is what the tasks took.
     settings : dict
         What the model is, and how large the data are.
-    decisions : list of KeptPromise
-        What the model's policy promises at a risk of 5, 10 and 20 %, beside what came of it; empty without a
+    decisions : list of KeptGuarantee
+        What the model's policy guarantees at a risk of 5, 10 and 20 %, beside what came of it; empty without
+        a
         policy, or if it was learned with another search.
     """
 
     ranking: Ranking
     misclassification: dict[str, Misclassification]
-    outsiders: dict[str, dict[str, OutsiderScore]]
+    ood: dict[str, dict[str, OODScore]]
     reliability: dict[int, Reliability]
     reliability_rare: dict[int, Reliability] | None
     brier: dict[int, float]
@@ -150,7 +153,7 @@ class Evaluation:
     p_values: Floats | None = field(repr=False)
     seconds: dict[str, float]
     settings: dict[str, Any]
-    decisions: list[KeptPromise] = field(default_factory=list)
+    decisions: list[KeptGuarantee] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and dictionaries, as ``hedgerow evaluate --json`` writes them.
@@ -165,18 +168,19 @@ class Evaluation:
           energy;
         - ``ood.NAME.SCORE`` (AUROC) and ``ood_details.NAME.SCORE`` with ``direction``, ``auroc``, ``aupr``,
           ``fpr95``, ``by_frequency`` and ``roc`` (lists ``false_positive`` and ``true_positive``), for SCORE
-          in variance, total, knowledge, joint_energy, expected, unfamiliarity;
+          in variance, total, knowledge, joint_energy, expected, OOD score;
         - ``ece.K``, ``brier.K`` and ``reliability.K`` with ``edges``, ``mean_probability``, ``share_right``
           and ``count`` of each bin; ``ece_rare.K`` and ``reliability_rare.K`` of the rare labels among them;
         - ``long_tail`` with ``mean`` and ``deviation`` of the probability by rank;
           ``by_frequency``: groups with the means of their true labels;
-        - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``promised`` (the
+        - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``guaranteed`` (the
         risk),
-          ``refused`` (why it cannot be promised, or None), ``reject_below`` and ``accept_from`` (None for
+          ``refused`` (why it cannot be guaranteed, or None), ``reject_below`` and ``accept_from`` (None for
           accepting nothing), ``missed`` (achieved share of an input's true labels that are rejected),
           ``wrong`` (achieved share of wrong labels among those that an input is given), ``precision`` and
           ``recall`` of all accepted labels, mean numbers ``accepted``, ``reviewed`` and ``rejected`` of an
-          input, and ``flagged`` (share of inputs flagged as outsiders at a false alarm of 5 %);
+          input, and ``flagged`` (share of inputs flagged as out-of-distribution inputs at a false alarm of 5
+          %);
         - ``seconds`` (all in all), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
         """
         ranking, rare = self.ranking, self.reliability_rare
@@ -199,7 +203,7 @@ class Evaluation:
             "risk_coverage": each(lambda of: _columns(of.risk_coverage)),
             "ood": {
                 name: {score: of.detection.auroc for score, of in scores.items()}
-                for name, scores in self.outsiders.items()
+                for name, scores in self.ood.items()
             },
             "ood_details": {
                 name: {
@@ -211,7 +215,7 @@ class Evaluation:
                     }
                     for score, of in scores.items()
                 }
-                for name, scores in self.outsiders.items()
+                for name, scores in self.ood.items()
             },
             "ece": _by_cut({k: of.ece for k, of in self.reliability.items()}),
             "ece_rare": rare and _by_cut({k: of.ece for k, of in rare.items()}),
@@ -236,7 +240,7 @@ def evaluate(
     X: Any,
     Y: Any,
     *,
-    outsiders: Mapping[str, Any] | None = None,
+    ood: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Do the paper's tasks for a fitted model, a batch at a time: memory grows with inputs, not with labels.
@@ -249,7 +253,7 @@ def evaluate(
         Features of shape (n, d), or texts, as the model takes them.
     Y : sparse indicator matrix, shape (n, n_labels or more), or list of lists of labels
         The truth. Columns after those of the model are labels that it does not know: they count as missed.
-    outsiders : mapping of str to inputs, optional
+    ood : mapping of str to inputs, optional
         Data of other kinds, by name.
     progress : callable(share, what), optional
         Called after each batch.
@@ -275,14 +279,14 @@ def evaluate(
         raise ValueError(f"there are {count(X)} inputs, but labels for {truth.shape[0]}")
     if not truth.nnz:
         raise ValueError("no input has any label; there is nothing to compare with")
-    outsiders = dict(outsiders or {})
-    watch = _Watch(progress, count(X) + sum(count(inputs) for inputs in outsiders.values()))
+    ood = dict(ood or {})
+    watch = _Watch(progress, count(X) + sum(count(inputs) for inputs in ood.values()))
     tail = _LongTail()
-    promises = PromiseTally(model)
-    own, energies = _judge_all(model, X, truth, watch, tail, promises)
+    guarantees = GuaranteeTally(model)
+    own, energies = _judge_all(model, X, truth, watch, tail, guarantees)
     others = {
         name: _judge_all(model, inputs, _no_labels(count(inputs), truth.shape[1]), watch)
-        for name, inputs in outsiders.items()
+        for name, inputs in ood.items()
     }
     with watch.judging():
         counts = None if model.label_counts_ is None else _widened(model.label_counts_, truth.shape[1])
@@ -299,16 +303,16 @@ def evaluate(
             name: _detect(inside, _sum_scores(*other, model), groups_inside) for name, other in others.items()
         }
     p_values = None
-    if outsiders:
-        p_values = _add_unfamiliarity(detected, model, X, outsiders, groups_inside, watch)
+    if ood:
+        p_values = _add_ood(detected, model, X, ood, groups_inside, watch)
     flags = p_values
-    if flags is None and hasattr(model, "policy_") and hasattr(model, "familiar_"):
+    if flags is None and hasattr(model, "policy_") and hasattr(model, "ood_detector_"):
         with watch.predicting():
-            flags = model.unfamiliarity(X).p_value
+            flags = model.ood_scores(X).p_value
     return Evaluation(
         ranking=ranking,
         misclassification=misclassification,
-        outsiders=detected,
+        ood=detected,
         reliability=reliability,
         reliability_rare=_rare_reliability(own, right, counts),
         brier=brier,
@@ -323,11 +327,11 @@ def evaluate(
             "true_labels": int(truth.nnz),
             "unknown_labels": _unknown(truth, model),
             "seen_in_training": int(model.seen_in_training(X).sum()),
-            "outsiders": {name: count(inputs) for name, inputs in outsiders.items()},
+            "ood": {name: count(inputs) for name, inputs in ood.items()},
             "threads": model._threads() or os.cpu_count(),
             "version": metadata.version("hedgerow"),
         },
-        decisions=promises.finish(flags if hasattr(model, "familiar_") else None),
+        decisions=guarantees.finish(flags if hasattr(model, "ood_detector_") else None),
     )
 
 
@@ -409,7 +413,7 @@ def _judge_all(
     truth: sp.csr_array,
     watch: _Watch,
     tail: _LongTail | None = None,
-    promises: PromiseTally | None = None,
+    guarantees: GuaranteeTally | None = None,
 ) -> tuple[Assessment, Floats]:
     """Predict and judge, in batches whose votes are about as large as they may be; JointEnergy comes beside.
 
@@ -422,8 +426,8 @@ def _judge_all(
             judged = assess(votes, truth[rows], k=_TAIL, n_jobs=model.n_jobs)
             if tail:
                 tail.add(judged.best.probability)
-            if promises:
-                promises.add(votes, judged.truth)
+            if guarantees:
+                guarantees.add(votes, judged.truth)
             energies.append(
                 (energy_of(judged.best.probability, transform) * (judged.labels >= 0)).sum(axis=1)
             )
@@ -553,15 +557,15 @@ def _sum_scores(judged: Assessment, energies: Floats, model: HedgerowClassifier)
 
 def _detect(
     inside: Mapping[str, Floats], outside: Mapping[str, Floats], groups: list[npt.NDArray[np.intp]]
-) -> dict[str, OutsiderScore]:
-    """The paper's scores. An outsider gets low probabilities everywhere, and so low sums."""
-    return {name: _outsider_score("low", -outside[name], -inside[name], groups) for name in inside}
+) -> dict[str, OODScore]:
+    """The paper's scores. An out-of-distribution input gets low probabilities everywhere, and so low sums."""
+    return {name: _ood_score("low", -outside[name], -inside[name], groups) for name in inside}
 
 
-def _outsider_score(
+def _ood_score(
     direction: str, outside: Floats, inside: Floats, groups: list[npt.NDArray[np.intp]]
-) -> OutsiderScore:
-    return OutsiderScore(
+) -> OODScore:
+    return OODScore(
         direction,
         metrics.detection(outside, inside),
         metrics.roc_curve_points(outside, inside),
@@ -580,38 +584,38 @@ def _insider_tenths(own: Assessment, counts: npt.NDArray[np.int64] | None) -> li
     return [filled[group] for group in _tenths(highest)]
 
 
-def _add_unfamiliarity(
-    detected: dict[str, dict[str, OutsiderScore]],
+def _add_ood(
+    detected: dict[str, dict[str, OODScore]],
     model: HedgerowClassifier,
     X: Any,
-    outsiders: Mapping[str, Any],
+    ood: Mapping[str, Any],
     groups: list[npt.NDArray[np.intp]],
     watch: _Watch,
 ) -> Floats | None:
-    """Judge by unfamiliarity, too, and return the p-values of the inputs.
+    """Judge by OOD score, too, and return the p-values of the inputs.
 
     A model that has not learned what is familiar learns it from one half of the inputs to judge the other
-    half, and the other way round; of outsiders, the mean of both counts.
+    half, and the other way round; of out-of-distribution inputs, the mean of both counts.
     """
     with watch.predicting():
         signals = model._signals(X)
-        strange = {name: model._signals(inputs) for name, inputs in outsiders.items()}
+        strange = {name: model._signals(inputs) for name, inputs in ood.items()}
     with watch.judging():
         halves = _halves(len(signals))
-        if (learned := getattr(model, "familiar_", None)) is not None:
+        if (learned := getattr(model, "ood_detector_", None)) is not None:
             halves = [np.arange(len(signals))]
         elif len(signals) < 2 * NEEDED:
             return None
         scores, p_values = np.zeros(len(signals)), np.zeros(len(signals))
         outside = {name: np.zeros(len(of)) for name, of in strange.items()}
         for number, half in enumerate(halves):
-            familiar = learned or Familiar.learn(signals[halves[1 - number]])
+            familiar = learned or OODDetector.learn(signals[halves[1 - number]])
             found = familiar.judge(signals[half])
             scores[half], p_values[half] = found.score, found.p_value
             for name, of in strange.items():
                 outside[name] += familiar.judge(of).score / len(halves)
         for name in strange:
-            detected[name]["unfamiliarity"] = _outsider_score("high", outside[name], scores, groups)
+            detected[name]["ood"] = _ood_score("high", outside[name], scores, groups)
     return p_values
 
 

@@ -1,4 +1,6 @@
-"""How unlike the training data an input is: a score that is high for outsiders, and a p-value."""
+"""How unlike the training data an input is: a score that is high for out-of-distribution inputs, and a
+p-value.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NEEDED", "Familiar", "Signals", "Unfamiliarity"]
+__all__ = ["NEEDED", "OODDetector", "OODScores", "Signals"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,13 +34,14 @@ _HALF_WORDS = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """What is looked at to tell how unfamiliar inputs are. Arrays of shape (n,).
+    """What is looked at to tell how out-of-distribution inputs are. Arrays of shape (n,).
 
     Attributes
     ----------
     first_layer : float64 array
         How sure the members are where the input belongs in the first layer of their trees: the energies (see
-        `energy`) of the two most probable nodes there, the mean over the members. Low for outsiders.
+        `energy`) of the two most probable nodes there, the mean over the members. Low for
+        out-of-distribution inputs.
     second_layer : float64 array
         The same of the four most probable ones among the children of the best nodes. In a tree that is not so
         deep, here and below, these are energies of labels.
@@ -78,13 +81,13 @@ class Signals:
 
 
 @dataclass(frozen=True, eq=False)
-class Unfamiliarity:
+class OODScores:
     """How unlike the training data inputs are. Arrays of shape (n,).
 
     Attributes
     ----------
     score : float64 array
-        High for outsiders; 0 is usual, and 1 is one standard deviation odd in all respects.
+        High for out-of-distribution inputs; 0 is usual, and 1 is one standard deviation odd in all respects.
     p_value : float64 array
         Share of familiar inputs that are at least as odd. Of inputs that are like the held-out ones, at most
         a share a has a p-value of a or less.
@@ -104,13 +107,13 @@ class Unfamiliarity:
 
 
 @dataclass(frozen=True, eq=False)
-class Familiar:
+class OODDetector:
     """What familiar inputs look like, learned from inputs that were held out from training.
 
     Half of them tell what is usual: mean and deviation of every signal. The score of an input is the mean
     of its deviations from that, all turned so that high is odd: one half of it tells the wording, one half
     the way down the trees. The other half have had no part in this, so
-    their scores are what scores of further familiar inputs look like, and p-values keep their promise.
+    their scores are what scores of further familiar inputs look like, and p-values keep their guarantee.
 
     Attributes
     ----------
@@ -124,7 +127,7 @@ class Familiar:
     Examples
     --------
     >>> usual = np.linspace(0.8, 1.0, 60)
-    >>> familiar = Familiar.learn(Signals(first_layer=usual, second_layer=usual, third_layer=usual))
+    >>> familiar = OODDetector.learn(Signals(first_layer=usual, second_layer=usual, third_layer=usual))
     >>> odd = np.array([0.9, 0.1])
     >>> found = familiar.judge(Signals(first_layer=odd, second_layer=odd, third_layer=odd))
     >>> found.p_value.round(2)
@@ -137,7 +140,7 @@ class Familiar:
     scores: Floats
 
     @classmethod
-    def learn(cls, signals: Signals) -> Familiar:
+    def learn(cls, signals: Signals) -> OODDetector:
         """Learn from the signals of held-out inputs.
 
         Parameters
@@ -169,7 +172,7 @@ class Familiar:
         unranked = cls(names, mean, deviation, np.empty(0))
         return cls(names, mean, deviation, np.sort(unranked._score(unranked._parts(others))))
 
-    def judge(self, signals: Signals) -> Unfamiliarity:
+    def judge(self, signals: Signals) -> OODScores:
         """Score inputs by their signals.
 
         Parameters
@@ -179,13 +182,13 @@ class Familiar:
 
         Returns
         -------
-        Unfamiliarity
+        OOD score
         """
         parts = self._parts(signals)
         score = self._score(parts)
         as_odd = len(self.scores) - np.searchsorted(self.scores, score, side="left")
         p_value: Floats = (1.0 + as_odd.astype(np.float64)) / (1.0 + len(self.scores))
-        return Unfamiliarity(score, p_value, signals, parts)
+        return OODScores(score, p_value, signals, parts)
 
     def to_sections(self) -> dict[str, Floats]:
         """Arrays for a model file."""
@@ -196,7 +199,7 @@ class Familiar:
         }
 
     @classmethod
-    def from_sections(cls, names: Sequence[str], sections: Mapping[str, npt.NDArray[Any]]) -> Familiar:
+    def from_sections(cls, names: Sequence[str], sections: Mapping[str, npt.NDArray[Any]]) -> OODDetector:
         """Take back what `to_sections` gave, after checking it."""
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             raise ValueError("the signals of familiar inputs are not a list of names")

@@ -76,7 +76,7 @@ class Source:
 
     @property
     def stem(self) -> str:
-        """How tables call it where its texts are outsiders."""
+        """How tables call it where its texts are out-of-distribution inputs."""
         return self.path.resolve().name.split(".")[0]
 
 
@@ -98,7 +98,7 @@ class Settings:
         What stands for a member's vote on a label that it did not meet; 0 ("delta") in the paper.
     weight_threshold : float
         Weights smaller than this are dropped.
-    outsiders : int
+    ood_rows : int
         At most so many inputs of other data.
     quick : bool
         Train on at most 2,000 inputs and evaluate at most 500.
@@ -112,7 +112,7 @@ class Settings:
     beam: int = 50
     missing: str = "delta"
     weight_threshold: float = 0.05
-    outsiders: int = 2000
+    ood_rows: int = 2000
     quick: bool = False
     deep: DeepSettings | None = None
 
@@ -120,7 +120,7 @@ class Settings:
         unknown = [method for method in self.methods if method not in METHODS]
         if unknown or not self.methods:
             raise ValueError(f"methods is {list(self.methods)}; choose from {', '.join(METHODS)}")
-        for name in ("seeds", "members", "beam", "outsiders"):
+        for name in ("seeds", "members", "beam", "ood_rows"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
@@ -212,11 +212,12 @@ def run(
     Parameters
     ----------
     sources : sequence of Source
-        Data to fit and evaluate. Those with texts are outsiders to each other, too.
+        Data to fit and evaluate. Those with texts are out-of-distribution inputs to each other, too.
     strangers : sequence of Source
-        Data that serve as outsiders only.
+        Data that serve as out-of-distribution inputs only.
     folder : Path
-        Where results are kept; a folder of another run with other settings, data or outsiders is refused.
+        Where results are kept; a folder of another run with other settings, data or out-of-distribution
+        inputs is refused.
     settings : Settings
         What is tried.
     n_jobs : int or None
@@ -238,12 +239,12 @@ def run(
     clock = _Clock(told, len(sources) * work)
     texts: dict[Source, list[str]] = {}
 
-    def outsiders(source: Source, loaded: _Loaded) -> dict[str, list[str]]:
-        return _outsiders(source, loaded, [*sources, *strangers], settings, texts)
+    def ood(source: Source, loaded: _Loaded) -> dict[str, list[str]]:
+        return _ood(source, loaded, [*sources, *strangers], settings, texts)
 
     experiments = []
     for source in sources:
-        bench = _Bench(source, outsiders, settings, folder, n_jobs, clock, told)
+        bench = _Bench(source, ood, settings, folder, n_jobs, clock, told)
         for method, seed in settings.order:
             path = folder / "experiments" / source.name / f"{method}-{seed}.json"
             found = _read(path, settings)
@@ -319,10 +320,10 @@ def _thinned(part: Part, most: int) -> Part:
     )
 
 
-def _outsiders(
+def _ood(
     own: Source, loaded: _Loaded, others: Sequence[Source], settings: Settings, texts: dict[Source, list[str]]
 ) -> dict[str, list[str]]:
-    """Texts of other data; data without texts have no outsiders and are none."""
+    """Texts of other data; data without texts have no out-of-distribution inputs and are none."""
     if loaded.train.X is not None:
         return {}
     found: dict[str, list[str]] = {}
@@ -340,7 +341,7 @@ def _outsiders(
 
 def _read_texts(source: Source, settings: Settings) -> list[str]:
     part = read_part(source.path, "test" if source.path.is_dir() else None, labels_field=None)
-    return (_thinned(part, settings.outsiders).texts if part.texts else None) or []
+    return (_thinned(part, settings.ood_rows).texts if part.texts else None) or []
 
 
 class _Bench:
@@ -349,7 +350,7 @@ class _Bench:
     def __init__(
         self,
         source: Source,
-        outsiders: Callable[[Source, _Loaded], dict[str, list[str]]],
+        ood: Callable[[Source, _Loaded], dict[str, list[str]]],
         settings: Settings,
         folder: Path,
         n_jobs: int | None,
@@ -357,7 +358,7 @@ class _Bench:
         told: Progress,
     ) -> None:
         self._source, self._settings, self._n_jobs = source, settings, n_jobs
-        self._outsiders, self._clock, self._told = outsiders, clock, told
+        self._ood, self._clock, self._told = ood, clock, told
         self._encoders: dict[int, SharedEncoder] = {}
         self._kept = folder / "encoders"
         if settings.deep is not None and settings.deep.kept is not None:
@@ -369,21 +370,21 @@ class _Bench:
         return _load(self._source, self._settings, self._n_jobs)
 
     @cached_property
-    def outsiders(self) -> dict[str, list[str]]:
-        return self._outsiders(self._source, self.loaded)
+    def ood(self) -> dict[str, list[str]]:
+        return self._ood(self._source, self.loaded)
 
     @cached_property
-    def outsider_marks(self) -> dict[str, str]:
-        """A hash of the texts of each outsider."""
+    def ood_marks(self) -> dict[str, str]:
+        """A hash of the texts of each out-of-distribution input."""
         marks = {}
-        for name, texts in self.outsiders.items():
+        for name, texts in self.ood.items():
             digest = xxhash.xxh3_128()
             _add_strings(digest, texts)
             marks[name] = str(digest.hexdigest())
         return marks
 
     def check(self, path: Path, found: Mapping[str, Any]) -> None:
-        """Refuse an experiment on other data of the same name, or with other outsiders.
+        """Refuse an experiment on other data of the same name, or with other out-of-distribution inputs.
 
         Its file may come from another machine, or from a release that noted neither.
         """
@@ -392,12 +393,13 @@ class _Bench:
                 f"{path} was made with other data of the name {self._source.name}; choose another folder, or"
                 " delete it"
             )
-        known = found.get("outsiders")
-        if known is not None and known != self.outsider_marks:
+        known = found.get("ood_marks")
+        if known is not None and known != self.ood_marks:
             names = ", ".join(sorted(known)) or "none"
-            wanted = ", ".join(sorted(self.outsider_marks)) or "none"
+            wanted = ", ".join(sorted(self.ood_marks)) or "none"
             raise ValueError(
-                f"{path} was made with other outsiders ({names}) than those of now ({wanted}); choose another"
+                f"{path} was made with other out-of-distribution inputs ({names}) than those of now"
+                f" ({wanted}); choose another"
                 " folder, or delete it"
             )
 
@@ -412,10 +414,10 @@ class _Bench:
         kept = path.with_suffix(".members")
         if self._settings.deep is not None:
             kept = self._kept / self._source.name / kept.name
-        found = _experiment(self.loaded, model, self.outsiders, method, seed, kept, report)
+        found = _experiment(self.loaded, model, self.ood, method, seed, kept, report)
         found["reproduction"] = _mark(self._settings)
         found["data"] = self.loaded.fingerprint
-        found["outsiders"] = self.outsider_marks
+        found["ood_marks"] = self.ood_marks
         if self._settings.deep is not None:
             found["machine"] = {**machine(self._n_jobs), **computed_on(self._settings.deep.device)}
         if tuning is not None:
@@ -471,7 +473,7 @@ def _model(
 def _experiment(
     data: _Loaded,
     model: HedgerowClassifier,
-    outsiders: Mapping[str, list[str]],
+    ood: Mapping[str, list[str]],
     method: str,
     seed: int,
     kept: Path,
@@ -494,7 +496,7 @@ def _experiment(
         model,
         queries,
         Y,
-        outsiders=outsiders,
+        ood=ood,
         progress=lambda share, what: progress(0.6 + 0.3 * share, what),
     ).to_dict()
     found["fit_seconds"] = seconds

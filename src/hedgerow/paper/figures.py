@@ -20,7 +20,7 @@ _MEASURES = {
     "knowledge": "knowledge",
     "energy": "Energy",
     "joint_energy": "JointEnergy",
-    "unfamiliarity": "unfamiliarity",
+    "ood": "ood",
 }
 _BEST = ("boosted-bagging", "bagging", "boosting", "mc-dropout", "single")
 
@@ -123,7 +123,7 @@ def _roc(axes: Any, found: Mapping[str, Any]) -> bool:
     styles = ("-", "--", ":", "-.")
     axes.plot([0, 1], [0, 1], color="grey", linewidth=0.5)
     for (other, scores), style in zip(found["ood_details"].items(), styles, strict=False):
-        for number, score in enumerate(("unfamiliarity", "total", "joint_energy")):
+        for number, score in enumerate(("ood", "total", "joint_energy")):
             if score in scores:
                 roc = scores[score]["roc"]
                 axes.plot(
@@ -133,7 +133,7 @@ def _roc(axes: Any, found: Mapping[str, Any]) -> bool:
                     color=f"C{number}",
                     label=f"{other}: {_MEASURES[score]}",
                 )
-    axes.set(xlabel="insiders flagged", ylabel="outsiders flagged", xlim=(0, 1), ylim=(0, 1))
+    axes.set(xlabel="insiders flagged", ylabel="out-of-distribution inputs flagged", xlim=(0, 1), ylim=(0, 1))
     axes.legend(fontsize="small")
     return True
 

@@ -134,7 +134,7 @@ MISCLASSIFICATION: dict[str, tuple[float, ...]] = {
     "amazon-3m": (77.04, 77.00, 75.46, 77.42, 75.18, 76.03, 76.95, 76.36, 75.87, 77.26, 76.03),
 }
 
-# By training set and outsiders.
+# By training set and out-of-distribution inputs.
 OUTSIDERS: dict[tuple[str, str], tuple[float, ...]] = {
     ("wiki10-31k", "eurlex-4k"): (
         96.89,

@@ -183,9 +183,9 @@ def make_tables(experiments: Sequence[Experiment], deep: bool = False) -> list[T
         _tail_performance(found),
         _misclassification(found),
         _errors_kept(found),
-        _outsiders(found),
-        _unfamiliarity(found),
-        _outsiders_by_frequency(found),
+        _detection(found),
+        _ood_scores(found),
+        _ood_by_frequency(found),
         _efficiency(found),
         _calibration(found),
         _times(found),
@@ -203,7 +203,7 @@ class _Paper:
     columns: Sequence[tuple[str, str]]  # methods and measures that find wrong labels
     paper_columns: Sequence[tuple[str, str]]  # those among them that the paper has
     areas: Mapping[str, Sequence[float]]
-    has_outsiders: bool
+    has_ood: bool
 
 
 _LINEAR = _Paper(
@@ -253,7 +253,7 @@ class _Found:
         return Cell(values, digits) if values else None
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Training data and outsiders."""
+        """Training data and out-of-distribution inputs."""
         return [
             (data, other)
             for data in self.data
@@ -395,35 +395,38 @@ def _errors_kept(found: _Found) -> Table:
     return table
 
 
-def _outsiders(found: _Found) -> Table:
+def _detection(found: _Found) -> Table:
     columns = _columns(found, "joint_energy")
-    ours = [(method, "unfamiliarity") for method in found.methods]
+    ours = [(method, "ood") for method in found.methods]
     table = Table(
         "ood",
-        f"{'Table 4: o' if found.paper.has_outsiders else 'O'}ut-of-distribution detection",
-        "AUROC in percent. The paper's scores are sums over labels, and an outsider gets low probabilities"
-        " everywhere: here, low means outsider for all of them. Unfamiliarity is high for outsiders.",
-        ["", *_column_titles(columns), *(f"unfamiliarity, {TITLES[method]}" for method, _ in ours)],
+        f"{'Table 4: o' if found.paper.has_ood else 'O'}ut-of-distribution detection",
+        "AUROC in percent. The paper's scores are sums over labels, and an out-of-distribution input"
+        " gets low probabilities"
+        " everywhere: here, low means out-of-distribution input for all of them. OOD score is high"
+        " for out-of-distribution inputs.",
+        ["", *_column_titles(columns), *(f"OOD score, {TITLES[method]}" for method, _ in ours)],
     )
     for data, other in found.pairs():
         cells = [found.cell(data, method, "ood", other, score) for method, score in [*columns, *ours]]
         table.rows.append([f"{_title(data)} → {_title(other)}", *_mark_best([cells], along=True)[0]])
         paper = OUTSIDERS.get((data.lower(), other.lower()))
-        if paper and found.paper.has_outsiders:
+        if paper and found.paper.has_ood:
             figures = dict(zip(COLUMNS, paper, strict=True))
             row = [f"{figures[(m, 'energy' if m == 'single' else s)]:.2f}" for m, s in columns]
             table.rows.append([f"{_title(data)} → {_title(other)}, paper", *row, *[""] * len(ours)])
     return table
 
 
-def _unfamiliarity(found: _Found) -> Table:
+def _ood_scores(found: _Found) -> Table:
     method = "boosted-bagging" if "boosted-bagging" in found.methods else (found.methods or [""])[-1]
-    scores = ("unfamiliarity", "variance", "total", "knowledge", "joint_energy", "expected")
-    names = {**SHORT, "expected": "expected labels", "unfamiliarity": "unfamiliarity"}
+    scores = ("ood", "variance", "total", "knowledge", "joint_energy", "expected")
+    names = {**SHORT, "expected": "expected labels", "ood": "OOD score"}
     table = Table(
         "ood_details",
         "Out-of-distribution detection in detail",
-        f"{TITLES.get(method, '')}: AUROC / AUPR / share of insiders flagged where 95 % of the outsiders are"
+        f"{TITLES.get(method, '')}: AUROC / AUPR / share of insiders flagged where 95 % of the"
+        f" out-of-distribution inputs are"
         " (FPR@95), percent.",
         ["", *(names[score] for score in scores)],
     )
@@ -439,12 +442,13 @@ def _unfamiliarity(found: _Found) -> Table:
     return table
 
 
-def _outsiders_by_frequency(found: _Found) -> Table:
+def _ood_by_frequency(found: _Found) -> Table:
     method = "boosted-bagging" if "boosted-bagging" in found.methods else (found.methods or [""])[-1]
     table = Table(
         "ood_by_frequency",
-        "Outsiders against the tail",
-        f"{TITLES.get(method, '')}: AUROC of unfamiliarity / of total uncertainty (low means outsider)"
+        "Out-of-distribution inputs against the tail",
+        f"{TITLES.get(method, '')}: AUROC of OOD score / of total uncertainty (low means"
+        f" out-of-distribution input)"
         " against the inputs of each tenth, by the frequency of their most frequent label in training;"
         " percent.",
         ["", *(f"tenth {number}" for number in range(1, 11))],
@@ -455,14 +459,13 @@ def _outsiders_by_frequency(found: _Found) -> Table:
         lists = {
             # Too few inputs tell nothing of what is familiar.
             score: [run["ood_details"][other].get(score, {}).get("by_frequency", []) for run in runs]
-            for score in ("unfamiliarity", "total")
+            for score in ("ood", "total")
         }
         if not runs or not all(all(values) for values in lists.values()):
             continue
         means = {score: 100 * np.mean(values, axis=0) for score, values in lists.items()}
         cells += [
-            f"{ours:.1f} / {total:.1f}"
-            for ours, total in zip(means["unfamiliarity"], means["total"], strict=True)
+            f"{ours:.1f} / {total:.1f}" for ours, total in zip(means["ood"], means["total"], strict=True)
         ]
         table.rows.append(cells)
     return table
@@ -471,7 +474,7 @@ def _outsiders_by_frequency(found: _Found) -> Table:
 def _efficiency(found: _Found) -> Table:
     table = Table(
         "efficiency",
-        f"{'Table 5: a' if found.paper.has_outsiders else 'A'}ll labels against beam search",
+        f"{'Table 5: a' if found.paper.has_ood else 'A'}ll labels against beam search",
         "Boosted bagging, seed 0: time for the inputs named (the best of three), how many times faster than"
         " the search through all labels, and AUROC of misclassification in percent. Candidates are all labels"
         " that the beam scored; a member that did not meet one gives it 0.",
@@ -490,7 +493,7 @@ def _efficiency(found: _Found) -> Table:
                 table.rows.append([name, search, f"{cost['seconds']:.2f} s", f"{faster:.1f} x", *areas])
                 name = ""
         paper = EFFICIENCY.get(data.lower())
-        if paper and found.paper.has_outsiders:
+        if paper and found.paper.has_ood:
             for way, search in (("exact", "all labels"), ("beam", "beam 50, top 100")):
                 minutes, *figures = paper[way]
                 faster = paper["exact"][0] / minutes
@@ -521,7 +524,7 @@ def _times(found: _Found) -> Table:
         "Time",
         "Seconds to fit, to predict the test inputs with uncertainty, and to judge the predictions, as a"
         " share of the time to predict."
-        + ("" if found.paper.has_outsiders else " Fine-tuning comes first, once for all methods of a seed."),
+        + ("" if found.paper.has_ood else " Fine-tuning comes first, once for all methods of a seed."),
         ["", "fit", "predict", "judge, % of predict"],
     )
     for data in found.data:
@@ -589,7 +592,7 @@ def _plain(settings: Settings, machine: Mapping[str, Any]) -> dict[str, Any]:
         "beam": settings.beam,
         "missing": settings.missing,
         "weight_threshold": settings.weight_threshold,
-        "outsiders": settings.outsiders,
+        "ood_rows": settings.ood_rows,
         "quick": settings.quick,
         "machine": dict(machine),
     }
@@ -599,8 +602,8 @@ def _settings_lines(about: Mapping[str, Any]) -> list[str]:
     machine = ", ".join(f"{name} {value}" for name, value in about["machine"].items())
     lines = [
         f"{about['members']} members, beam {about['beam']}, missing votes: {about['missing']}, weights below"
-        f" {about['weight_threshold']} dropped, {about['seeds']} seeds, at most {about['outsiders']:,}"
-        f" outsiders of a kind. {machine}.",
+        f" {about['weight_threshold']} dropped, {about['seeds']} seeds, at most {about['ood_rows']:,}"
+        f" out-of-distribution inputs of a kind. {machine}.",
         "",
     ]
     if deep := about.get("transformer"):

@@ -33,7 +33,7 @@ _MEASURES = {
     "energy": "Energy",
 }
 _SCORES = {
-    "unfamiliarity": "unfamiliarity",
+    "ood": "ood",
     "variance": "variance",
     "total": "total",
     "knowledge": "knowledge",
@@ -127,13 +127,14 @@ def _headline(found: Evaluation) -> list[Headline]:
             "mean distance of the best five probabilities from how often they are right",
         )
     )
-    for name, scores in found.outsiders.items():
-        if "unfamiliarity" in scores:
+    for name, scores in found.ood.items():
+        if "ood" in scores:
             headline.append(
                 Headline(
                     f"Knows {name} as other",
-                    _percent(scores["unfamiliarity"].detection.auroc),
-                    "how often an outsider is more unfamiliar than an input of this kind (AUROC)",
+                    _percent(scores["ood"].detection.auroc),
+                    "how often an out-of-distribution input is more out-of-distribution than an"
+                    " input of this kind (AUROC)",
                 )
             )
     return headline
@@ -144,8 +145,8 @@ def _figures(found: Evaluation, checks: TheoremChecks | None) -> list[Figure]:
     if found.by_frequency:
         figures += _frequency(found)
     if any(of.outcome for of in found.decisions):
-        figures += _promises(found)
-    figures += [_roc(name, found) for name in found.outsiders]
+        figures += _guarantees(found)
+    figures += [_roc(name, found) for name in found.ood]
     if checks:
         figures += _theorem_figures(checks)
     return figures
@@ -269,23 +270,23 @@ def _frequency(found: Evaluation) -> list[Figure]:
     ]
 
 
-def _promises(found: Evaluation) -> list[Figure]:
+def _guarantees(found: Evaluation) -> list[Figure]:
     kept = [(of, of.outcome) for of in found.decisions if of.outcome is not None]
     places = list(range(1, len(kept) + 1))
     ticks = [(place, f"{100 * of.risk:g} %") for place, (of, _) in zip(places, kept, strict=True)]
     return [
         Figure(
-            "promises",
-            "Promised and kept",
+            "guarantees",
+            "Guaranteed and kept",
             "At each risk asked for: the mean share of an input's true labels that were rejected, and"
             " of wrong labels among those it was given, where an input that was given none counts as 0. Both"
-            " are promised to stay at the risk or below, on average over inputs like those that the policy"
+            " are guaranteed to stay at the risk or below, on average over inputs like those that the policy"
             " was learned from, the second with a confidence of 90 %; chance moves them a little on any one"
             " set of data.",
             "risk asked for",
             "mean share",
             [
-                Series("promised", places, [of.risk for of, _ in kept]),
+                Series("guaranteed", places, [of.risk for of, _ in kept]),
                 Series("true labels rejected", places, [outcome.missed for _, outcome in kept], "points"),
                 Series("wrong of what is given", places, [outcome.wrong for _, outcome in kept], "points"),
             ],
@@ -314,16 +315,17 @@ def _span(lowest: int, highest: int) -> str:
 def _roc(name: str, found: Evaluation) -> Figure:
     series = [Series("chance", kind="diagonal")]
     for score, title in _SCORES.items():
-        if score in found.outsiders[name]:
-            roc = found.outsiders[name][score].roc
+        if score in found.ood[name]:
+            roc = found.ood[name][score].roc
             series.append(Series(title, roc.false_positive, roc.true_positive))
     return Figure(
-        f"roc-{list(found.outsiders).index(name)}",
+        f"roc-{list(found.ood).index(name)}",
         f"Telling {name} apart",
-        "Share of outsiders that are flagged against the share of inputs of this kind that are flagged with"
-        " them. Sums over labels are low for outsiders, unfamiliarity is high.",
+        "Share of out-of-distribution inputs that are flagged against the share of inputs of this"
+        " kind that are flagged with"
+        " them. Sums over labels are low for out-of-distribution inputs, OOD score is high.",
         "insiders flagged",
-        "outsiders flagged",
+        "out-of-distribution inputs flagged",
         series,
         x_limits=(0.0, 1.0),
         y_limits=(0.0, 1.0),
@@ -459,7 +461,7 @@ class _Examples:
             expected=float(judged.inputs.probability[row]),
             total=float(judged.inputs.total[row]),
             knowledge=float(judged.inputs.knowledge[row]),
-            unfamiliarity=None if p_values is None else float(p_values[row]),
+            ood=None if p_values is None else float(p_values[row]),
             why=why,
         )
 
@@ -501,13 +503,15 @@ def _notes(found: Evaluation) -> list[str]:
     ]
     for of in found.decisions:
         if of.refused:
-            notes.append(f"At a risk of {100 * of.risk:g} % the policy promises nothing: {of.refused}.")
+            notes.append(f"At a risk of {100 * of.risk:g} % the policy guarantees nothing: {of.refused}.")
             continue
-        flags = "" if of.flagged is None else f" Flagged as outsiders: {100 * of.flagged:.1f} %."
+        flags = (
+            "" if of.flagged is None else f" Flagged as out-of-distribution inputs: {100 * of.flagged:.1f} %."
+        )
         outcome = of.outcome
         if outcome is not None:
             notes.append(
-                f"At a risk of {100 * of.risk:g} % the policy promises that on average at most that"
+                f"At a risk of {100 * of.risk:g} % the policy guarantees that on average at most that"
                 f" share of an"
                 f" input's true labels is rejected; achieved here: {100 * outcome.missed:.1f} %. With a"
                 " confidence of 90 %, at most that share of what an input is given is wrong; achieved here:"

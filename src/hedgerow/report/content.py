@@ -183,7 +183,7 @@ class Example:
     expected, total, knowledge : float
         Of the input as a whole: expected number of labels, total doubt and doubt from lack of knowledge, in
         nats.
-    unfamiliarity : float or None
+    ood : float or None
         The p-value of the input among inputs like those of the training; small means unlike them.
     why : str
         A sentence: why it is shown.
@@ -196,7 +196,7 @@ class Example:
     expected: float
     total: float
     knowledge: float
-    unfamiliarity: float | None
+    ood: float | None
     why: str
 
 

@@ -150,7 +150,7 @@
       ["doubt in nats", decimal(example.total)],
       ["from lack of knowledge", decimal(example.knowledge)],
     ];
-    if (example.unfamiliarity !== null) measures.push(["unfamiliarity, p", decimal(example.unfamiliarity, 3)]);
+    if (example.ood !== null) measures.push(["OOD score, p", decimal(example.ood, 3)]);
     const input = example.text === null ? "input" : "text";
     return html(
       "article",

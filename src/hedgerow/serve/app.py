@@ -143,7 +143,7 @@ async def model(request: Request) -> Response:
 
 @router.get("/examples", response_model=schemas.Examples, responses=_errors(), summary="Texts to try")
 async def examples(request: Request) -> Response:
-    """Give texts of the embedded sample, one of them an outsider."""
+    """Give texts of the embedded sample, one of them an out-of-distribution input."""
     return _json({"examples": await _service(request).examples()})
 
 

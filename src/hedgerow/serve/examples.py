@@ -45,4 +45,10 @@ def examples_for(served: ServedModel) -> list[dict[str, str]]:
         if not known.issuperset(sample.test_labels[row][:1]):
             return []
         shown.append({"text": sample.test_texts[row], "about": about})
-    return [*shown, {"text": _OUTSIDER, "about": "a recipe: an outsider, unlike all that the model has seen"}]
+    return [
+        *shown,
+        {
+            "text": _OUTSIDER,
+            "about": "a recipe: an out-of-distribution input, unlike all that the model has seen",
+        },
+    ]

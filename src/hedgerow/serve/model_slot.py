@@ -63,8 +63,8 @@ class ServedModel:
 
     @cached_property
     def familiar(self) -> bool:
-        """Whether it can tell outsiders."""
-        return hasattr(self.model, "familiar_")
+        """Whether it can tell out-of-distribution inputs."""
+        return hasattr(self.model, "ood_detector_")
 
     @cached_property
     def calibrated(self) -> bool:
@@ -73,7 +73,7 @@ class ServedModel:
 
     @cached_property
     def tolerance(self) -> float | None:
-        """How far to search: promises hold for the search that they were learned with."""
+        """How far to search: guarantees hold for the search that they were learned with."""
         policy = getattr(self.model, "policy_", None)
         return None if policy is None else policy.search["tolerance"]
 

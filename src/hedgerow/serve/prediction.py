@@ -74,7 +74,7 @@ def predict(
     -------
     list of dict
         For each input a ``Result`` as the schema of the API has it, with numbers of NumPy; whether the
-        p-value makes it an outsider is left to be filled in.
+        p-value makes it an out-of-distribution input is left to be filled in.
     """
     model, k, tolerance = served.model, min(wanted.k, served.known), served.tolerance
     found = model.predict_uncertain(inputs, k, tolerance=tolerance)
@@ -90,12 +90,10 @@ def predict(
         for row, labels in enumerate(found.labels.tolist())
     ]
     if wanted.uncertainty:
-        odd = model.unfamiliarity(inputs) if served.familiar else None
+        odd = model.ood_scores(inputs) if served.familiar else None
         for row, result in enumerate(results):
             result["input"] = {name: getattr(found.instance, name)[row] for name in _SUMS}
-            result["unfamiliarity"] = (
-                None if odd is None else {"score": odd.score[row], "p_value": odd.p_value[row]}
-            )
+            result["ood"] = None if odd is None else {"score": odd.score[row], "p_value": odd.p_value[row]}
     if wanted.votes or wanted.sorting is not None:
         votes = model.predict_votes(inputs, tolerance=tolerance)
         if wanted.sorting is not None:
@@ -147,7 +145,7 @@ def _add_decisions(
 ) -> list[Kept]:
     """Put the decision beside each label of the results, and tell what else is not rejected.
 
-    What is no candidate is rejected, as the library does it: promises hold for the search behind the votes.
+    What is no candidate is rejected, as the library does it: guarantees hold for the search behind the votes.
     """
     unlisted = []
     for row, result in enumerate(results):

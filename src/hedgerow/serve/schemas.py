@@ -108,7 +108,9 @@ class Decide(_Strict):
 
     risk: Share | None = Field(None, description="The share of mistakes that is allowed; 0.1 by default.")
     costs: Costs | None = Field(None, description="Decide by costs, and not by risk.")
-    false_alarm: Share = Field(0.05, description="The share of familiar inputs that may be called outsiders.")
+    false_alarm: Share = Field(
+        0.05, description="The share of familiar inputs that may be called out-of-distribution inputs."
+    )
 
     model_config = _example(
         {"risk": 0.1, "false_alarm": 0.05}, {"costs": {"wrong": 1.0, "missed": 2.0, "look": 0.2}}
@@ -210,12 +212,12 @@ class InputDoubt(_Answer):
     variance: float
 
 
-class Unfamiliarity(_Answer):
+class OODScores(_Answer):
     """How unlike the training data the input is."""
 
-    score: float = Field(description="High for outsiders.")
+    score: float = Field(description="High for out-of-distribution inputs.")
     p_value: float = Field(description="Share of familiar inputs that are at least as odd.")
-    outsider: bool = Field(description="Whether the p-value is at most false_alarm.")
+    is_ood: bool = Field(description="Whether the p-value is at most false_alarm.")
 
 
 class Result(_Answer):
@@ -225,9 +227,7 @@ class Result(_Answer):
         description="The most probable first: k of them, and with `decide` all that are not rejected."
     )
     input: InputDoubt | None = None
-    unfamiliarity: Unfamiliarity | None = Field(
-        None, description="Null where the model has not learned what is familiar."
-    )
+    ood: OODScores | None = Field(None, description="Null where the model has not learned what is familiar.")
 
 
 _RESULT = {
@@ -244,7 +244,7 @@ _RESULT = {
         }
     ],
     "input": {"expected": 4.1, "total": 6.2, "data": 5.6, "knowledge": 0.6, "variance": 0.1},
-    "unfamiliarity": {"score": 0.2, "p_value": 0.4, "outsider": False},
+    "ood": {"score": 0.2, "p_value": 0.4, "is_ood": False},
 }
 
 
@@ -328,10 +328,10 @@ class Labels(_Answer):
 class Policy(_Answer):
     """Thresholds by risk: labels are accepted from `accept` on, and rejected below `reject`."""
 
-    guarantee: str = Field(description="What is promised, in words.")
+    guarantee: str = Field(description="What is guaranteed, in words.")
     risks: list[float]
     accept: list[float | None] = Field(description="Null where no label can be accepted at this risk.")
-    reject: list[float | None] = Field(description="Null where this risk cannot be promised.")
+    reject: list[float | None] = Field(description="Null where this risk cannot be guaranteed.")
 
 
 class ModelInfo(_Answer):
@@ -343,7 +343,7 @@ class ModelInfo(_Answer):
     method: str
     texts: bool = Field(description="Whether it reads texts, not features.")
     calibrated: bool = Field(description="Whether 0.8 means right four times out of five.")
-    familiar: bool = Field(description="Whether it can tell outsiders.")
+    familiar: bool = Field(description="Whether it can tell out-of-distribution inputs.")
     policy: Policy | None = Field(
         description=(
             "Null where it has not learned what it may decide, or searches otherwise than when it did."

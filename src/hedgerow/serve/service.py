@@ -27,7 +27,7 @@ from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, ServedModel, load_model
 from .prediction import Wanted, predict, said_of
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore
-from .verdicts import add_outsiders, sorting
+from .verdicts import flag_ood, sorting
 
 __all__ = ["FALSE_ALARM", "Service", "Settings"]
 
@@ -93,7 +93,7 @@ class Service:
         served = self.slot.current
         if texts:
             results = predict(served, list(texts), _REVIEWED)
-            add_outsiders(results, FALSE_ALARM)
+            flag_ood(results, FALSE_ALARM)
             items = [(text, doubt(result), result) for text, result in zip(texts, results, strict=True)]
             self.store.add(items, served.id)
 
@@ -142,7 +142,7 @@ class Service:
         if wish is not None:
             wanted = replace(wanted, sorting=sorting(served.model, wish))
         results = await self.batcher.predict(served, inputs, count, wanted)
-        add_outsiders(results, false_alarm)
+        flag_ood(results, false_alarm)
         return served.id, results
 
     async def explain(self, text: str, label: str | int, top: int) -> dict[str, Any]:

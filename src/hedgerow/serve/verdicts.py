@@ -14,7 +14,7 @@ from hedgerow.estimators.features import HedgerowClassifier
 
 from .errors import ApiError
 
-__all__ = ["RISKS", "Sorting", "add_outsiders", "curves", "mildest", "sorting"]
+__all__ = ["RISKS", "Sorting", "curves", "flag_ood", "mildest", "sorting"]
 
 # The risks that a slider can be moved to.
 RISKS = tuple(round(0.005 * step, 3) for step in range(2, 101))
@@ -53,8 +53,9 @@ def sorting(model: HedgerowClassifier, wish: Wish) -> Sorting:
     Raises
     ------
     ApiError
-        If the model has not learned what it would need for it, cannot promise so much, or searches otherwise
-        than when it learned what to promise.
+        If the model has not learned what it would need for it, cannot guarantee so much, or searches
+        otherwise
+        than when it learned what to guarantee.
     """
     policy = getattr(model, "policy_", None)
     if wish.costs is not None and getattr(model, "calibration_", None) is None:
@@ -74,7 +75,7 @@ def sorting(model: HedgerowClassifier, wish: Wish) -> Sorting:
     try:
         rule, _ = rule_for(wish, policy, model.label_counts_)
     except ValueError as error:
-        raise ApiError(422, "no_promise", str(error), "decide.risk") from error
+        raise ApiError(422, "no_guarantee", str(error), "decide.risk") from error
     if policy is not None:
         try:
             check_search(policy, search_of(model, policy.search["tolerance"]))
@@ -84,7 +85,7 @@ def sorting(model: HedgerowClassifier, wish: Wish) -> Sorting:
 
 
 def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
-    """The thresholds at every risk, as `ModelInfo` has them, or None where nothing can be promised."""
+    """The thresholds at every risk, as `ModelInfo` has them, or None where nothing can be guaranteed."""
     found = [_rule_at(model, risk) for risk in RISKS]
     if not any(found):
         return None
@@ -105,17 +106,17 @@ def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
 
 
 def mildest(model: HedgerowClassifier) -> Sorting | None:
-    """The sorting of all risks that rejects least, or None where nothing can be promised."""
+    """The sorting of all risks that rejects least, or None where nothing can be guaranteed."""
     found = [one for risk in RISKS if (one := _sorting_at(model, risk)) is not None]
     return min(found, key=lambda one: one.rule.reject_below, default=None)
 
 
-def add_outsiders(results: list[dict[str, Any]], false_alarm: float) -> None:
-    """Fill in who is an outsider."""
+def flag_ood(results: list[dict[str, Any]], false_alarm: float) -> None:
+    """Fill in who is an out-of-distribution input."""
     for result in results:
-        odd = result.get("unfamiliarity")
+        odd = result.get("ood")
         if odd is not None:
-            odd["outsider"] = bool(odd["p_value"] <= false_alarm)
+            odd["is_ood"] = bool(odd["p_value"] <= false_alarm)
 
 
 def _rule_at(model: HedgerowClassifier, risk: float) -> Rule | None:

@@ -158,8 +158,8 @@ function parsed(text) {
   return { indices: pairs.map(([column]) => column), values: pairs.map(([, value]) => value) };
 }
 
-function banner({ unfamiliarity }) {
-  if (!unfamiliarity?.outsider) return null;
+function banner({ ood }) {
+  if (!ood?.is_ood) return null;
   const sign = svg("svg", { class: "warning", viewBox: "0 0 24 24", "aria-hidden": "true" });
   sign.append(svg("path", { d: "M12,3L22.5,21H1.5ZM12,9.5V15M12,17.6V18.4" }));
   return html(
@@ -170,7 +170,7 @@ function banner({ unfamiliarity }) {
       "p",
       {},
       html("b", {}, "This text is unlike those the model learned from."),
-      ` Of texts that are like them, ${oneIn(unfamiliarity.p_value)} seems as odd.`,
+      ` Of texts that are like them, ${oneIn(ood.p_value)} seems as odd.`,
       " It may be in another language or about another field: do not rely on the labels below.",
     ),
   );
@@ -181,7 +181,7 @@ function oneIn(p) {
   return `only about one in ${Math.round(1 / p).toLocaleString("en")}`;
 }
 
-function summary({ labels, input, unfamiliarity }, model) {
+function summary({ labels, input, ood }, model) {
   const reasons = {
     data: ` because ${model.texts ? "the text" : "the input"} itself leaves it open`,
     knowledge: " because the model has seen too few examples like this",
@@ -196,15 +196,15 @@ function summary({ labels, input, unfamiliarity }, model) {
     expected === 0
       ? "Hardly any label is to be expected here."
       : `About ${counted(expected, "label")} ${expected === 1 ? "is" : "are"} to be expected here.`;
-  if (unfamiliarity?.outsider) return [all, " For a text as odd as this one, even the kinds of doubt below say little."];
+  if (ood?.is_ood) return [all, " For a text as odd as this one, even the kinds of doubt below say little."];
   if (!open.length) return [all, " The model has little doubt about any label below."];
   return [all, " It hesitates over ", ...listed(open), "."];
 }
 
-function spoken({ labels, unfamiliarity }, told) {
+function spoken({ labels, ood }, told) {
   const [first] = labels;
   const best = first ? ` The most probable is ${String(first.label).slice(0, 100)} with ${percent(first.probability)}.` : "";
-  const odd = unfamiliarity?.outsider ? " Beware: this text is unlike those the model learned from." : "";
+  const odd = ood?.is_ood ? " Beware: this text is unlike those the model learned from." : "";
   return `${sentence(told)}.${best}${odd}`;
 }
 

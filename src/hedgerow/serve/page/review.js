@@ -105,7 +105,7 @@ export function reviewPage() {
   /* One text */
 
   function card(item, chosen) {
-    const { unfamiliarity } = item.prediction;
+    const { ood } = item.prediction;
     const labels = item.prediction.labels.filter((found, i) => i < MOST_PROBABLE || isDisputed(found));
     // Ticked at first is what the model finds more probable than not.
     const proposed = new Set(labels.filter(({ probability }) => probability >= 0.5).map(({ label }) => label));
@@ -195,7 +195,7 @@ export function reviewPage() {
         { class: "desk-text" },
         html("h3", { id: "item-title" }, `Text ${item.id}`),
         html("p", { class: "why" }, ...reason(labels)),
-        unfamiliarity?.outsider ? html("p", { class: "odd" }, "It is unlike the texts that the model learned from.") : null,
+        ood?.is_ood ? html("p", { class: "odd" }, "It is unlike the texts that the model learned from.") : null,
         passage(item.text),
       ),
       html(

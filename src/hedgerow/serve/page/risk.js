@@ -13,8 +13,8 @@ const NARROW = 0.12; // no room for a word
  *
  * `remembered` holds the risk in percent between one text and the next.
  */
-export function riskPanel(policy, { labels, unfamiliarity }, remembered, moved) {
-  const odd = unfamiliarity?.outsider ? " For a text as odd as this one, that does not hold." : "";
+export function riskPanel(policy, { labels, ood }, remembered, moved) {
+  const odd = ood?.is_ood ? " For a text as odd as this one, that does not hold." : "";
   const lowest = Math.max(1, Math.ceil(100 * lowestRisk(policy) - 1e-9));
   const highest = Math.max(lowest, Math.min(50, Math.floor(100 * policy.risks.at(-1) + 1e-9)));
   const value = Math.min(highest, Math.max(lowest, remembered.percent ?? FIRST));

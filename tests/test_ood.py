@@ -1,4 +1,4 @@
-"""Unfamiliarity: its signals are what their definitions say, and its p-values keep their promise."""
+"""OOD score: its signals are what their definitions say, and its p-values keep their guarantee."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import hedgerow
-from hedgerow import Familiar, HedgerowClassifier, HedgerowTextClassifier, Signals, Unfamiliarity
+from hedgerow import HedgerowClassifier, HedgerowTextClassifier, OODDetector, OODScores, Signals
 from hedgerow.data.sample import load_sample
 from hedgerow.features.tfidf import TfidfVectorizer
 from hedgerow.storage.container import Malformed, read_model, write_model
@@ -44,7 +44,7 @@ def as_signals(first: npt.ArrayLike, second: npt.ArrayLike, **of_words: Any) -> 
     return Signals(np.asarray(first, dtype=float), low, low, **of_words)
 
 
-def assert_same(first: Unfamiliarity, second: Unfamiliarity) -> None:
+def assert_same(first: OODScores, second: OODScores) -> None:
     np.testing.assert_array_equal(first.score, second.score)
     np.testing.assert_array_equal(first.p_value, second.p_value)
     assert first.signals.columns().keys() == second.signals.columns().keys()
@@ -61,7 +61,7 @@ def texts() -> tuple[list[str], list[list[str]], list[str]]:
 @pytest.fixture(scope="module")
 def text_model(texts: tuple[list[str], list[list[str]], list[str]]) -> HedgerowTextClassifier:
     model = HedgerowTextClassifier(method="bagging", members=3, random_state=0, leaf_size=10)
-    return model.fit(texts[0], texts[1]).learn_familiar(texts[2])
+    return model.fit(texts[0], texts[1]).learn_ood(texts[2])
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def data() -> tuple[sp.csr_array, sp.csr_array]:
 def model(data: tuple[sp.csr_array, sp.csr_array]) -> HedgerowClassifier:
     X, Y = data
     fitted = HedgerowClassifier(method="bagging", members=3, random_state=0, leaf_size=4, branching=3)
-    return fitted.fit(X[:200], Y[:200]).learn_familiar(X[200:])
+    return fitted.fit(X[:200], Y[:200]).learn_ood(X[200:])
 
 
 # --- the signals ----------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_layers_reached_are_the_sums_over_dense_weights(
         method="bagging", members=3, trees=trees, loss=loss, random_state=0, leaf_size=leaf_size, branching=3
     ).fit(X[:200], Y[:200])
     assert model.tree_.depth == depth
-    found = model.learn_familiar(X[200:]).unfamiliarity(X[200:]).signals
+    found = model.learn_ood(X[200:]).ood_scores(X[200:]).signals
     names = ("first_layer", "second_layer", "third_layer")
     for name, expected in zip(names, expected_reach(model, X[200:]), strict=True):
         np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-3)
@@ -152,9 +152,9 @@ def test_dropout_passes_are_members_and_reach_less_or_more_than_the_whole_model(
     data: tuple[sp.csr_array, sp.csr_array],
 ) -> None:
     X, Y = data
-    whole = HedgerowClassifier(random_state=0).fit(X, Y).learn_familiar(X)
-    passes = HedgerowClassifier(method="mc-dropout", members=4, random_state=0).fit(X, Y).learn_familiar(X)
-    one, other = whole.unfamiliarity(X).signals.first_layer, passes.unfamiliarity(X).signals.first_layer
+    whole = HedgerowClassifier(random_state=0).fit(X, Y).learn_ood(X)
+    passes = HedgerowClassifier(method="mc-dropout", members=4, random_state=0).fit(X, Y).learn_ood(X)
+    one, other = whole.ood_scores(X).signals.first_layer, passes.ood_scores(X).signals.first_layer
     assert (one != other).any()
     np.testing.assert_allclose(one, other, atol=0.5)
 
@@ -185,7 +185,7 @@ def test_wording_of_any_texts_is_counted_as_by_python(texts: list[str], ngrams: 
 
 def test_signals_of_texts_are_shares_of_their_words(text_model: HedgerowTextClassifier) -> None:
     known = "a music player"
-    found = text_model.unfamiliarity([f"{known} quagga okapi", known, "", "quagga"]).signals
+    found = text_model.ood_scores([f"{known} quagga okapi", known, "", "quagga"]).signals
     columns = found.columns()
     np.testing.assert_array_equal(columns["words"], [4, 2, 0, 1])
     np.testing.assert_array_equal(columns["unknown_words"], [0.5, 0, 0, 1])
@@ -206,9 +206,15 @@ def test_vocabulary_without_pairs_counts_unknown_words_instead(
     texts: tuple[list[str], list[list[str]], list[str]],
 ) -> None:
     model = HedgerowTextClassifier(ngrams=(1, 1), random_state=0).fit(texts[0], texts[1])
-    model.learn_familiar(texts[2])
-    assert model.familiar_.names == ("unknown_words", "rarity", "first_layer", "second_layer", "third_layer")
-    found = model.unfamiliarity(ODD)
+    model.learn_ood(texts[2])
+    assert model.ood_detector_.names == (
+        "unknown_words",
+        "rarity",
+        "first_layer",
+        "second_layer",
+        "third_layer",
+    )
+    found = model.ood_scores(ODD)
     assert found.signals.unknown_pairs is None
     assert "unknown_pairs" not in found.signals.columns()
 
@@ -226,7 +232,7 @@ def test_score_is_the_mean_of_deviations_turned_so_that_high_is_odd() -> None:
     }
     words = random.integers(0, 60, 80).astype(float)
     signals = Signals(**columns, words=words, unknown_words=random.random(80))
-    found = Familiar.learn(signals).judge(signals)
+    found = OODDetector.learn(signals).judge(signals)
     expected = np.zeros(80)
     for name, values in columns.items():
         of_words = name in ("unknown_pairs", "rarity")
@@ -247,20 +253,18 @@ def test_texts_of_another_world_are_odder_than_the_familiar(
     random = np.random.default_rng(0)
     strange = ["the hawthorn blossoms white along the muddy lane while thrushes sing at dusk in early may"]
     mixed = [" ".join(random.permutation(words_of(text))) for text in texts[2][1::2]]
-    assert text_model.unfamiliarity(strange).p_value[0] <= 0.05
-    assert (
-        text_model.unfamiliarity(mixed).score.mean() > text_model.unfamiliarity(texts[2]).score.mean() + 0.3
-    )
+    assert text_model.ood_scores(strange).p_value[0] <= 0.05
+    assert text_model.ood_scores(mixed).score.mean() > text_model.ood_scores(texts[2]).score.mean() + 0.3
 
 
 def test_few_words_count_less_than_many(text_model: HedgerowTextClassifier) -> None:
-    found = text_model.unfamiliarity(["quagga", "quagga okapi", " ".join(["quagga okapi"] * 40)])
+    found = text_model.ood_scores(["quagga", "quagga okapi", " ".join(["quagga okapi"] * 40)])
     parts = found.parts["rarity"]
     assert 0 < parts[0] < parts[1] < parts[2]
 
 
 def test_signal_that_never_changes_does_not_divide_by_zero() -> None:
-    found = Familiar.learn(as_signals(np.ones(50), np.ones(50))).judge(as_signals([1.0, 0.0], [1.0, 0.0]))
+    found = OODDetector.learn(as_signals(np.ones(50), np.ones(50))).judge(as_signals([1.0, 0.0], [1.0, 0.0]))
     np.testing.assert_array_equal(found.score, [0.0, 1.0])
     np.testing.assert_allclose(found.p_value, [1.0, 1 / 26])
 
@@ -268,12 +272,12 @@ def test_signal_that_never_changes_does_not_divide_by_zero() -> None:
 def test_inputs_without_features_and_texts_without_words_have_finite_scores(
     model: HedgerowClassifier, text_model: HedgerowTextClassifier
 ) -> None:
-    for found in (model.unfamiliarity(sp.csr_array((2, 40))), text_model.unfamiliarity(ODD)):
+    for found in (model.ood_scores(sp.csr_array((2, 40))), text_model.ood_scores(ODD)):
         assert np.isfinite(found.score).all()
         assert ((found.p_value > 0) & (found.p_value <= 1)).all()
 
 
-# --- the promise ----------------------------------------------------------------------------------------
+# --- the guarantee ----------------------------------------------------------------------------------------
 
 
 @MANY
@@ -291,7 +295,7 @@ def test_p_values_of_familiar_inputs_over_many_resamples_are_below_any_level_no_
     resamples, new = 300, 4
     p_values = np.empty((resamples, new))
     for i in range(resamples):
-        familiar = Familiar.learn(as_signals(draw(held_out), draw(held_out)))
+        familiar = OODDetector.learn(as_signals(draw(held_out), draw(held_out)))
         p_values[i] = familiar.judge(as_signals(draw(new), draw(new))).p_value
     for level in (0.05, 0.1, 0.25, 0.5):
         # New inputs share a reference within a resample, so resamples are what is independent.
@@ -309,7 +313,7 @@ def test_p_value_of_every_rank_over_all_orders_is_exact() -> None:
     for new in range(21):
         held_out = np.empty(40)
         held_out[::2], held_out[1::2] = usual, np.delete(values, new)
-        familiar = Familiar.learn(as_signals(held_out, held_out))
+        familiar = OODDetector.learn(as_signals(held_out, held_out))
         found.append(familiar.judge(as_signals(values[[new]], values[[new]])).p_value[0])
     np.testing.assert_allclose(np.sort(found), np.arange(1, 22) / 21)
 
@@ -327,7 +331,7 @@ def test_saved_and_copied_models_judge_the_same(
 ) -> None:
     one: HedgerowClassifier = model if kind == "features" else text_model
     X: Any = data[0] if kind == "features" else ODD
-    expected = one.unfamiliarity(X)
+    expected = one.ood_scores(X)
     one.save(tmp_path / "model")
     for other in (
         hedgerow.load(tmp_path / "model"),
@@ -335,7 +339,7 @@ def test_saved_and_copied_models_judge_the_same(
         pickle.loads(pickle.dumps(one)),
         copy.deepcopy(one),
     ):
-        assert_same(other.unfamiliarity(X), expected)
+        assert_same(other.ood_scores(X), expected)
     hedgerow.load(tmp_path / "model").save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
@@ -344,19 +348,19 @@ def test_same_bits_at_any_number_of_threads_and_any_batch(
     text_model: HedgerowTextClassifier, texts: tuple[list[str], list[list[str]], list[str]]
 ) -> None:
     asked = texts[2][:60] + ODD
-    expected = text_model.unfamiliarity(asked)
-    references = text_model.familiar_.scores
+    expected = text_model.ood_scores(asked)
+    references = text_model.ood_detector_.scores
     try:
         for threads in (1, 2, 5):
             text_model.set_params(n_jobs=threads)
-            assert_same(text_model.unfamiliarity(asked), expected)
-            text_model.learn_familiar(texts[2])
-            np.testing.assert_array_equal(text_model.familiar_.scores, references)
+            assert_same(text_model.ood_scores(asked), expected)
+            text_model.learn_ood(texts[2])
+            np.testing.assert_array_equal(text_model.ood_detector_.scores, references)
     finally:
         text_model.set_params(n_jobs=None)
     for batch in (1, 7):
         pieces = [
-            text_model.unfamiliarity(asked[begin : begin + batch]) for begin in range(0, len(asked), batch)
+            text_model.ood_scores(asked[begin : begin + batch]) for begin in range(0, len(asked), batch)
         ]
         np.testing.assert_array_equal(np.concatenate([piece.score for piece in pieces]), expected.score)
         np.testing.assert_array_equal(np.concatenate([piece.p_value for piece in pieces]), expected.p_value)
@@ -365,23 +369,23 @@ def test_same_bits_at_any_number_of_threads_and_any_batch(
 def test_changed_search_leaves_unfamiliarity_as_it_was(
     model: HedgerowClassifier, data: tuple[sp.csr_array, sp.csr_array]
 ) -> None:
-    expected = model.unfamiliarity(data[0])
+    expected = model.ood_scores(data[0])
     other = copy.deepcopy(model).set_params(beam=1, missing="delta", candidates=3)
-    assert_same(other.unfamiliarity(data[0]), expected)
+    assert_same(other.ood_scores(data[0]), expected)
 
 
 def test_generator_of_texts_is_read_once(text_model: HedgerowTextClassifier) -> None:
-    assert_same(text_model.unfamiliarity(text for text in ODD), text_model.unfamiliarity(ODD))
+    assert_same(text_model.ood_scores(text for text in ODD), text_model.ood_scores(ODD))
 
 
 def test_fitting_anew_forgets_what_was_familiar(data: tuple[sp.csr_array, sp.csr_array]) -> None:
     X, Y = data
-    model = HedgerowClassifier(method="bagging", members=2, random_state=0).fit(X, Y).learn_familiar(X)
-    assert hasattr(model, "familiar_")
-    assert not hasattr(clone(model), "familiar_")
+    model = HedgerowClassifier(method="bagging", members=2, random_state=0).fit(X, Y).learn_ood(X)
+    assert hasattr(model, "ood_detector_")
+    assert not hasattr(clone(model), "ood_detector_")
     model.add_members(X, Y, 1)
-    assert not hasattr(model, "familiar_")
-    assert not hasattr(model.learn_familiar(X).fit(X, Y), "familiar_")
+    assert not hasattr(model, "ood_detector_")
+    assert not hasattr(model.learn_ood(X).fit(X, Y), "ood_detector_")
 
 
 def test_file_without_familiar_inputs_loads_and_says_what_is_missing(
@@ -390,14 +394,14 @@ def test_file_without_familiar_inputs_loads_and_says_what_is_missing(
     model = HedgerowClassifier(random_state=0).fit(*data)
     model.save(tmp_path / "model")
     assert not any(name.startswith("familiar") for name in read_model(tmp_path / "model").sections)
-    with pytest.raises(NotFittedError, match="call learn_familiar with inputs that it was not trained on"):
-        hedgerow.load(tmp_path / "model").unfamiliarity(data[0])
+    with pytest.raises(NotFittedError, match="call learn_ood with inputs that it was not trained on"):
+        hedgerow.load(tmp_path / "model").ood_scores(data[0])
 
 
 # --- bad input ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", ["learn_familiar", "unfamiliarity"])
+@pytest.mark.parametrize("call", ["learn_ood", "ood_scores"])
 def test_model_that_is_not_fitted_is_refused(call: str) -> None:
     with pytest.raises(NotFittedError):
         getattr(HedgerowClassifier(), call)(sp.csr_array((50, 4)))
@@ -410,20 +414,20 @@ def test_too_few_held_out_inputs_are_refused_with_the_number_needed(
 ) -> None:
     model = HedgerowClassifier(random_state=0).fit(*data)
     with pytest.raises(ValueError, match="there are 39 held-out inputs, and at least 40 are needed"):
-        model.learn_familiar(data[0][:39])
-    assert not hasattr(model, "familiar_")
-    model.learn_familiar(data[0][:40])
+        model.learn_ood(data[0][:39])
+    assert not hasattr(model, "ood_detector_")
+    model.learn_ood(data[0][:40])
 
 
 def test_inputs_of_another_width_or_kind_are_refused(
     model: HedgerowClassifier, text_model: HedgerowTextClassifier
 ) -> None:
     with pytest.raises(ValueError, match="X has 7 features, but the model is expecting 40"):
-        model.unfamiliarity(sp.csr_array((2, 7)))
+        model.ood_scores(sp.csr_array((2, 7)))
     with pytest.raises(TypeError, match="not one string"):
-        text_model.unfamiliarity("one text")
+        text_model.ood_scores("one text")
     with pytest.raises(TypeError, match="text 1 is of type int"):
-        text_model.unfamiliarity(["a text", 3])  # type: ignore[list-item]
+        text_model.ood_scores(["a text", 3])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(

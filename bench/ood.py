@@ -1,9 +1,9 @@
-"""Outsiders found by unfamiliarity and by every single score: `python -m bench.unfamiliarity`.
+"""Out-of-distribution inputs found by OOD score and by every single score: `python -m bench.ood`.
 
 For each model (ten bagged members): the texts of other data sets, vectorised as the model's own, against
-the model's test texts. Half of those are held out for `learn_familiar`. The rows on which the signals of the
+the model's test texts. Half of those are held out for `learn_ood`. The rows on which the signals of the
 score were chosen are left out, and the docstrings of Python's standard library were not looked at before.
-Models and finished parts are kept; writes `results/unfamiliarity.json` and `results/unfamiliarity.md`.
+Models and finished parts are kept; writes `results/ood.json` and `results/ood.md`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TIBKAT, DEBIAN, REUTERS = (
     "debian/packages.jsonl.xz",
     "reuters/articles.jsonl.xz",
 )
-# A model's file, the field of its labels, and the outsiders.
+# A model's file, the field of its labels, and the out-of-distribution inputs.
 MODELS = {
     "tibkat-en": (TIBKAT, "labels", ("reuters", "debian", "python")),
     "debian tags": (DEBIAN, "tags", ("tibkat-en", "reuters", "python")),
@@ -47,12 +47,12 @@ MODELS = {
 FRESH = "python"
 MEMBERS = 10
 ROWS = 1000  # of each side
-CHOSEN_ON = 3000  # rows of each outsider on which the signals were chosen
+CHOSEN_ON = 3000  # rows of each out-of-distribution input on which the signals were chosen
 HELD_OUT, CHOSEN_WITHIN = 4000, 2000  # and of the model's own test texts, of either half
 BLOCK = 250
 RESAMPLES = 1000
-OURS = "unfamiliarity"
-EITHER_END = "unfamiliarity, either end odd"
+OURS = "ood"
+EITHER_END = "OOD score, either end odd"
 TEXT_SCORES = (
     "share of unknown words",
     "of unknown different words",
@@ -75,48 +75,49 @@ def main() -> None:
     arguments = parser.parse_args()
     RAW.mkdir(parents=True, exist_ok=True)
     for name in arguments.models:
-        stored = RAW / f"{name.replace(' ', '-')}.unfamiliarity.json"
+        stored = RAW / f"{name.replace(' ', '-')}.OOD score.json"
         if arguments.fresh or not stored.exists():
             stored.write_text(json.dumps(run(name, arguments.data, arguments.cache), indent=1) + "\n")
         print(f"{name}: {stored.read_text()[:200]!r}", flush=True)
     found = {
         name: json.loads(path.read_text())
         for name in MODELS
-        if (path := RAW / f"{name.replace(' ', '-')}.unfamiliarity.json").exists()
+        if (path := RAW / f"{name.replace(' ', '-')}.OOD score.json").exists()
     }
     described = machine.describe(PYTHONS)
-    (RESULTS / "unfamiliarity.json").write_text(json.dumps({"machine": described} | found, indent=1) + "\n")
-    (RESULTS / "unfamiliarity.md").write_text(markdown(found))
+    (RESULTS / "ood.json").write_text(json.dumps({"machine": described} | found, indent=1) + "\n")
+    (RESULTS / "ood.md").write_text(markdown(found))
 
 
 def run(name: str, data: Path, cache: Path) -> dict[str, Any]:
-    """Every score on every outsider of a model, its cost, and how well p-values keep their promise."""
-    path, field, outsiders = MODELS[name]
+    """Every score on every out-of-distribution input of a model, its cost, and how well p-values keep their
+    guarantee."""
+    path, field, ood = MODELS[name]
     records = [record for record in read(data / path) if record.get(field)]
     train = [record for record in records if record["split"] == "train"]
     test = [record["text"] for record in records if record["split"] == "test"]
-    model = fitted(train, field, cache / "unfamiliarity" / f"{name.replace(' ', '-')}.hedgerow")
+    model = fitted(train, field, cache / "ood" / f"{name.replace(' ', '-')}.hedgerow")
     held_out, own = familiar_texts(test)
-    model.learn_familiar(held_out)
+    model.learn_ood(held_out)
     centroids = label_centroids(model, train, field)
     of_own = scores(model, own, centroids)
-    p_values = model.unfamiliarity(own).p_value
+    p_values = model.ood_scores(own).p_value
     result: dict[str, Any] = {
         "held out": len(held_out),
         "familiar": len(own),
-        "promise": {str(a): float((p_values <= a).mean()) for a in (0.01, 0.05, 0.1, 0.2)},
+        "guarantee": {str(a): float((p_values <= a).mean()) for a in (0.01, 0.05, 0.1, 0.2)},
         "cost": cost(model, own),
-        "outsiders": {},
+        "ood": {},
     }
-    for outsider in outsiders:
-        others = outsider_texts(outsider, data)
+    for is_ood in ood:
+        others = ood_texts(is_ood, data)
         of_others = scores(model, others, centroids)
         found = {score: judged(of_own[score], of_others[score]) for score in of_own}
-        caught = float((model.unfamiliarity(others).p_value <= 0.05).mean())
+        caught = float((model.ood_scores(others).p_value <= 0.05).mean())
         singles = [score for score in found if score not in (OURS, EITHER_END)]
         rival = max(singles, key=lambda score: found[score]["auroc"])
         sign = -1.0 if found[rival]["turned"] else 1.0
-        result["outsiders"][outsider] = {
+        result["ood"][is_ood] = {
             "scores": found,
             "rows": len(others),
             "p at most 0.05": caught,
@@ -125,7 +126,7 @@ def run(name: str, data: Path, cache: Path) -> dict[str, Any]:
                 (of_own[OURS], of_others[OURS]), (sign * of_own[rival], sign * of_others[rival])
             ),
         }
-        print(name, outsider, {score: round(of["auroc"], 2) for score, of in found.items()}, flush=True)
+        print(name, is_ood, {score: round(of["auroc"], 2) for score, of in found.items()}, flush=True)
     return result
 
 
@@ -156,7 +157,7 @@ def familiar_texts(test: list[str]) -> tuple[list[str], list[str]]:
     return [test[i] for i in first], [test[i] for i in second[:ROWS]]
 
 
-def outsider_texts(name: str, data: Path) -> list[str]:
+def ood_texts(name: str, data: Path) -> list[str]:
     if name == "python":
         texts = docstrings()
         return [texts[i] for i in np.random.default_rng(0).permutation(len(texts))[:ROWS]]
@@ -168,7 +169,7 @@ def outsider_texts(name: str, data: Path) -> list[str]:
         if other == name:
             rest = [text for i, text in enumerate(texts) if i not in chosen_on]
             return [rest[i] for i in np.random.default_rng(2).permutation(len(rest))[:ROWS]]
-    raise ValueError(f"unknown outsiders {name!r}")
+    raise ValueError(f"unknown out-of-distribution inputs {name!r}")
 
 
 def docstrings() -> list[str]:
@@ -196,8 +197,8 @@ def label_centroids(model: HedgerowTextClassifier, train: list[dict[str, Any]], 
 
 
 def scores(model: HedgerowTextClassifier, texts: list[str], centroids: Any) -> dict[str, np.ndarray]:
-    """Unfamiliarity, and all single scores; which end of those is the odd one is left to `judged`."""
-    found = model.unfamiliarity(texts)
+    """OOD score, and all single scores; which end of those is the odd one is left to `judged`."""
+    found = model.ood_scores(texts)
     signals = found.signals
     uncertain = model.predict_uncertain(texts, 3)
     whole = uncertain.instance
@@ -310,7 +311,7 @@ def area(own: np.ndarray, others: np.ndarray) -> float:
 
 
 def cost(model: HedgerowTextClassifier, texts: list[str]) -> dict[str, float]:
-    """Processor time of unfamiliarity over that of prediction, by the search in use and by the default."""
+    """Processor time of OOD score over that of prediction, by the search in use and by the default."""
 
     def seconds(ask: Callable[[], Any]) -> float:
         found = []
@@ -320,7 +321,7 @@ def cost(model: HedgerowTextClassifier, texts: list[str]) -> dict[str, float]:
             found.append(time.process_time() - start)
         return min(found)
 
-    own = seconds(lambda: model.unfamiliarity(texts))
+    own = seconds(lambda: model.ood_scores(texts))
     fast = seconds(lambda: model.predict_uncertain(texts, 5))
     defaults = HedgerowClassifier()
     fewer = texts[:200]
@@ -331,21 +332,24 @@ def cost(model: HedgerowTextClassifier, texts: list[str]) -> dict[str, float]:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """The page `results/unfamiliarity.md`."""
-    pairs = [(name, outsider) for name in found for outsider in found[name]["outsiders"]]
-    of = {(n, o): found[n]["outsiders"][o]["scores"] for n, o in pairs}
+    """The page `results/ood.md`."""
+    pairs = [(name, is_ood) for name in found for is_ood in found[name]["ood"]]
+    of = {(n, o): found[n]["ood"][o]["scores"] for n, o in pairs}
     lines = [
-        "# Unfamiliarity",
+        "# OOD score",
         "",
         f"{MEMBERS} bagged members; {ROWS} test texts of the model's own data against {ROWS} texts of others"
-        " (model > outsiders), vectorised as the model's own. `learn_familiar` saw other test texts, and no"
-        " outsiders. Single scores are turned to whichever direction works on the pair, which helps them;"
-        " unfamiliarity is always 'high is odd'. 'Either end odd' takes its distance from what is usual"
+        " (model > out-of-distribution inputs), vectorised as the model's own. `learn_ood` saw other"
+        " test texts, and no"
+        " out-of-distribution inputs. Single scores are turned to whichever direction works on the"
+        " pair, which helps them;"
+        " OOD score is always 'high is odd'. 'Either end odd' takes its distance from what is usual"
         " instead, as a two-sided p-value would. Percent; bold: the best of a pair.",
         "",
-        "The signals that make up unfamiliarity were chosen once for all pairs, wording and trees with one"
+        "The signals that make up OOD score were chosen once for all pairs, wording and trees with one"
         " half each, after some 2,900 combinations had been tried on other rows of the same data sets. So the"
-        f" pairs with tibkat-en, debian and reuters test new rows, but no new kind of outsiders. {FRESH},"
+        f" pairs with tibkat-en, debian and reuters test new rows, but no new kind of"
+        f" out-of-distribution inputs. {FRESH},"
         " docstrings of Python's standard library, had no part in the choice.",
         "",
     ]
@@ -374,7 +378,7 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## Margin",
         "",
-        "AUROC of unfamiliarity less that of the best single score of the pair, with a 95 % bootstrap"
+        "AUROC of OOD score less that of the best single score of the pair, with a 95 % bootstrap"
         f" interval over texts ({RESAMPLES} resamples). The best single score is picked on the same texts.",
         "",
         "| pair | best single score | margin | interval |",
@@ -383,23 +387,25 @@ def markdown(found: dict[str, Any]) -> str:
             f"| {n} > {o} | {r['rival']} | {r['margin'][0]:+.2f} | {r['margin'][1]:+.2f} to"
             f" {r['margin'][2]:+.2f} |"
             for n, o in pairs
-            for r in [found[n]["outsiders"][o]]
+            for r in [found[n]["ood"][o]]
         ),
         "",
         "## p-values and cost",
         "",
-        "Share of familiar texts with a p-value of at most a; share of outsiders with one of at most 0.05;"
-        " processor time of `unfamiliarity` (the reading of the text included) over that of"
+        "Share of familiar texts with a p-value of at most a; share of out-of-distribution inputs"
+        " with one of at most 0.05;"
+        " processor time of `ood` (the reading of the text included) over that of"
         " `predict_uncertain`, with beam 20 and missing = delta, and with the default search.",
         "",
-        "| model | held out | a = 0.01 | 0.05 | 0.1 | 0.2 | outsiders at 0.05 | / fast | / default |",
+        "| model | held out | a = 0.01 | 0.05 | 0.1 | 0.2 | out-of-distribution inputs at 0.05 | /"
+        " fast | / default |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, result in found.items():
-        promise = " | ".join(f"{share:.3f}" for share in result["promise"].values())
-        caught = ", ".join(f"{o} {r['p at most 0.05']:.2f}" for o, r in result["outsiders"].items())
+        guarantee = " | ".join(f"{share:.3f}" for share in result["guarantee"].values())
+        caught = ", ".join(f"{o} {r['p at most 0.05']:.2f}" for o, r in result["ood"].items())
         times = " | ".join(f"{ratio:.2f}" for ratio in result["cost"].values())
-        lines.append(f"| {name} | {result['held out']} | {promise} | {caught} | {times} |")
+        lines.append(f"| {name} | {result['held out']} | {guarantee} | {caught} | {times} |")
     return "\n".join([*lines, ""])
 
 
