@@ -111,7 +111,7 @@ def quality(name: str, method: str, seeds: int, most: int, ways: list[dict[str, 
         truth = sp.vstack([truths[i] for i in ours], format="csr")
         runs.append({"seed": seed, "how": None} | figures(best, truths, others, rare, None))
         for how in ways:
-            if how["of"] == "members" and model._ensemble.members == 1:
+            if how["of"] == "members" and model.model_.forest.members == 1:
                 continue
             learned = Calibration.learn(
                 (votes[i] for i in ours),

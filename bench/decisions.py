@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from bench import datasets, machine, measure, memory
 from bench.plan import PYTHONS, RAW, RESULTS
 from hedgerow import Calibration, HedgerowClassifier, Votes, load
-from hedgerow.decisions.deciding import Costs
+from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.learning import PolicyLearner, label_groups
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.outcomes import CostTally

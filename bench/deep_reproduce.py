@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.paper import DeepSettings, Settings, Source, machine, run, write_tables
-from hedgerow.training.members import METHODS
+from hedgerow.training.settings import METHODS
 
 
 def main() -> None:

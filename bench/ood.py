@@ -233,7 +233,7 @@ def scores(model: HedgerowTextClassifier, texts: list[str], centroids: Any) -> d
 
 def single_energy(model: HedgerowTextClassifier, texts: list[str]) -> np.ndarray:
     """JointEnergy as it is defined: of a single model, the first member, and over all labels."""
-    first = Ensemble(model._ensemble.trees[:1], len(model.classes_))
+    first = Ensemble(model.model_.forest.trees[:1], len(model.classes_))
     search = Search(beam=1, candidates="all", threads=measure.THREADS)
     energies = []
     for begin in range(0, len(texts), BLOCK):

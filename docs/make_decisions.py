@@ -18,7 +18,7 @@ import numpy as np
 from hedgerow import load
 from hedgerow.cli.inputs import read_truth
 from hedgerow.data import read_part, write_xmc_text
-from hedgerow.decisions.deciding import Wish, rule_for
+from hedgerow.decisions.wishes import Wish, rule_for
 from hedgerow.decisions.outcomes import Outcome, Tally
 from hedgerow.votes.batches import vote_batches
 

@@ -67,7 +67,7 @@ def node_log_probabilities(
 
 def label_probabilities(model: HedgerowClassifier, X: Any) -> npt.NDArray[np.float64]:
     """Probabilities of all labels, (rows, labels); -1 for labels that are not in the tree."""
-    trained = model._ensemble.trees[0]
+    trained = model.model_.forest.trees[0]
     places = np.exp(node_log_probabilities(trained, X, trained.tree.depth, model.normalize))
     by_label = np.full((len(places), len(model.classes_)), -1.0)
     for place, label in enumerate(trained.tree.labels):

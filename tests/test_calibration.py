@@ -34,7 +34,7 @@ from hedgerow.data.sample import load_sample
 from hedgerow.evaluation import reliability
 from hedgerow.judge.calibration import METHODS
 from hedgerow.storage.container import Malformed, read_model, write_model
-from hedgerow.training.members import TrainingData, drawn_for
+from hedgerow.training.data import drawn_for
 
 SOME = settings(max_examples=25, deadline=None, derandomize=True)
 KINDS = list(itertools.product(METHODS, ("all", "frequency"), ("mean", "members")))
@@ -343,7 +343,7 @@ def test_uncalibrated_copy_shares_the_members_and_leaves_the_model_calibrated(
 ) -> None:
     after = calibrated(model, data)
     plain = after.uncalibrated()
-    assert plain._ensemble is after._ensemble
+    assert plain.model_.forest is after.model_.forest
     assert hasattr(after, "calibration_")
     assert not hasattr(plain, "calibration_")
     np.testing.assert_array_equal(plain.predict_votes(data[0]).probs, model.predict_votes(data[0]).probs)

@@ -26,7 +26,7 @@ from hedgerow.cli.demo import print_demo
 from hedgerow.cli.demonstration import DemoResult, Example, Prediction, demonstrate
 from hedgerow.cli.failures import ExitCode
 from hedgerow.cli.terminal import plain, plain_json, progress_bar, shortened
-from hedgerow.training.members import Checkpoint
+from hedgerow.training.checkpoint import Checkpoint
 
 RECORDS = [
     {"id": f"r{i}", "text": f"{kind} number {i} of the {kind} family", "labels": [kind, "any, \"quoted\""]}

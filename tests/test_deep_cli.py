@@ -15,7 +15,7 @@ from tiny_encoder import texts_and_labels
 from hedgerow.cli import main
 from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.encoder import Encoder
-from hedgerow.saving import load
+from hedgerow.estimators.loading import load
 
 QUICK = ["--steps", "2", "--batch-size", "8", "--threads", "1", "--device", "cpu"]
 

@@ -21,7 +21,7 @@ from hedgerow.deep.features import join_features
 from hedgerow.evaluation.tasks import evaluate
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.storage.container import ExtraMissing, Malformed, read_model, write_model
-from hedgerow.training.members import Checkpoint
+from hedgerow.training.checkpoint import Checkpoint
 
 TEXTS, LABELS = texts_and_labels(96)
 NEW, NEW_LABELS = texts_and_labels(120)
@@ -148,7 +148,7 @@ def test_each_member_with_an_encoder_of_its_own_sees_its_own_embedding_alone(
     weights = [encoder.weights()["encoder.layer.0.output.dense.weight"] for encoder in own.encoders_]
     assert len({of.tobytes() for of in weights}) == 3
     words = len(own.vectorizer_.idf_)
-    for number, tree in enumerate(own._ensemble.trees):
+    for number, tree in enumerate(own.model_.forest.trees):
         used = np.unique(
             np.concatenate([tree.native.chunk_entries(chunk)[0] for chunk in range(len(tree.native.table()))])
         )
@@ -165,7 +165,7 @@ def test_passes_are_those_of_the_encoder_with_dropout(
     for number in range(4):
         vectors = own.encoders_[0].embed(NEW, dropout=DropoutPass(number, 3))
         features = join_features(words, [vectors], [0], 1, 1.0, False)
-        labels, probability = own._ensemble.trees[0].top(as_rows(features), 5, 50, False, 1)
+        labels, probability = own.model_.forest.trees[0].top(as_rows(features), 5, 50, False, 1)
         member = votes.member(number).toarray()
         np.testing.assert_allclose(np.take_along_axis(member, labels, axis=1), probability, atol=1e-6)
     assert label_uncertainty(votes).knowledge.max() > 0

@@ -78,7 +78,7 @@ def walk(trained: TreeClassifier, X: Any) -> list[Floats]:
 def member_probabilities(model: HedgerowClassifier, X: Any) -> Floats:
     """What every member says of every label, (members, inputs, labels); 0 of labels that its tree lacks."""
     parts = []
-    for trained in model._ensemble.trees:
+    for trained in model.model_.forest.trees:
         places = np.exp(walk(trained, X)[-1])
         part = np.zeros((*places.shape[:2], len(model.classes_)))
         part[:, :, trained.tree.labels] = places
@@ -87,7 +87,7 @@ def member_probabilities(model: HedgerowClassifier, X: Any) -> Floats:
 
 
 def known_labels(model: HedgerowClassifier) -> list[int]:
-    return sorted({label for trained in model._ensemble.trees for label in trained.tree.labels.tolist()})
+    return sorted({label for trained in model.model_.forest.trees for label in trained.tree.labels.tolist()})
 
 
 def measures(probabilities: Floats) -> dict[str, Floats]:
@@ -205,9 +205,9 @@ def test_votes_on_all_labels_are_what_a_walk_through_every_tree_gives(
 ) -> None:
     model, X = fitted(7, method=method, spread=spread, loss=loss, labels=90, candidates="all", beam=1)
     trees = {"own": 4, "one": 1, "some": 2}[spread]
-    assert len(model._ensemble.trees) == (1 if method == "single" else trees)
-    assert model._ensemble.members == (1 if method == "single" else 4)
-    assert all(trained.tree.depth >= 4 for trained in model._ensemble.trees)
+    assert len(model.model_.forest.trees) == (1 if method == "single" else trees)
+    assert model.model_.forest.members == (1 if method == "single" else 4)
+    assert all(trained.tree.depth >= 4 for trained in model.model_.forest.trees)
     votes = model.predict_votes(X)
     found, candidates = dense(votes)
     expected = member_probabilities(model, X)
@@ -226,7 +226,7 @@ def test_votes_on_all_labels_are_what_a_walk_through_every_tree_gives(
 @given(share=st.floats(0, 1), **problems)
 def test_measures_over_all_labels_are_the_formulas_over_a_dense_array(share: float, **problem: Any) -> None:
     model, X = fitted(**problem, candidates="all", beam=1)
-    k = 1 + int(share * (model._ensemble.known - 1))
+    k = 1 + int(share * (model.model_.forest.known - 1))
     expected = member_probabilities(model, X)
     _, candidates = dense(model.predict_votes(X))
     assert_measures(model.predict_uncertain(X, k=k), expected, candidates)
@@ -271,7 +271,7 @@ def test_candidates_are_the_labels_below_the_nodes_that_any_tree_visits_and_miss
     found, chosen = dense(model.predict_votes(X))
     expected, clear = np.zeros_like(found), np.ones(len(chosen), dtype=bool)
     met, member = np.zeros_like(chosen), 0
-    for trained in model._ensemble.trees:
+    for trained in model.model_.forest.trees:
         visits, sure = met_by_beam(trained, X, beam)
         clear &= sure
         own = np.zeros_like(chosen)
@@ -297,7 +297,7 @@ def test_missing_votes_by_bound_are_the_probability_of_a_node_on_the_way(
     model, X = fitted(**problem, beam=beam, candidates=candidates, missing="bound")
     found, chosen = dense(model.predict_votes(X))
     member = 0
-    for trained in model._ensemble.trees:
+    for trained in model.model_.forest.trees:
         layers = [np.exp(layer) for layer in walk(trained, X)]
         tree = trained.tree
         own = slice(member, member + trained.members)
@@ -338,7 +338,7 @@ def test_a_number_of_candidates_with_delta_is_the_best_of_each_member_and_0_else
     model, X = fitted(**problem, beam=beam, candidates=count, missing="delta")
     found, chosen = dense(model.predict_votes(X))
     member = 0
-    for trained in model._ensemble.trees:
+    for trained in model.model_.forest.trees:
         # The beam grows where so many labels need more nodes.
         sizes = np.sort(np.diff(trained.tree.begins[-1]))
         enough = int(np.searchsorted(np.cumsum(sizes), min(count, len(trained.tree.labels)))) + 1
@@ -554,7 +554,7 @@ def logits_of_dropout(passes: int, share: float) -> tuple[Floats, Floats, Floats
     model = HedgerowClassifier(
         method="mc-dropout", members=passes, dropout=share, loss="logistic", random_state=0
     ).fit(X, Y)
-    trained = model._ensemble.trees[0]
+    trained = model.model_.forest.trees[0]
     assert trained.tree.depth == 1
     rows = dense_rows(X)
     # Some inputs have no features, and with nothing to drop they say nothing here.
@@ -605,10 +605,10 @@ def test_dropout_with_another_seed_drops_other_weights() -> None:
     model, X = fitted(14, method="mc-dropout", members=4, candidates="all")
     same, _ = fitted(14, method="mc-dropout", members=4, candidates="all")
     assert_same_votes(model.predict_votes(X), same.predict_votes(X))
-    assert model._ensemble.dropout is not None
+    assert model.model_.forest.dropout is not None
     before = model.predict_votes(X).probs
     model._ensemble = Ensemble(
-        model._ensemble.trees, model._ensemble.labels, replace(model._ensemble.dropout, seed=15)
+        model.model_.forest.trees, model.model_.forest.labels, replace(model.model_.forest.dropout, seed=15)
     )
     after = model.predict_votes(X).probs
     assert np.abs(before - after).max() > 1e-3
@@ -816,7 +816,7 @@ def alone(
         model = HedgerowClassifier(random_state=0, **(DEEP | rest)).fit(
             X, Y, tree=tree, sample_weight=weights
         )
-    return model._ensemble.trees[0]
+    return model.model_.forest.trees[0]
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
@@ -827,7 +827,7 @@ def test_bagging_trains_each_member_as_a_single_model_weighted_by_its_bootstrap(
     X, Y = random_problem(31, 60, 30, 50)
     own = np.linspace(0, 2, 60).astype(np.float32) if weighted else None
     model = HedgerowClassifier(method="bagging", members=3, loss=loss, random_state=5, **DEEP)
-    trees = model.fit(X, Y, sample_weight=own)._ensemble.trees
+    trees = model.fit(X, Y, sample_weight=own).model_.forest.trees
     for member in range(3):
         seed, counts = drawn(5, member, 60)
         weights = counts if own is None else counts * own
@@ -843,11 +843,11 @@ def test_members_that_share_a_tree_are_those_trained_alone_on_their_tree(
     model = HedgerowClassifier(method="bagging", members=members, trees=trees, random_state=6, **DEEP).fit(
         X, Y
     )
-    assert [t.members for t in model._ensemble.trees] == [
+    assert [t.members for t in model.model_.forest.trees] == [
         sum(number * trees // members == tree for number in range(members)) for tree in range(trees)
     ]
     member = 0
-    for trained in model._ensemble.trees:
+    for trained in model.model_.forest.trees:
         for voice in range(trained.members):
             seed, counts = drawn(6, member, 60)
             own = alone(monkeypatch, seed, X, Y, weights=counts, tree=trained.tree)
@@ -865,7 +865,7 @@ def test_bagging_predicts_as_models_of_repeated_inputs_do() -> None:
         _, counts = drawn(7, member, 60)
         rows = np.repeat(np.arange(60), counts)
         single = HedgerowClassifier(random_state=0, **tight)
-        single.fit(X[rows], Y[rows], tree=model._ensemble.trees[member].tree)
+        single.fit(X[rows], Y[rows], tree=model.model_.forest.trees[member].tree)
         np.testing.assert_allclose(found[member], member_probabilities(single, X)[0], atol=0.02)
 
 
@@ -877,13 +877,13 @@ def test_boosting_with_hard_negatives_that_cost_nothing_trains_each_member_as_a_
     costly = HedgerowClassifier(method="boosting", members=3, alpha=0.5, random_state=8, **DEEP).fit(X, Y)
     for member in range(3):
         expected = alone(monkeypatch, drawn(8, member, 60)[0], X, Y)
-        assert_same_weights(model._ensemble.trees[member], expected)
+        assert_same_weights(model.model_.forest.trees[member], expected)
         if member == 0:
-            assert_same_weights(costly._ensemble.trees[0], expected)
+            assert_same_weights(costly.model_.forest.trees[0], expected)
         else:
-            np.testing.assert_array_equal(costly._ensemble.trees[member].tree.labels, expected.tree.labels)
+            np.testing.assert_array_equal(costly.model_.forest.trees[member].tree.labels, expected.tree.labels)
             with pytest.raises(AssertionError):
-                assert_same_weights(costly._ensemble.trees[member], expected)
+                assert_same_weights(costly.model_.forest.trees[member], expected)
 
 
 def test_boosted_bagging_with_hard_negatives_that_cost_nothing_is_bagging() -> None:
@@ -914,7 +914,7 @@ def test_boosting_teaches_nodes_the_inputs_that_earlier_members_send_there_by_mi
         mistakes = np.zeros_like(truth)
         np.put_along_axis(mistakes, best, True, axis=1)
         mistakes &= ~truth
-        trained = model._ensemble.trees[member]
+        trained = model.model_.forest.trees[member]
         for node in range(4):
             begin, end = trained.tree.begins[1][node], trained.tree.begins[1][node + 1]
             labels = trained.tree.labels[begin:end]
@@ -1085,7 +1085,7 @@ def test_labels_that_only_some_trees_have_can_be_asked_for() -> None:
     model = HedgerowClassifier(method="bagging", members=6, random_state=0).fit(
         X, csr_array(np.eye(8, dtype=np.int8))
     )
-    trees = [set(tree.tree.labels.tolist()) for tree in model._ensemble.trees]
+    trees = [set(tree.tree.labels.tolist()) for tree in model.model_.forest.trees]
     every = set().union(*trees)
     assert max(len(own) for own in trees) < len(every)
     assert (np.sort(model.top(X, k=len(every)).labels, axis=1) == np.sort(list(every))).all()
@@ -1360,7 +1360,7 @@ def test_parameters_of_the_search_are_checked_when_they_are_used(
 
 def test_more_labels_than_all_trees_together_have_are_refused() -> None:
     model = begun().fit(X51, Y51)
-    trees = [tree.tree.labels for tree in model._ensemble.trees]
+    trees = [tree.tree.labels for tree in model.model_.forest.trees]
     every = len(np.unique(np.concatenate(trees)))
     assert min(len(labels) for labels in trees) < every
     for exact in (False, True):

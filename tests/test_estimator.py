@@ -566,7 +566,7 @@ def test_calls_from_several_python_threads_give_the_same_bits(
 
 
 def test_broken_state_of_a_pickled_model_is_refused(model: HedgerowClassifier) -> None:
-    state = model._ensemble.trees[0].__getstate__()
+    state = model.model_.forest.trees[0].__getstate__()
     for broken in (
         {"weights": state["weights"][:-64]},
         {"table": state["table"][:-1]},
@@ -749,7 +749,7 @@ def at_all_levels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[st
             trained = hedgerow.HedgerowClassifier(
                 random_state=0, loss=loss, tolerance=1e-4, max_passes=20_000, weight_threshold=0, n_jobs=1
             ).fit(*random_problem(8, 60, 20, 20, density=0.4))
-            out[loss + ".weights"], out[loss + ".bias"] = dense_weights(trained._ensemble.trees[0], 0, 0)
+            out[loss + ".weights"], out[loss + ".bias"] = dense_weights(trained.model_.forest.trees[0], 0, 0)
         np.savez({str(folder)!r} + "/" + sys.argv[1], **out)
     """
     for level in LEVELS:

@@ -73,7 +73,7 @@ def test_expected_features_change_no_bit_whether_a_row_has_them_or_not(
     X = sp.csr_array(rows)
     model = models[method].set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
     told = fitted(data, method).set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
-    for tree in told._ensemble.trees:
+    for tree in told.model_.forest.trees:
         tree.native.expect(WORDS, WORDS, WORDS + DENSE, 2)
     same(told.predict_votes(X), model.predict_votes(X))
     for row in range(8):
@@ -89,7 +89,7 @@ def test_trees_that_expect_different_features_still_vote_the_same(
 ) -> None:
     model = models["bagging"].set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
     told = fitted(data, "bagging").set_params(missing="exact", candidates="scored", beam=10, n_jobs=1)
-    for number, tree in enumerate(told._ensemble.trees[:4]):
+    for number, tree in enumerate(told.model_.forest.trees[:4]):
         first = WORDS + 10 * number
         tree.native.expect(first, first, WORDS + DENSE, 1)
     same(told.predict_votes(data[0][:80]), model.predict_votes(data[0][:80]))
@@ -111,11 +111,11 @@ def test_trees_with_features_of_their_own_vote_the_same_when_they_skip_those_of_
             own[:, WORDS : WORDS + each * number] = own[:, WORDS + each * (number + 1) :] = 0
             alone = HedgerowClassifier(leaf_size=8, weight_threshold=0.02, random_state=number)
             trees.append(alone.fit(sp.csr_array(own), Y)._ensemble.trees[0])
-        alone._ensemble = type(alone._ensemble)(trees, LABELS)
+        alone._ensemble = type(alone.model_.forest)(trees, LABELS)
         return alone.set_params(missing=missing, candidates="scored", beam=10, n_jobs=2)
 
     model, told = built(), built()
-    for number, tree in enumerate(told._ensemble.trees):
+    for number, tree in enumerate(told.model_.forest.trees):
         first = WORDS + each * number
         tree.native.expect(WORDS, first, first + each, 1)
     rows = X[:80].toarray()

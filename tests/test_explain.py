@@ -87,7 +87,7 @@ def test_effect_of_a_feature_is_what_its_removal_changes(ensemble: dict[str, Any
 def test_weights_in_several_parts_add_up() -> None:
     # The two trees of members are read as two parts of the weights of half as many members.
     model, X = fitted(method="bagging", members=4, trees=1, normalize=False)
-    state = model._ensemble.trees[0].__getstate__()
+    state = model.model_.forest.trees[0].__getstate__()
     state["header"] |= {"members": 2, "parts": 2}
     tree = TreeClassifier.__new__(TreeClassifier)
     tree.__setstate__(state)
@@ -100,7 +100,7 @@ def test_weights_in_several_parts_add_up() -> None:
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_normalised_model_explains_the_scaled_input_without_scaling_anew(loss: str) -> None:
     model, X = fitted(loss=loss)
-    tree = model._ensemble.trees[0]
+    tree = model.model_.forest.trees[0]
     row = csr_array(X[[1]] * 7)
     found = explain(model, row, 3)
     assert (found.value**2).sum() == pytest.approx(1)
@@ -134,7 +134,7 @@ def test_path_probabilities_multiply_to_the_vote_and_scores_explain_them() -> No
     model, X = fitted(method="bagging", members=4)
     found = explain(model, X[[1]], 3)
     for number, (vote, path) in enumerate(zip(found.votes, found.paths, strict=True)):
-        tree = model._ensemble.trees[number].tree
+        tree = model.model_.forest.trees[number].tree
         if path is None:
             assert 3 not in tree.labels
             continue
@@ -166,7 +166,7 @@ def test_features_are_sorted_and_helpers_take_the_strongest() -> None:
 
 def test_member_that_lacks_the_label_votes_0_and_has_no_effects() -> None:
     model, X = fitted(method="bagging", members=6, loss="logistic")
-    trees = [tree.tree for tree in model._ensemble.trees]
+    trees = [tree.tree for tree in model.model_.forest.trees]
     label = next(label for label in range(25) if 0 < sum(label in tree.labels for tree in trees) < 6)
     lacks = np.array([label not in tree.labels for tree in trees])
     found = explain(model, X[[1]], label)

@@ -90,7 +90,7 @@ def node_probabilities(model: HedgerowClassifier, X: sp.csr_array) -> Iterator[l
     dense = X.toarray().astype(np.float64)
     norms = np.linalg.norm(dense, axis=1, keepdims=True)
     dense = np.divide(dense, norms, out=np.zeros_like(dense), where=norms > 0)
-    for tree in model._ensemble.trees:
+    for tree in model.model_.forest.trees:
         for member in range(tree.members):
             layers = [np.ones((len(dense), 1))]
             for layer in range(min(3, tree.tree.depth)):
@@ -112,7 +112,7 @@ def expected_reach(model: HedgerowClassifier, X: sp.csr_array) -> Floats:
     found = list(node_probabilities(model, X))
     sums = np.zeros((3, X.shape[0]))
     for number, layers in enumerate(found):
-        tree = model._ensemble.trees[number if len(model._ensemble.trees) > 1 else 0]
+        tree = model.model_.forest.trees[number if len(model.model_.forest.trees) > 1 else 0]
         # Members that share a tree share the way down it.
         shared = (
             layers if tree.members == 1 else [np.mean(level, axis=0) for level in zip(*found, strict=True)]

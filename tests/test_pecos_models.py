@@ -92,7 +92,7 @@ def inputs(seed: int = 0, rows: int = 25, features: int = FEATURES) -> Dense:
 
 def all_scores(model: HedgerowClassifier, X: Dense) -> Dense:
     """The model's probabilities of all labels; 0 for those that it does not know."""
-    top = model.top(csr_array(X.astype(np.float32)), k=model._ensemble.known, exact=True)
+    top = model.top(csr_array(X.astype(np.float32)), k=model.model_.forest.known, exact=True)
     scores = np.zeros((len(X), len(model.classes_)))
     np.put_along_axis(scores, top.labels, top.probability.astype(np.float64), axis=1)
     return scores
@@ -162,7 +162,7 @@ def test_weights_keep_the_precision_of_float32(tmp_path: Path) -> None:
     model = import_pecos([write_folder(tmp_path / "pecos", [(W, np.ones((2, 1)))], "sigmoid")])
     top = model.top(csr_array(np.array([[2.0**10]], dtype=np.float32)), k=2)
     assert top.labels.tolist() == [[0, 1]]
-    features, lanes, parts, _ = model._ensemble.trees[0].node_weights(0, 0)
+    features, lanes, parts, _ = model.model_.forest.trees[0].node_weights(0, 0)
     assert parts[(features == 0) & (lanes % 2 == 0)].sum(dtype=np.float64) == W[0, 0]
 
 

@@ -119,7 +119,7 @@ def test_exact_search_of_one_wide_node_gives_the_best_labels(children: int, loss
         leaf_size=children, loss=loss, weight_threshold=0.12, random_state=0, n_jobs=1, tolerance=0.01
     ).fit(X, Y)
     assert model.tree_.depth == 1
-    features, lanes, _, _ = model._ensemble.trees[0].node_weights(0, 0)
+    features, lanes, _, _ = model.model_.forest.trees[0].node_weights(0, 0)
     if loss == "squared_hinge" and children >= 100:
         counts = np.bincount(features, minlength=40)
         assert counts.max() >= 0.7 * children, "no row of weights is dense"
@@ -226,7 +226,7 @@ def test_beam_search_keeps_the_nodes_that_a_dense_walk_keeps(
     deep: tuple[HedgerowClassifier, csr_array],
 ) -> None:
     model, X = deep
-    trained, tree, beam, k = model._ensemble.trees[0], model.tree_, 7, 3
+    trained, tree, beam, k = model.model_.forest.trees[0], model.tree_, 7, 3
     found = model.top(X[:40], k=k)
     for row in range(40):
         kept = np.array([0])

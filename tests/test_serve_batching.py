@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from served_models import Open
 
-from hedgerow.decisions.deciding import Rule, Wish
+from hedgerow.decisions.rules import Rule
+from hedgerow.decisions.wishes import Wish
 from hedgerow.serve.admission import Admitted, Deadline
 from hedgerow.serve.batching import Batcher
 from hedgerow.serve.errors import ApiError

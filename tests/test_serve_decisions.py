@@ -13,7 +13,9 @@ from starlette.testclient import TestClient
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, load
 from hedgerow.data.sample import load_sample
-from hedgerow.decisions.deciding import DECISIONS, Costs, Decisions
+from hedgerow.decisions.costs import Costs
+from hedgerow.decisions.results import Decisions
+from hedgerow.decisions.rules import DECISIONS
 from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.model_slot import load_model

@@ -107,7 +107,7 @@ def test_predict_of_features_then_the_numbers_are_those_of_the_model(
 def test_k_beyond_the_labels_then_all_are_told(open_client: Open, feature_model: Path) -> None:
     rows = [{"indices": [1], "values": [1.0]}]
     answer = open_client(feature_model).post("/predict", json={"features": rows, "k": 1000})
-    assert len(answer.json()["results"][0]["labels"]) == load(feature_model)._ensemble.known
+    assert len(answer.json()["results"][0]["labels"]) == load(feature_model).model_.forest.known
 
 
 @pytest.mark.parametrize(

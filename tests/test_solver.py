@@ -63,7 +63,7 @@ def one_node(
     fit = {name: options.pop(name) for name in ("sample_weight",) if name in options}
     model = HedgerowClassifier(leaf_size=Y.shape[1], **{**TIGHT, **options}).fit(X, Y, **fit)
     assert model.tree_.depth == 1
-    weights, bias = dense_weights(model._ensemble.trees[0], 0, 0)
+    weights, bias = dense_weights(model.model_.forest.trees[0], 0, 0)
     whole = np.hstack([weights, (bias / model.bias if model.bias else bias)[:, None]])
     by_label = np.empty_like(whole)
     by_label[model.tree_.labels] = whole

@@ -37,7 +37,7 @@ def assert_node_learned_from(
     model: HedgerowClassifier, X: Any, layer: int, node: int, rows: npt.NDArray[np.bool_], Y: npt.NDArray[Any]
 ) -> int:
     """The node's classifiers are the optimum on exactly these rows; returns how many could be compared."""
-    weights, bias = dense_weights(model._ensemble.trees[0], layer, node)
+    weights, bias = dense_weights(model.model_.forest.trees[0], layer, node)
     compared = 0
     for number, child in enumerate(
         range(model.tree_.begins[layer][node], model.tree_.begins[layer][node + 1])
@@ -92,7 +92,7 @@ def test_matcher_adds_the_rows_that_its_beam_brings(beam: int) -> None:
     truth = Y.toarray().astype(bool)
     tree = two_layers(np.arange(24) % 4)
     model = HedgerowClassifier(negatives="tfn+man", matcher_beam=beam, **TIGHT).fit(X, Y, tree=tree)
-    logs = node_log_probabilities(model._ensemble.trees[0], X, 1)
+    logs = node_log_probabilities(model.model_.forest.trees[0], X, 1)
     order = np.argsort(-logs, axis=1, kind="stable")
     matched = np.zeros_like(logs, dtype=bool)
     np.put_along_axis(matched, order[:, :beam], True, axis=1)
@@ -109,8 +109,8 @@ def test_matcher_in_a_deep_tree_searches_from_the_root_in_each_layer() -> None:
     truth = Y.toarray().astype(bool)
     tree = LabelTree.from_clusters([np.arange(27) % 9, np.arange(9) % 3])
     model = HedgerowClassifier(negatives="tfn+man", matcher_beam=2, **TIGHT).fit(X, Y, tree=tree)
-    first = node_log_probabilities(model._ensemble.trees[0], X, 1)
-    second = node_log_probabilities(model._ensemble.trees[0], X, 2)
+    first = node_log_probabilities(model.model_.forest.trees[0], X, 1)
+    second = node_log_probabilities(model.model_.forest.trees[0], X, 2)
     matched = np.zeros_like(second, dtype=bool)
     for row in range(80):
         kept = np.argsort(-first[row], kind="stable")[:2]
@@ -133,8 +133,8 @@ def test_rows_without_labels_teach_the_root_only() -> None:
     assert assert_node_learned_from(with_rows, X, 0, 0, np.ones(60, bool), truth) == 3
     for node in range(3):
         for mine, yours in zip(
-            dense_weights(with_rows._ensemble.trees[0], 1, node),
-            dense_weights(without._ensemble.trees[0], 1, node),
+            dense_weights(with_rows.model_.forest.trees[0], 1, node),
+            dense_weights(without.model_.forest.trees[0], 1, node),
             strict=True,
         ):
             np.testing.assert_allclose(mine, yours, rtol=2**-7, atol=2e-3)

@@ -213,7 +213,7 @@ def test_energy_under_an_unknown_transform_is_refused() -> None:
 def test_energy_of_a_tree_of_one_layer_is_the_softplus_of_its_scores(loss: str) -> None:
     X, Y = random_problem(4, 50, 20, 15)
     model = HedgerowClassifier(loss=loss, random_state=0, normalize=False).fit(X, Y)
-    trained = model._ensemble.trees[0]
+    trained = model.model_.forest.trees[0]
     assert trained.tree.depth == 1
     features, lanes, values, bias = trained.node_weights(0, 0)
     weights = np.zeros((15, 20))

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hedgerow.active_learning import Queries, query
-    from hedgerow.decisions.deciding import Costs, Decisions, InputDecision
+    from hedgerow.decisions.costs import Costs
     from hedgerow.decisions.outcomes import CostComparison, Outcome, compare_costs
     from hedgerow.decisions.policy import Policy
-    from hedgerow.estimators.features import HedgerowClassifier, TopLabels
+    from hedgerow.decisions.results import Decisions, InputDecision
+    from hedgerow.estimators.features import HedgerowClassifier
+    from hedgerow.estimators.fitted import TopLabels
     from hedgerow.estimators.held_out import Learned, learn_from_held_out
+    from hedgerow.estimators.loading import load
     from hedgerow.estimators.text import HedgerowTextClassifier
     from hedgerow.estimators.transformer import HedgerowTransformerClassifier
-    from hedgerow.evaluation.tasks import Evaluation, evaluate
+    from hedgerow.evaluation.results import Evaluation
+    from hedgerow.evaluation.tasks import evaluate
     from hedgerow.explanation import Explanation, explain
-    from hedgerow.familiarity.score import OODDetector, OODScores, Signals
+    from hedgerow.familiarity.detector import OODDetector
     from hedgerow.features.tfidf import TfidfVectorizer
     from hedgerow.judge.calibration import Calibration
     from hedgerow.pecos import import_pecos
-    from hedgerow.saving import load
     from hedgerow.trees.label_tree import LabelTree
     from hedgerow.votes.measures import (
         Measures,
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
         label_uncertainty,
     )
     from hedgerow.votes.predictions import InputUncertainty, UncertainLabels
+    from hedgerow.votes.signals import OODScores, Signals
     from hedgerow.votes.truth import Assessment, assess
     from hedgerow.votes.votes import Votes
 
@@ -40,15 +44,15 @@ __version__ = version("hedgerow")
 _HOMES = {
     "Calibration": "hedgerow.judge.calibration",
     "CostComparison": "hedgerow.decisions.outcomes",
-    "Costs": "hedgerow.decisions.deciding",
-    "Decisions": "hedgerow.decisions.deciding",
-    "Evaluation": "hedgerow.evaluation.tasks",
+    "Costs": "hedgerow.decisions.costs",
+    "Decisions": "hedgerow.decisions.results",
+    "Evaluation": "hedgerow.evaluation.results",
     "Explanation": "hedgerow.explanation",
-    "OODDetector": "hedgerow.familiarity.score",
+    "OODDetector": "hedgerow.familiarity.detector",
     "HedgerowClassifier": "hedgerow.estimators.features",
     "HedgerowTextClassifier": "hedgerow.estimators.text",
     "HedgerowTransformerClassifier": "hedgerow.estimators.transformer",
-    "InputDecision": "hedgerow.decisions.deciding",
+    "InputDecision": "hedgerow.decisions.results",
     "InputUncertainty": "hedgerow.votes.predictions",
     "Assessment": "hedgerow.votes.truth",
     "LabelTree": "hedgerow.trees.label_tree",
@@ -57,11 +61,11 @@ _HOMES = {
     "Outcome": "hedgerow.decisions.outcomes",
     "Policy": "hedgerow.decisions.policy",
     "Queries": "hedgerow.active_learning",
-    "Signals": "hedgerow.familiarity.score",
+    "Signals": "hedgerow.votes.signals",
     "TfidfVectorizer": "hedgerow.features.tfidf",
-    "TopLabels": "hedgerow.estimators.features",
+    "TopLabels": "hedgerow.estimators.fitted",
     "UncertainLabels": "hedgerow.votes.predictions",
-    "OODScores": "hedgerow.familiarity.score",
+    "OODScores": "hedgerow.votes.signals",
     "Votes": "hedgerow.votes.votes",
     "compare_costs": "hedgerow.decisions.outcomes",
     "energy": "hedgerow.votes.measures",
@@ -73,7 +77,7 @@ _HOMES = {
     "assess": "hedgerow.votes.truth",
     "label_uncertainty": "hedgerow.votes.measures",
     "learn_from_held_out": "hedgerow.estimators.held_out",
-    "load": "hedgerow.saving",
+    "load": "hedgerow.estimators.loading",
     "query": "hedgerow.active_learning",
 }
 

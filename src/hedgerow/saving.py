@@ -1,116 +1,140 @@
-"""Opening model files."""
+"""Model files: one format, written and read here."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hedgerow.decisions.policy import Policy
 from hedgerow.deep.extra import load_torch
-from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.estimators.transformer import HedgerowTransformerClassifier
-from hedgerow.familiarity.score import OODDetector
-from hedgerow.features.tfidf import TfidfVectorizer
-from hedgerow.inputs.labels import read_label_sections
+from hedgerow.familiarity.detector import OODDetector
+from hedgerow.features.readers import MatrixReader, Reader, TextReader
+from hedgerow.inputs.labels import add_label_sections, read_label_sections
 from hedgerow.inputs.training_record import TrainingRecord
 from hedgerow.judge.calibration import Calibration
-from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, read_model
+from hedgerow.model import Model
+from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
+from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Dropout, Ensemble
 
-__all__ = ["load"]
+__all__ = ["read", "sound", "write"]
 
 
-def load(path: str | os.PathLike[str], verify: bool = True) -> HedgerowClassifier:
-    """Open a model file, whichever classifier it holds.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    verify : bool
-        Check every byte; see `HedgerowClassifier.load`.
-
-    Returns
-    -------
-    HedgerowClassifier, HedgerowTextClassifier or HedgerowTransformerClassifier
-    """
-    file = read_model(path, verify=verify)
-    kinds: dict[str, type[HedgerowClassifier]] = {
-        "features": HedgerowClassifier,
-        "text": HedgerowTextClassifier,
-        "transformer": HedgerowTransformerClassifier,
+def write(
+    model: Model, parameters: dict[str, Any], path: str | os.PathLike[str], overwrite: bool = False
+) -> None:
+    """Write a model and the parameters of its estimator to a file, whole or not at all."""
+    forest, reader = model.forest, model.reader
+    fitted, about_reader, arrays_of_reader = reader.to_file()
+    sections: dict[str, Any] = dict(forest.to_sections())
+    header: dict[str, Any] = {
+        "kind": reader.kind,
+        "parameters": parameters | fitted,
+        "labels": len(model.classes),
+        "trees": forest.to_header(),
     }
-    if file.header.get("kind") == "transformer":
-        _check_extra(file)
+    if forest.dropout is not None:
+        header["dropout"] = asdict(forest.dropout)
+    if model.ood is not None:
+        header["familiar"] = list(model.ood.names)
+        sections |= model.ood.to_sections()
+    if model.calibration is not None:
+        header["calibration"] = model.calibration.to_header()
+        sections |= model.calibration.to_sections()
+    if model.policy is not None:
+        header["policy"], arrays = model.policy.to_sections()
+        sections |= arrays
+    add_label_sections(model.classes, sections, header)
+    if model.label_counts is not None:
+        sections["label_counts"] = model.label_counts
+        header["rows"] = model.n_samples
+    if model.training is not None:
+        sections["seen"] = model.training.seen
+        header["training"] = {"fingerprint": model.training.fingerprint, "seed": model.training.seed}
+    write_model(path, sections | arrays_of_reader, header | about_reader, overwrite=overwrite)
+
+
+def read(file: ModelFile, verify: bool) -> Model:
+    """The model in a file; its arrays stay there. The estimator's parameters are for the caller to check."""
+    header, sections = file.header, file.sections
+    classes = read_label_sections(file)
+    dropout = Dropout(**header["dropout"]) if "dropout" in header else None
+    forest = Ensemble.from_sections(header["trees"], sections, len(classes), dropout, verify)
+    reader, forest = _read_reader(file, forest)
+    counts, rows = _read_counts(file)
+    training = None
+    if "training" in header:
+        training = TrainingRecord.from_file(header["training"], sections["seen"], rows)
+    ood = None
+    if "familiar" in header:
+        ood = OODDetector.from_sections(header["familiar"], sections)
+        if not set(ood.names) <= _signals_of(reader):
+            raise ValueError("the OOD detector uses signals that the model does not have")
+    calibration = None
+    if "calibration" in header:
+        calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)
+    return Model(
+        method=Method(header["parameters"]["method"]),
+        reader=reader,
+        forest=forest,
+        classes=classes,
+        label_counts=counts,
+        n_samples=rows,
+        training=training,
+        calibration=calibration,
+        ood=ood,
+        policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,
+    )
+
+
+@contextlib.contextmanager
+def sound(file: ModelFile) -> Iterator[None]:
+    """Say of whatever goes wrong within that the file is at fault."""
     try:
-        header = file.header
-        if header["kind"] not in kinds:
-            raise ValueError(f"unknown kind of model {header['kind']!r}")
-        # A file must not choose whom a later fit connects to, nor what it may use.
-        if named := {"cluster", "memory"} & set(header["parameters"]):
-            raise ValueError(f"it names a {min(named)}")
-        model = kinds[header["kind"]](**header["parameters"])
-        model._check_parameters()
-        model.classes_ = read_label_sections(file)
-        dropout = Dropout(**header["dropout"]) if "dropout" in header else None
-        model._ensemble = Ensemble.from_sections(
-            header["trees"], file.sections, len(model.classes_), dropout, verify
-        )
-        model.tree_ = model._ensemble.tree
-        model.n_features_in_ = model._ensemble.features
-        model.label_counts_, model.n_samples_ = _read_counts(file)
-        model.training_ = None
-        if "training" in header:
-            record = TrainingRecord.from_file(header["training"], file.sections["seen"], model.n_samples_)
-            model.training_ = record
-        if isinstance(model, HedgerowTextClassifier):
-            vectorizer = model._new_vectorizer()
-            prefix = "text."
-            arrays = {n[len(prefix) :]: a for n, a in file.sections.items() if n.startswith(prefix)}
-            model.vectorizer_ = TfidfVectorizer.from_arrays(vectorizer.get_params(), arrays)
-            if isinstance(model, HedgerowTransformerClassifier):
-                model._open_encoders(header, file.sections)
-            elif len(model.vectorizer_.idf_) != model.n_features_in_:
-                raise ValueError("the vocabulary and the weights differ in their number of features")
-        if "familiar" in header:
-            model.ood_detector_ = OODDetector.from_sections(header["familiar"], file.sections)
-            if not set(model.ood_detector_.names) <= _signals_of(model):
-                raise ValueError("familiar inputs have signals that the model does not have")
-        if "calibration" in header:
-            model.calibration_ = Calibration.from_sections(
-                header["calibration"], file.sections, len(model.classes_), model._ensemble.members
-            )
-        if "policy" in header:
-            model.policy_ = Policy.from_sections(header["policy"], file.sections)
+        yield
     except Malformed:
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise Malformed(f"{file.path} does not hold a whole model: {error}") from error
-    return model
 
 
-def _check_extra(file: ModelFile) -> None:
+def _read_reader(file: ModelFile, forest: Ensemble) -> tuple[Reader, Ensemble]:
+    """What reads inputs, and the forest as it is asked: a transformer's passes change that."""
+    header, sections = file.header, file.sections
+    if header["kind"] == "features":
+        return MatrixReader(forest.features), forest
+    words = TextReader.from_file(header["parameters"], sections)
+    if header["kind"] == "text":
+        if words.width != forest.features:
+            raise ValueError("the vocabulary and the weights differ in their number of features")
+        return words, forest
     try:
         load_torch()
     except ImportError as error:
         raise ExtraMissing(f"{file.path} reads texts with a transformer: {error}") from error
+    from hedgerow.deep.reader import open_reader
+
+    return open_reader(words, forest, header, sections)
 
 
-def _signals_of(model: HedgerowClassifier) -> set[str]:
-    """The signals that the model can find in inputs."""
+def _signals_of(reader: Reader) -> set[str]:
+    """The signals that a model can find in inputs."""
     names = {"first_layer", "second_layer", "third_layer"}
-    if isinstance(model, HedgerowTextClassifier):
+    if reader.kind != "features":
         names |= {"unknown_words", "rarity"}
-        if model.vectorizer_.has_pairs:
+        if reader.has_pairs:
             names.add("unknown_pairs")
     return names
 
 
 def _read_counts(file: ModelFile) -> tuple[npt.NDArray[np.int64] | None, int | None]:
-    """How often each label occurred in training, and among how many inputs; early files do not tell."""
+    """How often each label occurred in training, and among how many inputs; imported models do not know."""
     if "label_counts" not in file.sections:
         return None, None
     counts, rows = file.sections["label_counts"], file.header["rows"]

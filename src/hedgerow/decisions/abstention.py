@@ -12,7 +12,8 @@ import numpy.typing as npt
 from scipy.stats import binom
 
 from hedgerow.decisions.risk import TooFewRows, Unreachable, as_share, fixed_sequence, rows_needed
-from hedgerow.votes.measures import Measures
+from hedgerow.votes.measures import Measures, instance_uncertainty
+from hedgerow.votes.votes import Votes
 
 __all__ = ["INPUT_MEASURES", "LABEL_MEASURES", "Abstention", "answer_limit", "certainty", "input_doubts"]
 
@@ -55,28 +56,18 @@ def certainty(measures: Measures, by: str) -> npt.NDArray[np.float32]:
     return np.clip(values, 0, 1).astype(np.float32)
 
 
-def input_doubts(sums: Measures, best: npt.NDArray[Any], ood: Floats | None = None) -> dict[str, Floats]:
+def input_doubts(votes: Votes, ood: Floats | None = None) -> dict[str, Floats]:
     """What makes inputs doubtful, by name; high is doubtful.
 
-    Parameters
-    ----------
-    sums : Measures
-        Sums over the candidates of each input.
-    best : array, shape (n,)
-        The highest probability of each input.
-    ood : array, shape (n,), optional
-        The score of `OODScores`.
-
-    Returns
-    -------
-    dict of str to float64 array
-        "top" is 1 less the highest probability; "expected" is turned round, for an input from which few
-        labels are expected is the doubtful one; the others are sums.
+    "top" is 1 less the highest probability; "expected" is the negative expected number of labels; "ood" is
+    the given score, if any; the others are sums over the candidates.
     """
-    found = {
-        "top": 1 - np.asarray(best, dtype=np.float64),
-        "expected": -np.asarray(sums.probability, dtype=np.float64),
-    }
+    best = np.zeros(len(votes))
+    filled = np.flatnonzero(np.diff(votes.indptr))
+    if filled.size:
+        best[filled] = np.maximum.reduceat(votes.mean().data, votes.indptr[filled])
+    sums = instance_uncertainty(votes)
+    found = {"top": 1 - best, "expected": -np.asarray(sums.probability, dtype=np.float64)}
     for name in _HIGHEST:
         found[name] = np.asarray(getattr(sums, name), dtype=np.float64)
     if ood is not None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.decisions.deciding import Rule, Wish, rule_for
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.outcomes import Outcome, Tally
-from hedgerow.decisions.policy import search_of
+from hedgerow.decisions.policy import Policy
+from hedgerow.decisions.rules import Rule
+from hedgerow.decisions.wishes import Wish, rule_for
+from hedgerow.inputs.search import SearchSettings
 from hedgerow.votes.votes import Votes
-
-if TYPE_CHECKING:
-    from hedgerow.estimators.features import HedgerowClassifier
 
 __all__ = ["FALSE_ALARM", "RISKS", "GuaranteeTally", "KeptGuarantee"]
 
@@ -65,22 +64,20 @@ class KeptGuarantee:
 class GuaranteeTally:
     """Adds up what comes of a model's guarantees, a batch of votes at a time.
 
-    Parameters
-    ----------
-    model : HedgerowClassifier
-        Without a policy, or with another search than that of its policy, nothing is guaranteed.
+    Without a policy, or with another search than that of the policy, nothing is guaranteed.
     """
 
-    def __init__(self, model: HedgerowClassifier) -> None:
-        policy = getattr(model, "policy_", None)
+    def __init__(
+        self, policy: Policy | None, search: SearchSettings, counts: npt.NDArray[np.int64] | None
+    ) -> None:
         self._rules: dict[float, Rule] = {}
         self._refused: dict[float, str] = {}
-        if policy is None or policy.search != search_of(model, None):
+        if policy is None or policy.search.to_dict() != search.to_dict():
             self._tallies: dict[float, Tally] = {}
             return
         for risk in RISKS:
             try:
-                self._rules[risk], _ = rule_for(Wish(risk=risk), policy, model.label_counts_)
+                self._rules[risk], _ = rule_for(Wish(risk=risk), policy, counts)
             except ValueError as error:
                 self._refused[risk] = str(error)
         self._tallies = {risk: Tally(rule) for risk, rule in self._rules.items()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +19,17 @@ from hedgerow.decisions.policy import (
     LabelGroup,
     Policy,
     conformal_rows,
-    search_of,
 )
 from hedgerow.decisions.risk import GRID, RiskCurve
 from hedgerow.inputs.rows import take
+from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import hash_data, unseen_rows
-from hedgerow.votes.batches import vote_batches
+from hedgerow.progress import Progress
+from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.measures import label_uncertainty
+from hedgerow.votes.source import VoteSource
 from hedgerow.votes.truth import assess
 from hedgerow.votes.votes import Votes
-
-if TYPE_CHECKING:
-    from hedgerow.estimators.features import HedgerowClassifier
 
 __all__ = ["PolicyLearner", "label_groups", "learn_policy"]
 
@@ -41,28 +40,33 @@ _FINEST = 0.01  # groups of labels are large enough for this risk
 
 
 def learn_policy(
-    model: HedgerowClassifier,
+    source: VoteSource,
     X: Any,
     Y: Any,
     *,
     tolerance: float | None = None,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Policy:
     """Learn a policy from inputs that a model was not trained on; see `HedgerowClassifier.learn_policy`."""
-    X, truth = model._inputs_and_truth(X, Y)
-    hashes = model._hashes(X)
+    search = replace(source.search, tolerance=tolerance)
+    inputs, truth = source.inputs_and_truth(X, Y)
+    hashes = source.hashes(inputs)
     kept = unseen_rows(
-        model._is_seen(hashes),
+        source.seen(hashes),
         "where it is surer than it will be elsewhere; learn the policy from other data",
     )
     left_out = len(hashes) - len(kept)
     if left_out:
-        X, truth, hashes = take(X, kept), truth[kept], hashes[kept]
-    odd = model.ood_scores(X).score if hasattr(model, "ood_detector_") else None
-    learner = PolicyLearner(truth, model.label_counts_, model.n_jobs)
-    for rows, votes in vote_batches(model, X, "learning", tolerance=tolerance, progress=progress):
-        learner.add(votes, None if odd is None else odd[rows])
-    return learner.finish(hash_data(hashes, truth), search_of(model, tolerance), left_out)
+        inputs, truth, hashes = take(inputs, kept), truth[kept], hashes[kept]
+    detector = source.ood
+    learner = PolicyLearner(truth, source.label_counts, source.threads or None)
+    batches = answer_batches(
+        source, inputs, "learning", tolerance=tolerance, signals=detector is not None, progress=progress
+    )
+    for _, answer in batches:
+        scored = detector.judge(answer.signals) if detector and answer.signals is not None else None
+        learner.add(answer.votes, None if scored is None else scored.score)
+    return learner.finish(hash_data(hashes, truth), search, left_out)
 
 
 def label_groups(
@@ -183,20 +187,20 @@ class PolicyLearner:
         elif self._proven is not None:
             self._proven += np.searchsorted(np.sort(votes.bound), GRID, side="left")
         judged = assess(votes, truth, k=1, n_jobs=self._n_jobs)
-        for name, doubts in input_doubts(judged.inputs, judged.best.probability[:, 0], ood).items():
+        for name, doubts in input_doubts(votes, ood).items():
             self._doubts.setdefault(name, []).append(doubts)
         wrong = np.ones(rows, dtype=bool)
         wrong[found.true_row[judged.rank == 1]] = False
         self._mistakes.append(wrong)
 
-    def finish(self, fingerprint: str, search: Mapping[str, Any], left_out: int = 0) -> Policy:
+    def finish(self, fingerprint: str, search: SearchSettings, left_out: int = 0) -> Policy:
         """All that was added.
 
         Parameters
         ----------
         fingerprint : str
             Of the inputs and their labels, 32 hexadecimal digits.
-        search : mapping
+        search : SearchSettings
             How the model searched.
         left_out : int
             Inputs that were not used.
@@ -234,7 +238,7 @@ class PolicyLearner:
             self._done,
             left_out,
             fingerprint,
-            dict(search),
+            search,
             self._notes,
         )
 

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.decisions.deciding import ACCEPT, REJECT, REVIEW, Costs, Rule
+from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.matched import Matched
+from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule
 from hedgerow.inputs.matrices import as_truth
 from hedgerow.votes.votes import Votes
 

@@ -8,18 +8,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hedgerow.decisions.abstention import INPUT_MEASURES, LABEL_MEASURES, Abstention
 from hedgerow.decisions.risk import RiskCurve, TooFewRows, Unreachable, as_share, rows_needed
+from hedgerow.inputs.search import SearchSettings
 
-if TYPE_CHECKING:
-    from hedgerow.estimators.features import HedgerowClassifier
-
-__all__ = ["CAP", "PREDICTED", "WITHHELD", "WRONG", "LabelGroup", "Policy", "conformal_rows", "search_of"]
+__all__ = ["CAP", "PREDICTED", "WITHHELD", "WRONG", "LabelGroup", "Policy", "conformal_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,7 +92,7 @@ class Policy:
         Further ones that were not used, because the model was trained on them.
     fingerprint : str
         Of the held-out inputs and their labels.
-    search : dict
+    search : SearchSettings
         How the model searched: guarantees hold for this search only.
     notes : tuple of str
         What else there is to know.
@@ -111,7 +109,7 @@ class Policy:
     rows: int
     left_out: int
     fingerprint: str
-    search: dict[str, Any]
+    search: SearchSettings
     notes: tuple[str, ...]
 
     def reject_below(self, risk: float) -> float:
@@ -264,7 +262,7 @@ class Policy:
             "lowest_risk": self.lowest_risk(),
             "unknown_labels": self.unknown,
             "lost_by_the_beam": float(self.missed.losses[0]) - self.unknown,
-            "search": ", ".join(f"{name} {value}" for name, value in self.search.items()),
+            "search": ", ".join(f"{name} {value}" for name, value in self.search.to_dict().items()),
         }
         for risk in (0.05, 0.1, 0.2):
             try:
@@ -290,7 +288,7 @@ class Policy:
             "rows": self.rows,
             "left_out": self.left_out,
             "fingerprint": self.fingerprint,
-            "search": dict(self.search),
+            "search": self.search.to_dict(),
             "notes": list(self.notes),
         }
         sections: dict[str, npt.NDArray[Any]] = {
@@ -334,7 +332,6 @@ class Policy:
             raise ValueError("the fingerprint of the policy is none")
         if not isinstance(search, dict) or set(search) != {"beam", "candidates", "missing", "tolerance"}:
             raise ValueError("the policy does not tell its search")
-        _check_search(**search)
         if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
             raise ValueError("the notes of the policy are no texts")
         for count in ("rows", "left_out"):
@@ -364,7 +361,7 @@ class Policy:
             header["rows"],
             header["left_out"],
             fingerprint,
-            search,
+            SearchSettings(**search),
             tuple(notes),
         )
 
@@ -376,12 +373,6 @@ class Policy:
             **{f"{WITHHELD}{by}": curve for by, curve in self.withheld.items()},
             **{f"group.{number}": group.missed for number, group in enumerate(self.groups)},
         }
-
-
-def search_of(model: HedgerowClassifier, tolerance: float | None) -> dict[str, Any]:
-    """What decides which labels are candidates, and what is said of them."""
-    search = {"beam": model.beam, "candidates": model.candidates, "missing": model.missing}
-    return {name: _plain(value) for name, value in {**search, "tolerance": tolerance}.items()}
 
 
 def conformal_rows(risk: float) -> int:
@@ -430,27 +421,8 @@ def _check_size(size: Any) -> None:
         raise ValueError(f"size is {size!r}; it must be a positive number of labels")
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _check_search(beam: Any, candidates: Any, missing: Any, tolerance: Any) -> None:
-    if not (_is_whole(beam) and beam > 0):
-        raise ValueError(f"the policy has a beam of {beam!r}")
-    if candidates not in ("scored", "all") and not (_is_whole(candidates) and candidates > 0):
-        raise ValueError(f"the policy has {candidates!r} as candidates")
-    if missing not in ("exact", "delta", "bound"):
-        raise ValueError(f"the policy has {missing!r} for what is missing")
-    if tolerance is not None and not _is_share(tolerance):
-        raise ValueError(f"the policy has a tolerance of {tolerance!r}")
-
-
-def _is_share(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, float | int) and 0 <= value <= 1
 
 
 def _check_thresholds(thresholds: npt.NDArray[Any]) -> None:

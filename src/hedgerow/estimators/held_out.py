@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow import evaluation as metrics
 from hedgerow.decisions.risk import as_share
-from hedgerow.familiarity.score import NEEDED
+from hedgerow.estimators.learning import Learning
+from hedgerow.evaluation import reliability
+from hedgerow.familiarity.detector import NEEDED
 from hedgerow.inputs.rows import take
-from hedgerow.votes.batches import vote_batches
+from hedgerow.progress import Progress
+from hedgerow.votes.batches import answer_batches
+from hedgerow.votes.source import VoteSource
 from hedgerow.votes.truth import assess
-
-if TYPE_CHECKING:
-    from hedgerow.estimators.features import HedgerowClassifier
 
 __all__ = ["Learned", "learn_from_held_out", "split_rows"]
 
 CUTS = (1, 3, 5)
 _SHARE = 0.5
 _SHARE_OUT_OF_BAG = 0.2
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def split_rows(rows: int, share: float, seed: int) -> tuple[npt.NDArray[np.int64
 
 
 def learn_from_held_out(
-    model: HedgerowClassifier,
+    model: Learning,
     X: Any,
     Y: Any,
     *,
@@ -108,7 +105,7 @@ def learn_from_held_out(
     -------
     Learned
     """
-    X, truth = model._inputs_and_truth(X, Y)
+    X, truth = model.source.inputs_and_truth(X, Y)
     if share is None:
         share = _SHARE if training is None else _SHARE_OUT_OF_BAG
     first, second = split_rows(truth.shape[0], as_share("share", share), seed)
@@ -131,34 +128,18 @@ def learn_from_held_out(
         len(first),
         len(second),
         0 if training is None else model.calibration_.rows,
-        calibration_errors(model.uncalibrated(), own, labels, progress),
-        calibration_errors(model, own, labels, progress),
+        calibration_errors(model.uncalibrated().source, own, labels, progress),
+        calibration_errors(model.source, own, labels, progress),
     )
 
 
 def calibration_errors(
-    model: HedgerowClassifier, X: Any, truth: sp.csr_array, progress: Progress | None = None
+    source: VoteSource, inputs: Any, truth: sp.csr_array, progress: Progress | None = None
 ) -> dict[int, float]:
-    """The calibration error of the best 1, 3 and 5 labels of inputs.
-
-    Parameters
-    ----------
-    model : HedgerowClassifier
-        A fitted model.
-    X : inputs
-        As the model takes them.
-    truth : csr_array
-        Their labels, in the columns of the model.
-    progress : callable(share, what), optional
-        Called after each batch.
-
-    Returns
-    -------
-    dict of int to float
-    """
+    """The expected calibration error of the best 1, 3 and 5 labels of inputs."""
     probabilities, rights, shown = [], [], []
-    for rows, votes in vote_batches(model, X, "comparing", progress=progress):
-        judged = assess(votes, truth[rows], k=max(CUTS), n_jobs=model.n_jobs)
+    for rows, answer in answer_batches(source, inputs, "comparing", progress=progress):
+        judged = assess(answer.votes, truth[rows], k=max(CUTS), n_jobs=source.threads or None)
         right = np.zeros(judged.labels.shape, dtype=bool)
         row_of = np.repeat(np.arange(len(judged)), np.diff(judged.truth.indptr))
         high = (judged.rank > 0) & (judged.rank <= max(CUTS))
@@ -167,6 +148,4 @@ def calibration_errors(
         rights.append(right)
         shown.append(judged.labels >= 0)  # an input may have fewer candidates than k
     best, came_true, there = (np.concatenate(parts) for parts in (probabilities, rights, shown))
-    return {
-        k: metrics.reliability(best[:, :k][there[:, :k]], came_true[:, :k][there[:, :k]]).ece for k in CUTS
-    }
+    return {k: reliability(best[:, :k][there[:, :k]], came_true[:, :k][there[:, :k]]).ece for k in CUTS}

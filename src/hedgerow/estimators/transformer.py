@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import xxhash
-from sklearn.base import clone
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.deep.extra import load_torch
-from hedgerow.deep.features import join_features
-from hedgerow.estimators.features import Progress
+from hedgerow.deep.extra import is_first, load_torch
+from hedgerow.estimators.features import TrainingInputs
+from hedgerow.estimators.parameters import FitOptions, plain_parameters
 from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.features.tfidf import TfidfVectorizer, as_texts
-from hedgerow.inputs.labels import encode_labels
+from hedgerow.features.readers import Reader, TextReader, checked_texts
+from hedgerow.inputs.labels import LabelledRows, encode_labels
 from hedgerow.inputs.matrices import as_rows
+from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer, check_real
+from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import MOST_SEEN, hash_texts
-from hedgerow.training.members import TrainingData, as_costs, drawn_for
+from hedgerow.model import Model
+from hedgerow.progress import Progress
+from hedgerow.training.data import Costs, TrainingData, as_costs, drawn_for
+from hedgerow.training.growing import Resources, grow_tree
+from hedgerow.training.settings import LOSSES, Method
 from hedgerow.trees.forest import Ensemble
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TreeClassifier
@@ -33,28 +34,22 @@ from hedgerow.trees.tree_model import TreeClassifier
 if TYPE_CHECKING:
     from hedgerow.deep.encoder import Encoder
     from hedgerow.deep.fine_tuning import FineTuning, FineTuningReport
+    from hedgerow.deep.reader import Passes, TransformerReader
     from hedgerow.deep.team import Team
 
 __all__ = ["HedgerowTransformerClassifier"]
 
 Texts = tuple[str, ...]
-Told = Callable[[float], None] | None
 
 
 @dataclass(frozen=True, eq=False)
 class _Tuned:
-    """Texts, what words make of them, and the encoders that learned from them.
+    """What fine-tuning made of texts: who reads them, their tf-idf, and what it took."""
 
-    `knows_all` tells whether members know inputs through their encoders that their own samples lack.
-    """
-
-    texts: Texts
-    vectorizer: TfidfVectorizer
+    reader: TransformerReader
     tfidf: sp.csr_array
     team: Team
-    encoders: list[Encoder]
     reports: list[FineTuningReport]
-    knows_all: bool
 
 
 class HedgerowTransformerClassifier(HedgerowTextClassifier):
@@ -128,36 +123,12 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         model.top(["an evergreen tree"], k=3).labels
     """
 
-    # While fitting: the features that a member with an encoder of its own sees.
-    _views: Callable[[int], sp.csr_array]
-    # As they were when the model was fitted, whatever the parameters are now.
-    _fitted_weight: float
-    _fitted_dropout: float | None
+    _left_out: ClassVar[frozenset[str]] = frozenset({"verbose"})
+    _fixed_in_files: ClassVar[Mapping[str, Any]] = {"n_jobs": None, "device": "auto", "cache": None}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HedgerowTextClassifier._parameter_constraints,
-        "encoder": [str, os.PathLike],
-        "encoders": [Interval(Integral, 1, 4096, closed="both")],
-        "pooling": [StrOptions({"mean", "cls"})],
-        "max_length": [Interval(Integral, 3, None, closed="left")],
-        "epochs": [Interval(Real, 0, None, closed="left")],
-        "steps": [Interval(Integral, 0, None, closed="left"), None],
-        "levels": [Interval(Integral, 1, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "micro_batch": [Interval(Integral, 1, None, closed="left"), None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "warmup": [Interval(Real, 0, 1, closed="both")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "clip": [Interval(Real, 0, None, closed="neither")],
-        "level_loss": [StrOptions({"squared_hinge", "logistic"})],
-        "level_beam": [Interval(Integral, 1, None, closed="left")],
-        "level_negatives": [Interval(Integral, 1, None, closed="left")],
-        "embedding_weight": [Interval(Real, 0, None, closed="neither")],
-        "checkpoint_steps": [Interval(Integral, 1, None, closed="left")],
-        "device": [str],
-        "cache": [str, os.PathLike, None],
-        "dropout": [Interval(Real, 0, 1, closed="neither"), None],
-    }
+    # A transformer is fitted on this machine, in its memory.
+    cluster = None
+    memory = None
 
     def __init__(
         self,
@@ -209,58 +180,21 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         candidates: str | int = "scored",
         missing: str = "exact",
         n_jobs: int | None = None,
+        verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        super().__init__(
-            ngrams=ngrams,
-            min_count=min_count,
-            max_features=max_features,
-            sublinear=sublinear,
-            method=method,
-            members=members,
-            trees=trees,
-            alpha=alpha,
-            hard_negatives=hard_negatives,
-            branching=branching,
-            leaf_size=leaf_size,
-            loss=loss,
-            C=C,
-            positive_cost=positive_cost,
-            negative_cost=negative_cost,
-            tolerance=tolerance,
-            max_passes=max_passes,
-            weight_threshold=weight_threshold,
-            negatives=negatives,
-            matcher_beam=matcher_beam,
-            bias=bias,
-            normalize=normalize,
-            beam=beam,
-            candidates=candidates,
-            missing=missing,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.dropout = cast("float", dropout)
-        self.encoder = encoder
-        self.encoders = encoders
-        self.pooling = pooling
-        self.max_length = max_length
-        self.epochs = epochs
-        self.steps = steps
-        self.levels = levels
-        self.batch_size = batch_size
-        self.micro_batch = micro_batch
-        self.learning_rate = learning_rate
-        self.warmup = warmup
-        self.weight_decay = weight_decay
-        self.clip = clip
-        self.level_loss = level_loss
-        self.level_beam = level_beam
-        self.level_negatives = level_negatives
-        self.embedding_weight = embedding_weight
-        self.checkpoint_steps = checkpoint_steps
-        self.device = device
-        self.cache = cache
+        self.keep_parameters(locals())
+
+    @property
+    def source(self) -> Model:
+        """What was learned, with the search, the threads and the device that are set now."""
+        source = super().source
+        return replace(source, reader=replace(source.reader, device=self.device, cache=self.cache))  # type: ignore[type-var]
+
+    @property
+    def encoders_(self) -> list[Encoder]:
+        """The fine-tuned encoders."""
+        return list(self._fitted().reader.encoders)  # type: ignore[attr-defined]
 
     def fit(self, X: Iterable[str], Y: Any, **options: Any) -> HedgerowTransformerClassifier:
         """Fine-tune the encoder, and train the ranker on tf-idf and embeddings.
@@ -281,30 +215,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         -------
         self
         """
-        tuned = self._tune(_checked_texts(X), Y, options)
-        progress: Progress | None = options.get("progress")
-        embeddings = [
-            self._embed(
-                encoder, tuned.texts, _named_stage(progress, "embedding", number, len(tuned.encoders))
-            )
-            for number, encoder in enumerate(tuned.encoders)
-        ]
-        every = list(range(len(tuned.encoders)))
-        weight = float(self.embedding_weight)
-        self._views = lambda number: self._joined(tuned.tfidf, [embeddings[number]], [number], weight)
-        try:
-            features = self._joined(tuned.tfidf, embeddings, every, weight)
-            if tuned.team.rank:  # of several processes, one writes
-                options["checkpoint"] = None
-            self._fit(features, Y, hash_texts(tuned.texts), **options)
-        finally:
-            del self._views
-        self.vectorizer_ = tuned.vectorizer
-        self.encoders_ = tuned.encoders
-        self.fine_tuning_ = tuned.reports
-        self._encoder_knows_all = tuned.knows_all
-        self._fitted_weight, self._fitted_dropout = weight, self.dropout
-        self._expect_embeddings()
+        super().fit(X, Y, **options)
         return self
 
     def fine_tune(
@@ -332,50 +243,26 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             raise ValueError(f"encoders is {self.encoders}, but one folder holds one encoder; use encoders=1")
         if Path(folder).exists():
             raise FileExistsError(f"{folder} exists already; choose another name, or delete it")
-        tuned = self._tune(_checked_texts(X), Y, options)
+        self.check_parameters()
+        asked = FitOptions(**options)
+        self.check_resumable(asked.checkpoint)
+        texts = checked_texts(X)
+        labels = encode_labels(Y, len(texts), asked.classes, threads_for(self.n_jobs))
+        asked.check_tree(labels.indicator.shape[1])
+        tuned = self._tune(texts, labels, asked, self.draw_seed())
         if tuned.team.rank == 0:
-            tuned.encoders[0].save(folder)
+            tuned.reader.encoders[0].save(folder)
         tuned.team.wait()
         return tuned.reports[0]
-
-    def _tune(self, texts: Texts, Y: Any, options: Mapping[str, Any]) -> _Tuned:
-        load_torch()
-        from hedgerow.deep.encoder import Encoder
-        from hedgerow.deep.team import join_team
-
-        self._check_parameters()
-        self._check_encoders()
-        threads = self._threads()
-        matrix, labels, _ = encode_labels(Y, len(texts), options.get("classes"), threads)
-        self._check_tree(options.get("tree"), options.get("label_features"), matrix.shape[1])
-        team = join_team(self.device)
-        start = Encoder.open(self.encoder, self.pooling, self.max_length)
-        start.model.to(team.device)
-        progress: Progress | None = options.get("progress")
-        if progress is not None:
-            progress(0.0, "reading words")
-        vectorizer = self._new_vectorizer()
-        tfidf = vectorizer.fit_transform(texts)
-        costs = as_costs(options.get("sample_weight"), len(texts))
-        data = TrainingData(as_rows(tfidf, threads=threads), labels, matrix, tfidf.shape[1], costs)
-        hashes = hash_texts(texts)
-        learns = self._fine_tuning().steps_for(len(texts)) > 0
-        knows_all = (self.encoders == 1 and learns) or np.isin(hashes, start.trained_on).mean() > MOST_SEEN
-        trained, reports = self._fine_tune(start, texts, data, self._seed(), team, options)
-        if learns:
-            for encoder in trained:
-                encoder.trained_on = np.union1d(encoder.trained_on, hashes)
-        return _Tuned(texts, vectorizer, tfidf, team, trained, reports, bool(knows_all))
 
     def add_members(
         self, X: Iterable[str], Y: Any, count: int, **options: Any
     ) -> HedgerowTransformerClassifier:
         """Train more members on the same texts; see `HedgerowClassifier.add_members`."""
-        check_is_fitted(self, "tree_")
+        self._fitted()
         if self.encoders > 1:
-            raise ValueError(f"each of the {self.encoders} members has an encoder of its own; fit them anew")
+            raise ValueError(f"each of the {self.encoders} members has an encoder of its own; fit them again")
         super().add_members(X, Y, count, **options)
-        self._expect_embeddings()
         return self
 
     def describe(self) -> dict[str, Any]:
@@ -400,57 +287,163 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         load_torch()
         from hedgerow.deep.encoder import check_name
 
-        self._check_parameters()
-        self._check_encoders()
+        self.check_parameters()
         check_name(self.encoder)
 
+    def check_parameters(self) -> None:
+        """Raise ParameterError, or ValueError, for whatever `fit` or a prediction would refuse."""
+        super().check_parameters()
+        if not isinstance(self.encoder, str | os.PathLike):
+            raise ParameterError(f"encoder is {self.encoder!r}; it must be a folder, or a name on the hub")
+        check_integer("encoders", self.encoders, 1, 4096)
+        check_choice("pooling", self.pooling, ("mean", "cls"))
+        check_integer("max_length", self.max_length, 3)
+        check_real("embedding_weight", self.embedding_weight, above=0)
+        if not isinstance(self.device, str):
+            raise ParameterError(f"device is {self.device!r}; it must be a name such as 'auto' or 'cuda:1'")
+        if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
+            raise ParameterError(f"cache is {self.cache!r}; it must be a folder, or None")
+        check_real("epochs", self.epochs, at_least=0)
+        for name, least in (("steps", 0), ("levels", 1), ("micro_batch", 1)):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), least)
+        for name in ("batch_size", "level_beam", "level_negatives", "checkpoint_steps"):
+            check_integer(name, getattr(self, name), 1)
+        check_real("learning_rate", self.learning_rate, above=0)
+        check_real("warmup", self.warmup, at_least=0, at_most=1)
+        check_real("weight_decay", self.weight_decay, at_least=0)
+        check_real("clip", self.clip, above=0)
+        check_choice("level_loss", self.level_loss, LOSSES)
+        if self.encoders > 1:
+            self._check_encoders()
+
+    @property
+    def engine_scales(self) -> bool:
+        """With several encoders, rows are scaled where they are made: by the length that each member sees."""
+        return bool(self.encoders == 1)
+
+    @property
+    def dropout_is_needed(self) -> bool:
+        """None stands for the encoder's own."""
+        return False
+
     def _check_encoders(self) -> None:
-        if self.encoders == 1:
-            return
-        if self.method in ("single", "mc-dropout"):
+        ensemble = self.training_settings().ensemble
+        if not ensemble.method.trains_members:
             raise ValueError(
                 f"encoders is {self.encoders}, but method {self.method!r} has one encoder; use 'bagging',"
                 " 'boosting' or 'boosted-bagging'"
             )
-        if self.encoders != self.members or self._trees() != self.members:
+        if self.encoders != self.members or not ensemble.own_trees:
             raise ValueError(
-                f"encoders is {self.encoders}, with {self.members} members and {self._trees()} trees; use 1"
-                " encoder for all members, or one encoder and one tree for each"
+                f"encoders is {self.encoders}, with {self.members} members and {ensemble.tree_count} trees;"
+                " use 1 encoder for all members, or one encoder and one tree for each"
             )
+
+    def _read_training(
+        self, inputs: Any, labels: LabelledRows, options: FitOptions, seed: int
+    ) -> TrainingInputs:
+        threads = threads_for(self.n_jobs)
+        tuned = self._tune(inputs, labels, options, seed)
+        reader, tfidf = tuned.reader, tuned.tfidf
+        embeddings = reader.embeddings(inputs, threads, options.progress)
+        rows = as_rows(reader.joined(tfidf, embeddings), columns=reader.width, threads=threads)
+        costs = as_costs(options.sample_weight, len(inputs))
+
+        def view(number: int) -> TrainingData:
+            own = as_rows(
+                reader.joined(tfidf, [embeddings[number]], [number]), columns=reader.width, threads=threads
+            )
+            return TrainingData(own, labels.rows, labels.indicator, reader.width, costs)
+
+        self.fine_tuning_ = tuned.reports
+        views: Callable[[int], TrainingData] | None = view if self.encoders > 1 else None
+        return TrainingInputs(reader, rows, hash_texts(inputs), views)
+
+    # Of several processes, one writes.
+    def _own_checkpoint(self, options: FitOptions) -> str | os.PathLike[str] | None:
+        return options.checkpoint if is_first() else None
+
+    def _assemble(
+        self, trained: Sequence[TreeClassifier], reader: Reader, seed: int, labels: int
+    ) -> Ensemble:
+        from hedgerow.deep.passes import PassEnsemble
+        from hedgerow.deep.reader import expect_embeddings
+
+        forest = Ensemble(trained, labels)
+        if self.method == Method.MC_DROPOUT:  # members are passes of the encoder, not of the ranker
+            forest = PassEnsemble(trained, labels, self.members)
+        expect_embeddings(forest, reader, threads_for(self.n_jobs))  # type: ignore[arg-type]
+        return forest
+
+    def _tune(self, texts: Texts, labels: LabelledRows, options: FitOptions, seed: int) -> _Tuned:
+        """Fine-tune the encoders, each on its way from the same start."""
+        load_torch()
+        from hedgerow.deep.encoder import Encoder
+        from hedgerow.deep.reader import TransformerReader
+        from hedgerow.deep.team import join_team
+
+        threads = threads_for(self.n_jobs)
+        team = join_team(self.device)
+        start = Encoder.open(self.encoder, self.pooling, self.max_length)
+        start.model.to(team.device)
+        if options.progress is not None:
+            options.progress(0.0, "reading words")
+        vectorizer = self._new_vectorizer()
+        tfidf = vectorizer.fit_transform(texts)
+        costs = as_costs(options.sample_weight, len(texts))
+        rows = as_rows(tfidf, threads=threads)
+        data = TrainingData(rows, labels.rows, labels.indicator, tfidf.shape[1], costs)
+        hashes = hash_texts(texts)
+        learns = self._fine_tuning().steps_for(len(texts)) > 0
+        known_before = np.isin(hashes, start.trained_on).mean() > MOST_SEEN
+        reader = TransformerReader(
+            TextReader(vectorizer),
+            (start,),
+            float(self.embedding_weight),
+            self.normalize and not self.engine_scales,
+            bool((self.encoders == 1 and learns) or known_before),
+            self._passes(seed),
+            self.device,
+            self.cache,
+        )
+        encoders, reports = self._fine_tune(reader, texts, data, seed, team, options)
+        if learns:
+            for encoder in encoders:
+                encoder.trained_on = np.union1d(encoder.trained_on, hashes)
+        return _Tuned(replace(reader, encoders=tuple(encoders)), tfidf, team, reports)
+
+    def _passes(self, seed: int) -> Passes | None:
+        from hedgerow.deep.reader import Passes
+
+        return Passes(self.members, seed, self.dropout) if self.method == Method.MC_DROPOUT else None
 
     def _fine_tune(
         self,
-        start: Encoder,
+        reader: TransformerReader,
         texts: Texts,
         data: TrainingData,
         seed: int,
         team: Team,
-        options: Mapping[str, Any],
+        options: FitOptions,
     ) -> tuple[list[Encoder], list[FineTuningReport]]:
-        """Encoders, each on its way from the same start."""
         from hedgerow.deep.fine_tuning import EncoderCheckpoint, FineTuningReport, fine_tune
 
-        settings = self._fine_tuning()
+        settings, (start,) = self._fine_tuning(), reader.encoders
         if settings.steps_for(len(texts)) == 0 and self.encoders == 1:
             return [start], [FineTuningReport()]
-        progress: Progress | None = options.get("progress")
-        threads = self._threads()
-        folder = options.get("checkpoint")
-        mark = ""
-        if folder is not None:
-            if not isinstance(self.random_state, int | np.integer):
-                raise ValueError("a fit can only go on later with an integer random_state; choose one")
-            mark = self._fingerprint(start, texts, data, options, seed)
+        threads, folder = threads_for(self.n_jobs), options.checkpoint
+        mark = "" if folder is None else self._fingerprint(start, texts, data, options, seed)
         tokens = start.tokenize(texts)
         first = None
         if self.cache is not None or self.encoders > 1:  # all start from the same embeddings
-            first = self._embed(start, texts, _named_stage(progress, "embedding", 0, 1)).astype(np.float32)
+            first = reader.embeddings(texts, threads, options.progress)[0].astype(np.float32)
         trained, reports = [], []
         for number in range(self.encoders):
             own_seed, costs = seed, data.costs
             if self.encoders > 1:
-                own_seed, costs = drawn_for(number, seed, data, "bagging" in self.method)
-            tree = self._tree_of(data, costs, own_seed, options)
+                bootstraps = Method(self.method).bootstraps
+                own_seed, costs = drawn_for(number, seed, data.indicator, data.costs, bootstraps)
             encoder = start if self.encoders == 1 else start.copied()
             kept = None if folder is None else Path(folder) / f"encoder-{number:04d}.hedgerow"
             reports.append(
@@ -458,7 +451,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
                     encoder,
                     tokens,
                     data.indicator,
-                    tree,
+                    self._tree_of(data, costs, own_seed, options),
                     settings,
                     team=team,
                     costs=costs,
@@ -466,23 +459,19 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
                     seed=own_seed,
                     threads=threads,
                     checkpoint=None if kept is None else EncoderCheckpoint(kept, f"{mark}-{number}"),
-                    progress=_of_encoder(progress, number, self.encoders),
+                    progress=_of_encoder(options.progress, number, self.encoders),
                 )
             )
             trained.append(encoder)
         return trained, reports
 
-    def _tree_of(
-        self,
-        data: TrainingData,
-        costs: npt.NDArray[np.float32] | None,
-        seed: int,
-        options: Mapping[str, Any],
-    ) -> LabelTree:
+    def _tree_of(self, data: TrainingData, costs: Costs, seed: int, options: FitOptions) -> LabelTree:
         """The tree to fine-tune over: of words alone, since embeddings are yet to be learned."""
-        if options.get("tree") is not None:
-            return cast("LabelTree", options["tree"])
-        return self._grow(data, options.get("label_features"), costs, seed, self._threads(), None)
+        if options.tree is not None:
+            return options.tree
+        resources = Resources(threads_for(self.n_jobs))
+        settings = self.training_settings().tree
+        return grow_tree(data, options.label_features, costs, settings, seed, resources)
 
     def _fine_tuning(self) -> FineTuning:
         from hedgerow.deep.fine_tuning import FineTuning
@@ -504,193 +493,17 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         )
 
     def _fingerprint(
-        self, start: Encoder, texts: Texts, data: TrainingData, options: Mapping[str, Any], seed: int
+        self, start: Encoder, texts: Texts, data: TrainingData, options: FitOptions, seed: int
     ) -> str:
         """A hash of whatever decides the weights of the encoders."""
-        settings = repr((sorted(self._plain_parameters().items()), seed, self.encoders))
+        settings = repr((sorted(plain_parameters(self).items()), seed, self.encoders))
         digest = xxhash.xxh3_128(settings.encode())
         digest.update(start.fingerprint().encode())
         for text in texts:
             encoded = text.encode("utf-8", "surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
-        digest.update(data.fingerprint(options.get("tree"), options.get("label_features"), "").encode())
+        digest.update(data.fingerprint(options.tree, options.label_features, "").encode())
         return str(digest.hexdigest())
-
-    def _embed(self, encoder: Encoder, texts: Texts, progress: Told, **options: Any) -> npt.NDArray[Any]:
-        from hedgerow.deep.embedding_cache import EmbeddingCache
-
-        threads = self._threads()
-        if self.cache is None:
-            return encoder.embed(texts, threads=threads, progress=progress, **options)
-        cache = EmbeddingCache(self.cache)
-        return cache.embed(encoder, texts, threads=threads, progress=progress, **options)
-
-    def _joined(
-        self,
-        tfidf: sp.csr_array,
-        embeddings: Sequence[npt.NDArray[Any]],
-        places: Sequence[int],
-        weight: float,
-    ) -> sp.csr_array:
-        scale = self.normalize and not self._scales_rows()
-        return join_features(tfidf, embeddings, places, self.encoders, weight, scale)
-
-    def _transform(self, texts: Iterable[str], progress: Progress | None = None) -> sp.csr_array:
-        if self.method != "mc-dropout":
-            return self._plain_features(texts, progress)
-        from hedgerow.deep.encoder import DropoutPass
-
-        kept = _checked_texts(texts)
-        tfidf = super()._transform(kept)
-        (encoder,) = self._placed_encoders()
-        passes = self._ensemble.rows_each
-        each = []
-        for number in range(passes):
-            dropout = DropoutPass(number, self._pass_seed, self._fitted_dropout)
-            told = _named_stage(progress, "embedding", number, passes)
-            embeddings = [self._embed(encoder, kept, told, dropout=dropout)]
-            each.append(self._joined(tfidf, embeddings, [0], self._fitted_weight))
-        # All passes of a text one after the other.
-        order = np.arange(passes * len(kept)).reshape(passes, len(kept)).T.ravel()
-        return sp.csr_array(sp.vstack(each, format="csr")[order])
-
-    def _plain_features(self, texts: Iterable[str], progress: Progress | None = None) -> sp.csr_array:
-        kept = _checked_texts(texts)
-        tfidf = super()._transform(kept)
-        encoders = self._placed_encoders()
-        embeddings = [
-            self._embed(encoder, kept, _named_stage(progress, "embedding", number, len(encoders)))
-            for number, encoder in enumerate(encoders)
-        ]
-        return self._joined(tfidf, embeddings, list(range(len(encoders))), self._fitted_weight)
-
-    def _placed_encoders(self) -> list[Encoder]:
-        from hedgerow.deep.team import join_team
-
-        check_is_fitted(self, "encoders_")
-        device = join_team(self.device).device
-        for encoder in self.encoders_:
-            if encoder.device != device:
-                encoder.model.to(device)
-        return self.encoders_
-
-    def _feature_name(self, column: int) -> str:
-        words = len(self.vectorizer_.idf_)
-        return super()._feature_name(column) if column < words else f"embedding[{column - words}]"
-
-    # With an encoder for each member, a row holds the embeddings of all, and a member sees its own alone. So
-    # rows are scaled where they are made: by the length that each member sees.
-    def _scales_rows(self) -> bool:
-        return self.normalize and self.encoders == 1
-
-    def _seen_by(self, number: int, data: TrainingData) -> TrainingData:
-        if self.encoders == 1:
-            return data
-        rows = as_rows(self._views(number), columns=data.width, threads=self._threads())
-        return TrainingData(rows, data.Y, data.indicator, data.width, data.costs)
-
-    def _check_out_of_bag(self) -> None:
-        super()._check_out_of_bag()
-        if self._encoder_knows_all:
-            raise ValueError(
-                "all members share an encoder that was fine-tuned on all training data; calibrate with"
-                " held-out data, or fit with encoders=members from an encoder that does not know these data"
-            )
-
-    # Members of mc-dropout are passes of the encoder, not of the ranker.
-    def _assemble(self, trained: list[TreeClassifier], seed: int, labels: int) -> Ensemble:
-        if self.method != "mc-dropout":
-            return super()._assemble(trained, seed, labels)
-        from hedgerow.deep.passes import PassEnsemble
-
-        self._pass_seed = seed
-        return PassEnsemble(trained, labels, self.members)
-
-    def _expect_embeddings(self) -> None:
-        """Let the engine find the columns of the embedding without a lookup: every row has them all.
-
-        Of several encoders, a member has its own: it need not look at the columns of the others.
-        """
-        words, width = len(self.vectorizer_.idf_), self.encoders_[0].width
-        for number, tree in enumerate(self._ensemble.trees):
-            first = words + (width * number if self.encoders > 1 else 0)
-            tree.native.expect(words, first, first + width, self._threads())
-
-    def _plain_parameters(self) -> dict[str, Any]:
-        plain = super()._plain_parameters()
-        # Of this machine, not of the model.
-        plain |= {"device": "auto", "cache": None, "encoder": os.fspath(self.encoder)}
-        return plain
-
-    def _extend(self, sections: dict[str, Any], header: dict[str, Any]) -> None:
-        super()._extend(sections, header)
-        first = self.encoders_[0]
-        header["kind"] = "transformer"
-        header["encoder"] = {
-            "max_length": first.max_length,
-            "pooling": first.pooling,
-            "knows_all": self._encoder_knows_all,
-            "weight": self._fitted_weight,
-            "dropout": self._fitted_dropout,
-        }
-        if self.method == "mc-dropout":
-            header["passes"] = {"count": self._ensemble.rows_each, "seed": self._pass_seed}
-        for name, text in first.to_bytes().items():
-            sections[f"encoder.{name}"] = text
-        for number, encoder in enumerate(self.encoders_):
-            for name, weights in encoder.weights().items():
-                sections[f"encoder.{number}/{name}"] = weights
-
-    def _open_encoders(self, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take back what `_extend` gave, after checking it."""
-        from hedgerow.deep.encoder import Encoder
-
-        about = header["encoder"]
-        if type(about["max_length"]) is not int or about["max_length"] < 3:
-            raise ValueError(f"the encoder has the impossible length {about['max_length']!r}")
-        tuned = self.encoders == 1 and self._fine_tuning().steps_for(self.n_samples_ or 1) > 0
-        self._encoder_knows_all = bool(about.get("knows_all", tuned))
-        fitted = {"embedding_weight": about.get("weight", self.embedding_weight)}
-        fitted["dropout"] = about.get("dropout", self.dropout)
-        clone(self).set_params(**fitted)._check_parameters()
-        self._fitted_weight, self._fitted_dropout = float(fitted["embedding_weight"]), fitted["dropout"]
-        self.encoders_ = []
-        for number in range(self.encoders):
-            prefix = f"encoder.{number}/"
-            weights = {n[len(prefix) :]: a for n, a in sections.items() if n.startswith(prefix)}
-            self.encoders_.append(
-                Encoder.from_bytes(
-                    sections["encoder.tokenizer"],
-                    sections["encoder.config"],
-                    weights,
-                    about["pooling"],
-                    about["max_length"],
-                )
-            )
-        width = sum(encoder.width for encoder in self.encoders_)
-        if len(self.vectorizer_.idf_) + width != self.n_features_in_:
-            raise ValueError("vocabulary, encoders and weights differ in their number of features")
-        if self.method == "mc-dropout":
-            passes = header["passes"]
-            if type(passes["count"]) is not int or type(passes["seed"]) is not int or passes["count"] < 1:
-                raise ValueError("the passes of the encoder are not numbers")
-            self.members = passes["count"]
-            self._ensemble = self._assemble(list(self._ensemble.trees), passes["seed"], len(self.classes_))
-        self._expect_embeddings()
-
-
-def _checked_texts(X: Iterable[str]) -> Texts:
-    texts = as_texts(X)
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"text {row} is {text!r} of type {type(text).__name__}; texts are strings")
-    return cast("Texts", texts)
-
-
-def _named_stage(progress: Progress | None, what: str, number: int, count: int) -> Told:
-    if progress is None:
-        return None
-    return lambda share: progress((number + share) / count, what)
 
 
 def _of_encoder(progress: Progress | None, number: int, count: int) -> Progress | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ from hedgerow.inputs.matrices import as_indicator
 from hedgerow.storage.container import ModelFile
 
 __all__ = [
+    "LabelledRows",
     "add_label_sections",
     "align_labels",
     "encode_labels",
@@ -22,9 +23,15 @@ __all__ = [
 ]
 
 
-def encode_labels(
-    Y: Any, rows: int, classes: Sequence[str] | None = None, threads: int = 0
-) -> tuple[sp.csr_array, _native.Rows, np.ndarray]:
+class LabelledRows(NamedTuple):
+    """Labels in a matrix, the engine's view of it, and what its columns are called."""
+
+    indicator: sp.csr_array
+    rows: _native.Rows
+    names: np.ndarray
+
+
+def encode_labels(Y: Any, rows: int, classes: Sequence[str] | None = None, threads: int = 0) -> LabelledRows:
     """Bring labels into a matrix.
 
     Parameters
@@ -40,8 +47,7 @@ def encode_labels(
 
     Returns
     -------
-    csr_array, _native.Rows, ndarray
-        The indicator matrix, the engine's view of it, and what its columns are called.
+    LabelledRows
     """
     Y = without_frame(Y)
     if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
@@ -58,7 +64,7 @@ def encode_labels(
         matrix, view = as_indicator(matrix, rows, threads)
     if matrix.nnz == 0:
         raise ValueError("no input has any label; there is nothing to learn")
-    return matrix, view, names
+    return LabelledRows(matrix, view, names)
 
 
 def align_labels(

@@ -49,9 +49,13 @@ class TrainingRecord:
         place = np.minimum(np.searchsorted(self.seen, hashes), len(self.seen) - 1)
         return np.asarray(self.seen[place] == hashes)
 
+    def is_of(self, hashes: Hashes, Y: sp.csr_array) -> bool:
+        """Whether these are the inputs and labels of the training, in its order."""
+        return hash_data(hashes, Y) == self.fingerprint
+
     def check_same(self, hashes: Hashes, Y: sp.csr_array) -> None:
         """Raise ValueError unless these are the inputs and labels of the training, in its order."""
-        if hash_data(hashes, Y) != self.fingerprint:
+        if not self.is_of(hashes, Y):
             raise ValueError(
                 "X and Y are not what the model was fitted to, or stand in another order; give the same data,"
                 " or fit anew"

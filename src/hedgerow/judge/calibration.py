@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.optimize import minimize
-from scipy.special import expit
-from sklearn.isotonic import IsotonicRegression
 
 from hedgerow import _native
 from hedgerow.inputs.matrices import as_truth
 from hedgerow.inputs.threads import threads_for
+from hedgerow.judge.maps import BINS, EDGES, OTHERS, concave, fit_isotonic, fit_sigmoid, shrunk, sigmoid
 from hedgerow.votes.votes import Votes
 
 __all__ = ["GROUPINGS", "METHODS", "NEEDED", "TARGETS", "Calibration", "check_choice"]
@@ -38,13 +36,6 @@ _LEAST_POSITIVES = 50  # of a group; smaller ones join their neighbours
 # others, by some 1.5 points on eurlex-4k, and people act on the best. So the others count less. They are so
 # many that they still decide where the best have nothing to say.
 _BEST = 5
-_OTHERS = 0.05
-# A group with so many true labels counts as much as the map of all labels.
-_SHRINKAGE = 100.0
-# A map rises at least this steeply, so that labels do not become equal by rounding: where many probabilities
-# are nearly 1, as steeply as they do themselves, which moves none by more than 0.001.
-_LEAST_SLOPE = 0.01
-_NEARLY_1 = 1 - 2.0**-10
 _WIDTHS = 256  # for which it is known how far a map can carry two probabilities apart
 
 
@@ -359,26 +350,26 @@ class Calibration:
         """The maps at the edges of the bins, shape (members or 1, groups, edges)."""
         if self.method == "isotonic":
             cuts = zip(self.begins[:-1].tolist(), self.begins[1:].tolist(), strict=True)
-            tables = np.array([np.interp(_EDGES, self.x[b:e], self.y[b:e]) for b, e in cuts])
+            tables = np.array([np.interp(EDGES, self.x[b:e], self.y[b:e]) for b, e in cuts])
         else:
-            tables = np.array([_sigmoid(_EDGES, *own) for own in self.shape])
-        return np.ascontiguousarray(tables.reshape(self._voices, self.groups, len(_EDGES)))
+            tables = np.array([sigmoid(EDGES, *own) for own in self.shape])
+        return np.ascontiguousarray(tables.reshape(self._voices, self.groups, len(EDGES)))
 
     @cached_property
     def _apart(self) -> tuple[Floats, Floats]:
         """How far any map can carry two probabilities apart, by how far apart they are."""
         widths = np.geomspace(2.0**-40, 1.0, _WIDTHS)
         apart = np.zeros(_WIDTHS)
-        for table in self._tables.reshape(-1, len(_EDGES)):
+        for table in self._tables.reshape(-1, len(EDGES)):
             for number, width in enumerate(widths):
                 # The steepest place begins or ends where the map bends.
-                up = np.interp(_EDGES + width, _EDGES, table) - table
-                down = table - np.interp(_EDGES - width, _EDGES, table)
+                up = np.interp(EDGES + width, EDGES, table) - table
+                down = table - np.interp(EDGES - width, EDGES, table)
                 apart[number] = max(apart[number], up.max(), down.max())
         if self.of == "members":
             # Members may be off by different amounts, of which only the mean is known: by Jensen's
             # inequality, a concave function of the mean is enough.
-            apart = _concave(widths, apart)
+            apart = concave(widths, apart)
         return widths, apart
 
 
@@ -386,11 +377,6 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse what is not among the choices."""
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; choose from {', '.join(map(repr, choices))}")
-
-
-_EDGES: Floats = _native.calibration_edges()
-_CENTRES: Floats = (_EDGES[1:] + _EDGES[:-1]) / 2
-_BINS = len(_CENTRES)
 
 
 def _enough(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -431,7 +417,7 @@ class _Tally:
         self._levels, self._members = levels, members
         self._each = of == "members"
         voices = members if self._each else 1
-        self._counts = np.zeros((voices, int(levels.max()) + 1, _BINS, 4), dtype=np.int64)
+        self._counts = np.zeros((voices, int(levels.max()) + 1, BINS, 4), dtype=np.int64)
 
     def add(
         self, votes: Votes, truth: sp.csr_array, allowed: npt.NDArray[np.bool_] | None, threads: int
@@ -475,18 +461,18 @@ class _Tally:
         if by != "all":
             numbers = np.asarray(values, dtype=np.float64)
             limits = np.array([[numbers[group == g].min(), numbers[group == g].max()] for g in range(groups)])
-        counts = np.zeros((len(self._counts), groups, _BINS, 2))
+        counts = np.zeros((len(self._counts), groups, BINS, 2))
         for level, own in enumerate(group_of_level.tolist()):
             both = self._counts[:, level]
-            counts[:, own] += both[..., :2] + _OTHERS * both[..., 2:]
-        fit = _fit_isotonic if method == "isotonic" else _fit_sigmoid
+            counts[:, own] += both[..., :2] + OTHERS * both[..., 2:]
+        fit = fit_isotonic if method == "isotonic" else fit_sigmoid
         found: list[Any] = []
         for voice in counts:
             everything = fit(voice.sum(axis=0), method)
             for own in voice:
                 positives = own[:, 1].sum()
                 alone = groups == 1 or not positives
-                found.append(everything if alone else _shrunk(fit(own, method), everything, positives))
+                found.append(everything if alone else shrunk(fit(own, method), everything, positives))
         nothing: Floats = np.zeros(0)
         if method != "isotonic":
             return group, limits, np.zeros(0, dtype=np.int64), nothing, nothing, np.array(found)
@@ -510,97 +496,3 @@ def _join(positives: Counts) -> npt.NDArray[np.uint8]:
         group[level] = number
         inside += own
     return group
-
-
-def _fit_isotonic(counts: Floats, method: str) -> Floats:
-    """Knots of shape (k, 2): between the centres of the blocks of isotonic regression, maps are straight."""
-    filled = np.flatnonzero(counts[:, 0])
-    all_, true = counts[filled].T
-    centres = _CENTRES[filled]
-    fitted = IsotonicRegression(y_min=0, y_max=1).fit_transform(centres, true / all_, sample_weight=all_)
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(fitted) > 0]))
-    size = np.add.reduceat(all_, starts)
-    hits = np.add.reduceat(true, starts)
-    x = np.add.reduceat(centres * all_, starts) / size
-    rate = hits / size
-    # In the first block none may have come true, in the last one all: as many more would have been as likely.
-    rate[hits == 0] = min(_OTHERS / 2 / size[0], rate[hits > 0].min(initial=1.0) / 2)
-    rate[hits == size] = max((size[-1] - 0.5) / size[-1], rate[hits < size].max(initial=0.0))
-    rate = np.maximum.accumulate(rate)
-    return _steep(_distinct(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[0.0], rate, rate[-1:]])))
-
-
-def _steep(knots: Floats) -> Floats:
-    """Knots lifted where a map would rise too little."""
-    x = np.union1d(knots[:, 0], _NEARLY_1)
-    slope = np.where(x[1:] > _NEARLY_1, 1.0, _LEAST_SLOPE)
-    least = np.concatenate([[0.0], np.cumsum(slope * np.diff(x))])
-    y = least + np.maximum.accumulate(np.interp(x, *knots.T) - least)
-    return np.column_stack([x, y / max(1.0, y[-1])])
-
-
-def _distinct(x: Floats, y: Floats) -> Floats:
-    kept = np.concatenate([[True], np.diff(x) > 0])
-    return np.column_stack([x[kept], y[kept]])
-
-
-def _fit_sigmoid(counts: Floats, method: str) -> Floats:
-    """a, b and c of the sigmoid of a ln p - b ln(1 - p) + c, by maximum likelihood."""
-    filled = np.flatnonzero(counts[:, 0])
-    all_, true = counts[filled].T
-    low, high = np.log(_CENTRES[filled]), -np.log1p(-_CENTRES[filled])
-    scale = max(1.0, true.sum())
-
-    def whole(free: Floats) -> Floats:
-        if method == "temperature":
-            return np.array([np.exp(free[0]), np.exp(free[0]), 0.0])
-        if method == "platt":
-            return np.array([np.exp(free[0]), np.exp(free[0]), free[1]])
-        return np.array([np.exp(free[0]), np.exp(free[1]), free[2]])
-
-    def loss(free: Floats) -> tuple[float, Floats]:
-        a, b, c = whole(free)
-        z = a * low + b * high + c
-        value = (all_ * np.logaddexp(0.0, z) - true * z).sum() / scale
-        slope = all_ * expit(z) - true
-        of_a, of_b, of_c = (slope * low * a).sum(), (slope * high * b).sum(), slope.sum()
-        gradient = {
-            "temperature": [of_a + of_b],
-            "platt": [of_a + of_b, of_c],
-            "beta": [of_a, of_b, of_c],
-        }[method]
-        return float(value), np.array(gradient) / scale
-
-    free = {"temperature": 1, "platt": 2, "beta": 3}[method]
-    bounds = [(-5.0, 5.0), (-5.0, 5.0), (-50.0, 50.0)]
-    bounds = {1: bounds[:1], 2: [bounds[0], bounds[2]], 3: bounds}[free]
-    found = minimize(loss, np.zeros(free), jac=True, method="L-BFGS-B", bounds=bounds)
-    return whole(found.x)
-
-
-def _sigmoid(p: Floats, a: float, b: float, c: float) -> Floats:
-    inside = np.clip(p, np.finfo(np.float64).tiny, 1 - 2.0**-25)
-    value = expit(a * np.log(inside) - b * np.log1p(-inside) + c)
-    return np.where(p > 0, value, 0.0)
-
-
-def _shrunk(own: Floats, everything: Floats, positives: float) -> Floats:
-    """A map of few labels is drawn to that of all."""
-    weight = positives / (positives + _SHRINKAGE)
-    if own.ndim == 1:
-        return weight * own + (1 - weight) * everything
-    x = np.union1d(own[:, 0], everything[:, 0])
-    y = weight * np.interp(x, *own.T) + (1 - weight) * np.interp(x, *everything.T)
-    return np.column_stack([x, y])
-
-
-def _concave(x: Floats, y: Floats) -> Floats:
-    """The least concave function above the points and 0 at 0, at x."""
-    hull: list[tuple[float, float]] = [(0.0, 0.0)]
-    for point in zip(x.tolist(), y.tolist(), strict=True):
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (point[0] - hull[-2][0]) <= (
-            point[1] - hull[-2][1]
-        ) * (hull[-1][0] - hull[-2][0]):
-            hull.pop()
-        hull.append(point)
-    return np.asarray(np.interp(x, *np.array(hull).T))

@@ -16,9 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from xxhash import xxh3_64
 
-from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.saving import load
+from hedgerow.estimators.loading import load
+from hedgerow.model import Model
 from hedgerow.storage.container import ModelFileError
 
 from .errors import ApiError
@@ -37,45 +36,45 @@ class ServedModel:
 
     Attributes
     ----------
-    model : HedgerowClassifier
+    model : Model
         The model.
     id : str
         A hash of the model file.
     """
 
-    model: HedgerowClassifier
+    model: Model
     id: str
 
     @cached_property
     def reads_texts(self) -> bool:
         """Whether inputs are texts, not features."""
-        return isinstance(self.model, HedgerowTextClassifier)
+        return self.model.reader.kind != "features"
 
     @cached_property
     def known(self) -> int:
         """How many labels can be asked for."""
-        return self.model._ensemble.known
+        return self.model.known
 
     @cached_property
     def members(self) -> int:
         """How many members vote."""
-        return self.model._ensemble.members
+        return self.model.members
 
     @cached_property
     def familiar(self) -> bool:
         """Whether it can tell out-of-distribution inputs."""
-        return hasattr(self.model, "ood_detector_")
+        return self.model.ood is not None
 
     @cached_property
     def calibrated(self) -> bool:
         """Whether a probability of 0.8 means four times out of five."""
-        return getattr(self.model, "calibration_", None) is not None
+        return self.model.calibrated
 
     @cached_property
     def tolerance(self) -> float | None:
         """How far to search: guarantees hold for the search that they were learned with."""
-        policy = getattr(self.model, "policy_", None)
-        return None if policy is None else policy.search["tolerance"]
+        policy = self.model.policy
+        return None if policy is None else policy.search.tolerance
 
     @cached_property
     def curves(self) -> dict[str, Any] | None:
@@ -85,12 +84,12 @@ class ServedModel:
     @cached_property
     def labels(self) -> list[str | int]:
         """All labels."""
-        return self.model.classes_.tolist()  # type: ignore[no-any-return]
+        return self.model.classes.tolist()  # type: ignore[no-any-return]
 
     @cached_property
     def counts(self) -> list[int] | None:
         """How often each label occurred in training."""
-        counts = self.model.label_counts_
+        counts = self.model.label_counts
         return None if counts is None else counts.tolist()
 
     @cached_property
@@ -146,8 +145,7 @@ def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
     with open(path, "rb") as file:
         while piece := file.read(_PIECE):
             digest.update(piece)
-    served = ServedModel(load(path), digest.hexdigest())
-    served.model.set_params(n_jobs=threads)
+    served = ServedModel(load(path).set_params(n_jobs=threads).source, digest.hexdigest())
     try:
         _answer_once(served)
     except Exception as error:
@@ -167,7 +165,7 @@ def _answer_once(served: ServedModel) -> None:
 def _any_input(served: ServedModel) -> Inputs:
     if served.reads_texts:
         return ["a text"]
-    return sp.csr_array(np.eye(1, served.model.n_features_in_, dtype=np.float32))
+    return sp.csr_array(np.eye(1, served.model.reader.width, dtype=np.float32))
 
 
 class ReloadRunning(RuntimeError):  # noqa: N818 - the name says the cause

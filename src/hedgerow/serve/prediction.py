@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from hedgerow.decisions.deciding import DECISIONS, REJECT
-from hedgerow.votes.measures import Measures
-from hedgerow.votes.truth import assess
+from hedgerow.decisions.rules import DECISIONS, REJECT, entries
+from hedgerow.votes.measures import label_uncertainty
+from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.votes import Votes
 
 from .errors import ApiError
@@ -29,7 +28,6 @@ _SUMS = ("expected", "total", "data", "knowledge", "variance")
 
 Inputs = Any  # a list of texts, or a CSR matrix
 Codes = npt.NDArray[np.int8]  # decisions on candidates
-Kept = dict[int, int]  # columns of labels that are not rejected, ascending, and the decision on each
 
 
 @dataclass(frozen=True)
@@ -57,75 +55,66 @@ class Wanted:
 def predict(
     served: ServedModel, inputs: Inputs, wanted: Wanted, most: float = math.inf
 ) -> list[dict[str, Any]]:
-    """Predict a batch.
+    """Predict a batch: read once, search once, and take all that is wanted from the one answer.
 
-    Parameters
-    ----------
-    served : ServedModel
-        Who is asked.
-    inputs : list of str, or csr_array
-        Texts or rows of features, as the model reads them.
-    wanted : Wanted
-        What to say of each.
-    most : float
-        Refuse to list more labels than this that are not rejected.
-
-    Returns
-    -------
-    list of dict
-        For each input a ``Result`` as the schema of the API has it, with numbers of NumPy; whether the
-        p-value makes it an out-of-distribution input is left to be filled in.
+    Gives for each input a ``Result`` as the schema of the API has it, with numbers of NumPy; whether the
+    p-value makes it OOD is left to be filled in. More than `most` labels that are not rejected are refused.
     """
-    model, k, tolerance = served.model, min(wanted.k, served.known), served.tolerance
-    found = model.predict_uncertain(inputs, k, tolerance=tolerance)
+    model, k = served.model, min(wanted.k, served.known)
+    detector = model.ood if wanted.uncertainty else None
+    answer = model.answer(
+        model.inputs(inputs), tolerance=served.tolerance, k=k, signals=detector is not None
+    )
+    votes = replace(answer.votes, classes=None)
+    best = UncertainLabels.from_votes(votes, k, ranked_by=answer.ranking, n_jobs=model.threads or None)
     names = _MEASURES if wanted.uncertainty else _MEASURES[:1]
-    columns = [getattr(found, name) for name in names]
+    listed = [list(row) for row in best.labels.tolist()]
     results: list[dict[str, Any]] = [
-        {
-            "labels": [
-                {"label": label, **dict(zip(names, measures, strict=True))}
-                for label, *measures in zip(labels, *(column[row] for column in columns), strict=True)
-            ]
-        }
-        for row, labels in enumerate(found.labels.tolist())
+        {"labels": _entries(served, columns, names, [getattr(best, name)[row] for name in names])}
+        for row, columns in enumerate(listed)
     ]
     if wanted.uncertainty:
-        odd = model.ood_scores(inputs) if served.familiar else None
+        scores = None
+        if detector is not None and answer.signals is not None:
+            scores = detector.judge(answer.signals)
         for row, result in enumerate(results):
-            result["input"] = {name: getattr(found.instance, name)[row] for name in _SUMS}
-            result["ood"] = None if odd is None else {"score": odd.score[row], "p_value": odd.p_value[row]}
-    if wanted.votes or wanted.sorting is not None:
-        votes = model.predict_votes(inputs, tolerance=tolerance)
-        if wanted.sorting is not None:
-            codes = wanted.sorting.rule.codes(votes, votes.mean().data)
-            _check_number(codes, most)
-            unlisted = _add_decisions(results, votes, codes, served)
-            _add_labels(results, votes, unlisted, names, served)
-        if wanted.votes:
-            _add_votes(results, votes, served)
+            result["input"] = {name: getattr(best.instance, name)[row] for name in _SUMS}
+            result["ood"] = (
+                None if scores is None else {"score": scores.score[row], "p_value": scores.p_value[row]}
+            )
+    if wanted.sorting is not None:
+        codes = wanted.sorting.rule.codes(votes, votes.mean().data)
+        _check_number(codes, most)
+        for row, result in enumerate(results):
+            _add_decisions(served, votes, codes, row, listed[row], result["labels"], names)
+    if wanted.votes:
+        for row, result in enumerate(results):
+            for one, place in zip(result["labels"], _places(votes, row, listed[row]), strict=True):
+                one["votes"] = _said(votes, place)
     return results
 
 
 def said_of(served: ServedModel, text: str, label: str | int) -> tuple[np.float32, npt.NDArray[np.float32]]:
     """What `predict` says of one label of a text, wherever it would be listed: probability and votes.
 
-    Parameters
-    ----------
-    served : ServedModel
-        Who is asked.
-    text : str
-        The text.
-    label : str or int
-        A label of the model.
-
-    Returns
-    -------
-    float32, float32 array of shape (members,)
-        0 where the search does not find the label.
+    Both are 0 where the search does not find the label.
     """
-    votes = served.model.predict_votes([text], tolerance=served.tolerance)
-    column = served.column[label]
-    return _measures(votes, [[column]], served).probability[0], _votes_on(votes, 0, [column])[0]
+    model = served.model
+    votes = model.answer(model.inputs([text]), tolerance=served.tolerance).votes
+    (place,) = _places(votes, 0, [served.column[label]])
+    said = _said(votes, place)
+    if place is None:
+        return np.float32(0), said
+    return label_uncertainty(entries(votes, np.array([place]))).probability.astype(np.float32)[0], said
+
+
+def _entries(
+    served: ServedModel, columns: Sequence[int], names: Sequence[str], measures: Sequence[Any]
+) -> list[dict[str, Any]]:
+    return [
+        {"label": served.labels[column], **dict(zip(names, values, strict=True))}
+        for column, *values in zip(columns, *measures, strict=True)
+    ]
 
 
 def _check_number(codes: Codes, most: float) -> None:
@@ -134,76 +123,55 @@ def _check_number(codes: Codes, most: float) -> None:
         raise ApiError(
             422,
             "too_many",
-            f"{number} labels are to be accepted or reviewed, and no more than {most} are told at once; send"
-            " fewer inputs, or allow for more mistakes",
+            f"{number} labels are to be accepted or reviewed, and an answer lists at most {most}; send fewer"
+            " inputs, or allow a higher risk",
             "decide",
         )
 
 
 def _add_decisions(
-    results: Sequence[dict[str, Any]], votes: Votes, codes: Codes, served: ServedModel
-) -> list[Kept]:
-    """Put the decision beside each label of the results, and tell what else is not rejected.
+    served: ServedModel,
+    votes: Votes,
+    codes: Codes,
+    row: int,
+    listed: list[int],
+    labels: list[dict[str, Any]],
+    names: Sequence[str],
+) -> None:
+    """Put the decision beside each listed label, and append what else is not rejected, most probable first.
 
     What is no candidate is rejected, as the library does it: guarantees hold for the search behind the votes.
     """
-    unlisted = []
-    for row, result in enumerate(results):
-        begin, end = votes.indptr[row : row + 2].tolist()
-        places = begin + np.flatnonzero(codes[begin:end] != REJECT)
-        kept = dict(zip(votes.labels[places].tolist(), codes[places].tolist(), strict=True))
-        for one in result["labels"]:
-            one["decision"] = DECISIONS[kept.pop(served.column[one["label"]], REJECT)]
-        unlisted.append(kept)
-    return unlisted
-
-
-def _add_labels(
-    results: Sequence[dict[str, Any]],
-    votes: Votes,
-    unlisted: Sequence[Kept],
-    names: Sequence[str],
-    served: ServedModel,
-) -> None:
-    """Append the labels that are not rejected and not listed yet, the most probable first."""
-    if not any(unlisted):
+    begin, end = votes.indptr[row : row + 2].tolist()
+    places = begin + np.flatnonzero(codes[begin:end] != REJECT)
+    kept = dict(zip(votes.labels[places].tolist(), places.tolist(), strict=True))
+    for column, one in zip(listed, labels, strict=True):
+        place = kept.pop(column, None)
+        one["decision"] = DECISIONS[REJECT if place is None else codes[place]]
+    if not kept:
         return
-    measures = _measures(votes, unlisted, served)
-    columns = [getattr(measures, name) for name in names]
-    begin = 0
-    for result, kept in zip(results, unlisted, strict=True):
-        own = slice(begin, begin + len(kept))
-        rows = list(zip(kept.items(), *(column[own] for column in columns), strict=True))
-        for (number, code), *values in sorted(rows, key=lambda row: -row[1]):
-            measured = dict(zip(names, values, strict=True))
-            result["labels"].append({"label": served.labels[number], **measured, "decision": DECISIONS[code]})
-        begin = own.stop
+    others = np.array(list(kept.values()))
+    measured = label_uncertainty(entries(votes, others))
+    order = np.argsort(-measured.probability.astype(np.float32), kind="stable")
+    columns = votes.labels[others][order].tolist()
+    values = [getattr(measured, name).astype(np.float32)[order] for name in names]
+    more = _entries(served, columns, names, values)
+    for one, place in zip(more, others[order].tolist(), strict=True):
+        one["decision"] = DECISIONS[codes[place]]
+    labels += more
+    listed += columns
 
 
-def _measures(votes: Votes, asked: Sequence[Sequence[int] | Kept], served: ServedModel) -> Measures:
-    """The measures of some columns of each input, ascending, one after the other; 0 of no candidates."""
-    columns = np.array([column for row in asked for column in row], dtype=np.int32)
-    ends = np.cumsum([0, *map(len, asked)])
-    shape = (len(votes), votes.n_labels)
-    wanted = sp.csr_array((np.ones(len(columns), dtype=np.int8), columns, ends), shape=shape)
-    # What is asked for takes the place of the truth, whose measures are told.
-    return assess(votes, wanted, k=1, n_jobs=served.model.n_jobs).true
-
-
-def _add_votes(results: Sequence[dict[str, Any]], votes: Votes, served: ServedModel) -> None:
-    """Put what the members say beside each label of the results."""
-    for row, result in enumerate(results):
-        columns = [served.column[one["label"]] for one in result["labels"]]
-        for one, said in zip(result["labels"], _votes_on(votes, row, columns), strict=True):
-            one["votes"] = said
-
-
-def _votes_on(votes: Votes, row: int, columns: Sequence[int]) -> list[npt.NDArray[np.float32]]:
-    """What the members say of some labels of an input; 0 of those that are no candidates."""
+def _places(votes: Votes, row: int, columns: Sequence[int]) -> list[int | None]:
+    """Where labels of an input stand among the entries of the votes; None of those that are no candidates."""
     begin, end = votes.indptr[row : row + 2].tolist()
     candidates = votes.labels[begin:end]
-    nothing = np.zeros(votes.members, np.float32)
     return [
-        votes.probs[begin + place] if place < len(candidates) and candidates[place] == column else nothing
+        begin + place if place < len(candidates) and candidates[place] == column else None
         for column, place in zip(columns, np.searchsorted(candidates, columns).tolist(), strict=True)
     ]
+
+
+def _said(votes: Votes, place: int | None) -> npt.NDArray[np.float32]:
+    """What the members say of a candidate; 0 of what is none."""
+    return np.zeros(votes.members, np.float32) if place is None else votes.probs[place]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from hedgerow.decisions.deciding import Rule, Wish, check_search, rule_for
-from hedgerow.decisions.policy import search_of
-from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.decisions.deciding import check_search
+from hedgerow.decisions.rules import Rule
+from hedgerow.decisions.wishes import Wish, rule_for
+from hedgerow.model import Model
 
 from .errors import ApiError
 
@@ -36,12 +37,12 @@ class Sorting:
     rule: Rule = field(compare=False)
 
 
-def sorting(model: HedgerowClassifier, wish: Wish) -> Sorting:
+def sorting(model: Model, wish: Wish) -> Sorting:
     """The rule that fulfils a wish, as `HedgerowClassifier.decide` finds it.
 
     Parameters
     ----------
-    model : HedgerowClassifier
+    model : Model
         Who predicts.
     wish : Wish
         What is asked for.
@@ -57,8 +58,8 @@ def sorting(model: HedgerowClassifier, wish: Wish) -> Sorting:
         otherwise
         than when it learned what to guarantee.
     """
-    policy = getattr(model, "policy_", None)
-    if wish.costs is not None and getattr(model, "calibration_", None) is None:
+    policy = model.policy
+    if wish.costs is not None and not model.calibrated:
         raise ApiError(
             422,
             "not_calibrated",
@@ -73,27 +74,27 @@ def sorting(model: HedgerowClassifier, wish: Wish) -> Sorting:
             "decide",
         )
     try:
-        rule, _ = rule_for(wish, policy, model.label_counts_)
+        rule, _ = rule_for(wish, policy, model.label_counts)
     except ValueError as error:
         raise ApiError(422, "no_guarantee", str(error), "decide.risk") from error
     if policy is not None:
         try:
-            check_search(policy, search_of(model, policy.search["tolerance"]))
+            check_search(policy, replace(model.search, tolerance=policy.search.tolerance))
         except ValueError as error:
             raise ApiError(422, "other_search", str(error), "decide") from error
     return Sorting(wish, rule)
 
 
-def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
+def curves(model: Model) -> dict[str, Any] | None:
     """The thresholds at every risk, as `ModelInfo` has them, or None where nothing can be guaranteed."""
     found = [_rule_at(model, risk) for risk in RISKS]
-    if not any(found):
+    if model.policy is None or not any(found):
         return None
     return {
         "guarantee": (
             "On average at most the share that you allow of the true labels is rejected, and with a"
             " confidence of 90 %, on average at most that share of what an input is given is wrong (0 for an"
-            f" input that is given nothing). Learned from {model.policy_.rows:,} inputs; it holds on average"
+            f" input that is given nothing). Learned from {model.policy.rows:,} inputs; it holds on average"
             " over inputs like these, not for each label, and not for inputs of another kind."
         ),
         "risks": list(RISKS),
@@ -105,7 +106,7 @@ def curves(model: HedgerowClassifier) -> dict[str, Any] | None:
     }
 
 
-def mildest(model: HedgerowClassifier) -> Sorting | None:
+def mildest(model: Model) -> Sorting | None:
     """The sorting of all risks that rejects least, or None where nothing can be guaranteed."""
     found = [one for risk in RISKS if (one := _sorting_at(model, risk)) is not None]
     return min(found, key=lambda one: one.rule.reject_below, default=None)
@@ -119,12 +120,12 @@ def flag_ood(results: list[dict[str, Any]], false_alarm: float) -> None:
             odd["is_ood"] = bool(odd["p_value"] <= false_alarm)
 
 
-def _rule_at(model: HedgerowClassifier, risk: float) -> Rule | None:
+def _rule_at(model: Model, risk: float) -> Rule | None:
     found = _sorting_at(model, risk)
     return None if found is None else found.rule
 
 
-def _sorting_at(model: HedgerowClassifier, risk: float) -> Sorting | None:
+def _sorting_at(model: Model, risk: float) -> Sorting | None:
     try:
         return sorting(model, Wish(risk=risk))
     except ApiError:

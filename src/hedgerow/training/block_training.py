@@ -9,18 +9,20 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hedgerow import _native
+from hedgerow.progress import Stage
 from hedgerow.training import tasks as worker
 from hedgerow.training.block_files import BlockFiles
 from hedgerow.training.blocks import above, as_matched, block_work, cut, gaps, joined_sections
-from hedgerow.training.members import Checkpoint, TrainingData
+from hedgerow.training.checkpoint import Checkpoint
+from hedgerow.training.growing import Resources, grow_tree
 from hedgerow.training.memory import Scratch
+from hedgerow.training.plan import MemberPlan, TrainingPlan
+from hedgerow.training.settings import Method
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TRANSFORMS, TreeClassifier
 
 __all__ = ["BlockTraining", "Workers"]
 
-Stage = Callable[[float], None] | None
 # Inputs that a task searches for at least.
 _FEWEST_ROWS = 2048
 
@@ -64,73 +66,57 @@ class Workers(Protocol):
 
 
 class BlockTraining:
-    """Grows, trains and asks members by tasks; what is done lies in files, not in memory.
+    """Grows, trains and asks members by tasks; what is done lies in files, not in memory."""
 
-    Parameters
-    ----------
-    crew : Workers
-        Who does it.
-    data : TrainingData
-        What members learn from; it goes into the object store of a cluster once.
-    label_features : sparse matrix or None
-        Vectors to cluster the labels by.
-    folder : path-like
-        Where finished blocks and members are kept.
-    fingerprint : str
-        Of the data and the settings.
-    """
+    keeps_members = True
+    at_once = True
 
     def __init__(
         self,
         crew: Workers,
-        data: TrainingData,
-        label_features: Any,
+        plan: TrainingPlan,
         folder: str | os.PathLike[str],
         fingerprint: str,
+        threads: int,
     ) -> None:
-        self._crew = crew
+        data = plan.data
+        self._crew, self._plan = crew, plan
         self._engine = worker.Engine.here() if crew.spreads else None
-        self.scratch = crew.scratch
-        self.threads = crew.threads
-        self.spreads = crew.spreads
+        self.resources = Resources(crew.threads or threads, crew.scratch)
         self._inputs, self._labels = data.indicator.shape
         self._entries = data.indicator.nnz
         self._width = data.width
         self._data = crew.put(worker.SharedData.of(data))
-        self._label_features = crew.put(label_features)
+        self._label_features = crew.put(plan.label_features)
         self._blocks = BlockFiles(folder, fingerprint)
         self._members = Checkpoint(folder, fingerprint, self._labels)
 
-    def grow(
-        self,
-        number: int,
-        costs: npt.NDArray[np.float32] | None,
-        settings: dict[str, Any],
-        here: Callable[[], LabelTree] | None,
-    ) -> LabelTree:
-        """Grow the tree of a member, by a task or by `here`, or take up one that was grown before."""
-        if (done := self._members.open(number)) is not None:
+    def grow(self, member: MemberPlan, progress: Stage | None) -> LabelTree:
+        """Grow the tree of a member, or take up one that was grown before."""
+        plan = self._plan
+        if plan.tree is not None:
+            return plan.tree
+        if (done := self._members.open(member.number)) is not None:
             return done.tree
-        tree = self._blocks.read_tree(number)
-        if tree is None:
-            if here is None:
-                arguments = (self._engine, self._data, self._crew.put(costs), self._label_features, settings)
-                tree = self._crew.call(worker.grow, *arguments)
-            else:
-                tree = here()
-            self._blocks.write_tree(number, tree)
+        tree = self._blocks.read_tree(member.number)
+        if tree is not None:
+            return tree
+        ensemble, settings = plan.settings.ensemble, plan.settings.tree
+        # Many trees are grown on the cluster; for one at a time, the threads of this machine are faster.
+        if self._crew.spreads and ensemble.method is Method.BAGGING and ensemble.own_trees:
+            shared = (self._engine, self._data, self._crew.put(member.costs), self._label_features)
+            tree = self._crew.call(worker.grow, *shared, settings, member.seed)
+        else:
+            tree = grow_tree(
+                plan.data, plan.label_features, member.costs, settings, member.seed, self.resources, progress
+            )
+        self._blocks.write_tree(member.number, tree)
         return tree
 
-    def train(
-        self,
-        number: int,
-        tree: LabelTree,
-        costs: npt.NDArray[np.float32] | None,
-        negatives: _native.Rows | None,
-        settings: dict[str, Any],
-        progress: Stage,
-    ) -> TreeClassifier:
+    def train(self, member: MemberPlan, tree: LabelTree, progress: Stage | None) -> TreeClassifier:
         """Train a member; blocks that were trained before are taken up."""
+        number, costs, negatives = member.number, member.costs, member.negatives
+        settings = self._plan.settings.solver.for_engine(member.alpha, member.seed)
         if (done := self._members.open(number)) is not None:
             return done
         crew = self._crew
@@ -153,8 +139,8 @@ class BlockTraining:
                     for block in cut(each, layer, target, within):
                         todo.append((float(each[block.first : block.last].sum()), block))
             todo.sort(key=lambda item: (-item[0], item[1]))
-            how = (settings, crew.scratch, crew.threads_each, crew.watch)
-            tasks = [(*shared, weighed, wrong, matched, *how, block) for _, block in todo]
+            solving = worker.Solving(self._engine, settings, crew.scratch, crew.threads_each, crew.watch)
+            tasks = [(*shared[1:], weighed, wrong, matched, solving, block) for _, block in todo]
             done_work = total - sum(amount for amount, _ in todo)
             for at, trained in crew.run(worker.train, tasks):
                 self._blocks.write(number, trained)
@@ -174,7 +160,7 @@ class BlockTraining:
         ranges = self._ranges()
         model = self._crew.put(member)
         threads = self._crew.threads_each
-        tasks = [(self._engine, self._data, model, k, beam, threads, *rows) for rows in ranges]
+        tasks = [(self._engine, self._data, model, k, beam, threads, rows) for rows in ranges]
         for at, found in self._crew.run(worker.top_rows, tasks):
             begin, end = ranges[at]
             labels[begin:end], probability[begin:end] = found
@@ -187,7 +173,7 @@ class BlockTraining:
         ranges = self._ranges()
         model = self._crew.put(upper)
         how = (settings["matcher_beam"], self._crew.threads_each)
-        tasks = [(self._engine, self._data, model, *how, *rows) for rows in ranges]
+        tasks = [(self._engine, self._data, model, *how, rows) for rows in ranges]
         found: list[Any] = [None] * len(tasks)
         for at, nodes in self._crew.run(worker.match_rows, tasks):
             found[at] = nodes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -14,10 +13,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow import _native
+from hedgerow.progress import Stage
 from hedgerow.training.blocks import Block, TrainedBlock, TreeTask, match
-from hedgerow.training.members import TrainingData, grow_tree
+from hedgerow.training.data import TrainingData
+from hedgerow.training.growing import Resources, grow_tree
 from hedgerow.training.memory import Scratch
 from hedgerow.training.ray.crew import ClusterError
+from hedgerow.training.settings import TreeSettings
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TreeClassifier
 
@@ -102,7 +104,8 @@ def grow(
     data: SharedData,
     costs: npt.NDArray[np.float32] | None,
     label_features: Any,
-    settings: dict[str, Any],
+    settings: TreeSettings,
+    seed: int,
 ) -> LabelTree:
     """Grow a label tree."""
     engine.check()
@@ -111,7 +114,7 @@ def grow(
         (np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(len(indptr) - 1, columns)
     )
     training = TrainingData(data.inputs(), data.labels(), indicator, data.X[3], None)
-    return grow_tree(training, label_features, costs, threads=1, progress=None, **settings)
+    return grow_tree(training, label_features, costs, settings, seed, Resources(threads=1))
 
 
 def work(
@@ -128,23 +131,30 @@ def work(
     return [task.work(layer, _rows(matched)) for layer in layers]
 
 
+@dataclass(frozen=True, eq=False)
+class Solving:
+    """How a block is trained: the engine's settings, and what a task may use."""
+
+    engine: Engine | None
+    settings: dict[str, Any]
+    scratch: Scratch | None
+    threads: int
+    watch: Stage | None
+
+
 def train(
-    engine: Engine | None,
     data: SharedData,
     tree: LabelTree,
     costs: npt.NDArray[np.float32] | None,
     negatives: Arrays | None,
     matched: Arrays | None,
-    settings: dict[str, Any],
-    scratch: Scratch | None,
-    threads: int,
-    watch: Callable[[float], None] | None,
+    solving: Solving,
     block: Block,
 ) -> TrainedBlock:
     """Train a block."""
-    _check(engine)
-    task = TreeTask(data.inputs(), data.labels(), tree, costs, _rows(negatives), settings)
-    return task.train(block, _rows(matched), threads, watch, scratch)
+    _check(solving.engine)
+    task = TreeTask(data.inputs(), data.labels(), tree, costs, _rows(negatives), solving.settings)
+    return task.train(block, _rows(matched), solving.threads, solving.watch, solving.scratch)
 
 
 def match_rows(
@@ -153,12 +163,11 @@ def match_rows(
     above: TreeClassifier,
     beam: int,
     threads: int,
-    begin: int,
-    end: int,
+    between: tuple[int, int],
 ) -> npt.NDArray[np.int32]:
     """The nodes that a beam finds below some layers, for some of the inputs."""
     _check(engine)
-    return match(above, data.inputs_between(begin, end), beam, threads)
+    return match(above, data.inputs_between(*between), beam, threads)
 
 
 def top_rows(
@@ -168,12 +177,11 @@ def top_rows(
     k: int,
     beam: int,
     threads: int,
-    begin: int,
-    end: int,
+    between: tuple[int, int],
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """The best k labels of some of the inputs."""
     _check(engine)
-    return member.top(data.inputs_between(begin, end), k, beam, False, threads)
+    return member.top(data.inputs_between(*between), k, beam, False, threads)
 
 
 def _check(engine: Engine | None) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow import _native
+from hedgerow.inputs.search import SearchSettings, within_int32
+from hedgerow.progress import Stage
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import Section, TreeClassifier
 
-__all__ = ["Dropout", "Ensemble", "Search"]
+__all__ = ["Dropout", "Ensemble", "Found"]
 
 EVERYTHING = np.iinfo(np.int32).max  # a beam as wide as any layer
 # Not the search's own: what is usual must stay so when that is changed. More nodes would tell no more.
@@ -43,29 +45,28 @@ class Dropout:
     seed: int
 
 
-@dataclass(frozen=True)
-class Search:
-    """How candidates are found.
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search found: candidates of each input and what the members say of them.
 
     Attributes
     ----------
-    beam : int
-        Nodes kept in each layer of a tree.
-    candidates : {"scored", "all"} or int
-        All labels that the beam scored, all labels there are, or the best so many of each member.
-    missing : {"exact", "delta", "bound"}
-        What stands for the probability of a candidate that a member did not meet.
-    tolerance : float
-        Go on below every node that is more probable; 0 goes everywhere, infinity leaves it to the beam.
-    threads : int
-        0 uses all processors.
+    indptr, labels : int64 array, int32 array
+        The candidates of each input, in CSR form.
+    probs : float32 array, shape (entries, members)
+        Their probabilities.
+    bound, missed : float32 array, shape (inputs,)
+        How far a probability, and the total uncertainty of an input, may be off.
+    reach : float64 array, shape (inputs, wanted), or None
+        See `Ensemble.reach`.
     """
 
-    beam: int
-    candidates: str | int = "scored"
-    missing: str = "exact"
-    tolerance: float = math.inf
-    threads: int = 0
+    indptr: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int32]
+    probs: npt.NDArray[np.float32]
+    bound: npt.NDArray[np.float32]
+    missed: npt.NDArray[np.float32]
+    reach: Floats | None = None
 
 
 class Ensemble:
@@ -127,61 +128,66 @@ class Ensemble:
         self,
         X: _native.Rows,
         k: int,
-        exact: bool,
-        search: Search,
-        progress: Callable[[float], None] | None = None,
+        search: SearchSettings,
+        threads: int,
+        exact: bool = False,
+        progress: Stage | None = None,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The best k labels of each row and their mean probabilities, both of shape (rows, k)."""
         if self.members == 1:
-            return self.trees[0].top(X, k, search.beam, exact, search.threads, progress)
-        found = self.uncertain(X, k, search, progress, everything=exact)
+            beam = within_int32(search.beam)
+            return self.trees[0].top(X, k, beam, exact, threads, progress)
+        if exact:
+            search = replace(search, candidates="all")
+        found = self.uncertain(X, k, search, threads, progress)
         return found["labels"], found["probability"]
 
     def uncertain(
         self,
         X: _native.Rows,
         k: int,
-        search: Search,
-        progress: Callable[[float], None] | None = None,
-        everything: bool = False,
+        search: SearchSettings,
+        threads: int,
+        progress: Stage | None = None,
     ) -> dict[str, npt.NDArray[Any]]:
         """The best k labels of each row with their measures, and the measures of each row."""
         arrays: dict[str, npt.NDArray[Any]] = self._forest.uncertain(
-            X, k, *self._how(search, everything), progress
+            X, k, *self._how(search), threads, progress
         )
         return arrays
 
     def votes(
         self,
         X: _native.Rows,
-        search: Search,
-        progress: Callable[[float], None] | None = None,
-        k: int = 1,
-    ) -> tuple[npt.NDArray[Any], ...]:
-        """Candidates, at least k for each row, and probabilities: (indptr, labels, probs, bound, missed)."""
-        indptr, labels, probs, bound, missed = self._forest.votes(X, k, *self._how(search, False), progress)
-        return indptr, labels, probs.reshape(len(labels), self.members), bound, missed
+        k: int,
+        search: SearchSettings,
+        threads: int,
+        reach: Sequence[tuple[int, int]] = (),
+        progress: Stage | None = None,
+    ) -> Found:
+        """Candidates, at least k for each row; with `reach`, also what that method gives, from one search."""
+        indptr, labels, probs, bound, missed = self._forest.votes(X, k, *self._how(search), threads, progress)
+        reached = self.reach(X, reach, threads) if reach else None
+        return Found(indptr, labels, probs.reshape(len(labels), -1), bound, missed, reached)
 
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
         """How far the members follow each row down their trees, shape (rows, len(wanted)).
 
-        For every wanted (layer, nodes): the sum of the highest energies that a member gives to so many nodes
-        of the layer, the mean over the members. The first layer below the root is 1; of the others only the
-        children of the four best nodes count.
+        For every wanted (layer, nodes): the sum of the N highest energies that a member gives to nodes of the
+        layer, the mean over the members. The first layer below the root is 1; of the others only the children
+        of the four best nodes count.
         """
         sums: Floats = self._forest.reach(X, list(wanted), REACH_BEAM, self.trees[0].normalize, threads)
         return sums
 
-    def _how(self, search: Search, everything: bool) -> tuple[int, int, str, float, bool, int]:
-        everything = everything or search.candidates == "all"
-        top = search.candidates if isinstance(search.candidates, int) and not everything else 0
+    def _how(self, search: SearchSettings) -> tuple[int, int, str, float, bool]:
+        everything = search.candidates == "all"
         return (
-            EVERYTHING if everything else search.beam,
-            top,
+            EVERYTHING if everything else within_int32(search.beam),
+            0 if isinstance(search.candidates, str) else within_int32(search.candidates),
             search.missing,
-            search.tolerance,
+            math.inf if search.tolerance is None else float(search.tolerance),
             self.trees[0].normalize,
-            search.threads,
         )
 
     def to_sections(self) -> dict[str, Section]:

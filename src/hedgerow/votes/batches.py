@@ -1,57 +1,41 @@
-"""Votes on many inputs, a batch at a time."""
+"""Answers on many inputs, a batch at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from hedgerow.inputs.rows import count
-from hedgerow.votes.votes import Votes
+from hedgerow.progress import Progress
+from hedgerow.votes.source import Answer, VoteSource
 
-if TYPE_CHECKING:
-    from hedgerow.estimators.features import HedgerowClassifier
-
-__all__ = ["vote_batches"]
+__all__ = ["answer_batches"]
 
 _VOTE_BYTES = 1 << 26  # a batch of votes is about this large
 _ROWS = 1024
 
 
-def vote_batches(
-    model: HedgerowClassifier,
-    X: Any,
+def answer_batches(
+    source: VoteSource,
+    inputs: Any,
     what: str,
     *,
     tolerance: float | None = None,
-    progress: Callable[[float, str], None] | None = None,
-) -> Iterator[tuple[slice, Votes]]:
-    """Predict in batches whose votes are about as large as they may be.
+    k: int = 1,
+    signals: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[tuple[slice, Answer]]:
+    """Predict in batches whose votes are about as large as they may be; yields the rows and the answer.
 
-    Parameters
-    ----------
-    model : HedgerowClassifier
-        A fitted model.
-    X : inputs
-        As the model takes them, so that slices can be taken.
-    what : str
-        What is being done, for `progress`.
-    tolerance : float, optional
-        As of `HedgerowClassifier.predict_votes`.
-    progress : callable(share, what), optional
-        Called after each batch.
-
-    Yields
-    ------
-    slice, Votes
-        The rows, and the votes on them.
+    `inputs` is what `VoteSource.inputs` gave, and `what` names the work for `progress`.
     """
-    options: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
-    begin, size, rows = 0, 16, count(X)
+    begin, size, rows = 0, 16, count(inputs)
     while begin < rows:
         batch = slice(begin, min(begin + size, rows))
-        votes = model.predict_votes(X[batch], **options)
-        yield batch, votes
-        size = max(1, min(_ROWS, int((batch.stop - begin) * _VOTE_BYTES / max(1, votes.probs.nbytes))))
+        answer = source.answer(inputs[batch], tolerance=tolerance, k=k, signals=signals)
+        yield batch, answer
+        taken = max(1, answer.votes.probs.nbytes)
+        size = max(1, min(_ROWS, int((batch.stop - begin) * _VOTE_BYTES / taken)))
         begin = batch.stop
         if progress:
             progress(begin / rows, what)

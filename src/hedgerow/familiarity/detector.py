@@ -1,17 +1,17 @@
-"""How unlike the training data an input is: a score that is high for out-of-distribution inputs, and a
-p-value.
-"""
+"""Detects out-of-distribution inputs: a score that is high for them, with a p-value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NEEDED", "OODDetector", "OODScores", "Signals"]
+from hedgerow.votes.signals import OODScores, Signals
+
+__all__ = ["NEEDED", "OODDetector"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,80 +30,6 @@ _ODD_SIDE = {
 _OF_WORDS = ("unknown_pairs", "unknown_words", "rarity")
 # A text of so many words counts half of what a long one counts: shares of few words are mostly chance.
 _HALF_WORDS = 5.0
-
-
-@dataclass(frozen=True, eq=False)
-class Signals:
-    """What is looked at to tell how out-of-distribution inputs are. Arrays of shape (n,).
-
-    Attributes
-    ----------
-    first_layer : float64 array
-        How sure the members are where the input belongs in the first layer of their trees: the energies (see
-        `energy`) of the two most probable nodes there, the mean over the members. Low for
-        out-of-distribution inputs.
-    second_layer : float64 array
-        The same of the four most probable ones among the children of the best nodes. In a tree that is not so
-        deep, here and below, these are energies of labels.
-    third_layer : float64 array
-        The same of the eight most probable ones, a layer further down.
-    words : float64 array or None
-        Number of words. It is no part of the score, but says how much the others weigh. None, like all below,
-        for models that do not read texts.
-    unknown_words : float64 array or None
-        Share of the words that the vocabulary does not have; 0 for a text without words. Part of the score
-        only for vocabularies without pairs.
-    unknown_pairs : float64 array or None
-        Share of the pairs of neighbouring words that the vocabulary does not have; 0 for a text without
-        pairs, None for a vocabulary without them.
-    rarity : float64 array or None
-        Mean idf of the different words of the text.
-    """
-
-    first_layer: Floats
-    second_layer: Floats
-    third_layer: Floats
-    words: Floats | None = None
-    unknown_words: Floats | None = None
-    unknown_pairs: Floats | None = None
-    rarity: Floats | None = None
-
-    def columns(self) -> dict[str, Floats]:
-        """The signals that there are, by name."""
-        found = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {name: values for name, values in found.items() if values is not None}
-
-    def __len__(self) -> int:
-        return len(self.first_layer)
-
-    def __getitem__(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Signals:
-        return Signals(**{name: values[rows] for name, values in self.columns().items()})
-
-
-@dataclass(frozen=True, eq=False)
-class OODScores:
-    """How unlike the training data inputs are. Arrays of shape (n,).
-
-    Attributes
-    ----------
-    score : float64 array
-        High for out-of-distribution inputs; 0 is usual, and 1 is one standard deviation odd in all respects.
-    p_value : float64 array
-        Share of familiar inputs that are at least as odd. Of inputs that are like the held-out ones, at most
-        a share a has a p-value of a or less.
-    signals : Signals
-        What the score is made of.
-    parts : dict of str to float64 array
-        What each signal adds to the score; they add up to it.
-    """
-
-    score: Floats
-    p_value: Floats
-    signals: Signals
-    parts: dict[str, Floats]
-
-    def __len__(self) -> int:
-        return len(self.score)
 
 
 @dataclass(frozen=True, eq=False)

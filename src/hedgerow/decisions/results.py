@@ -1,0 +1,171 @@
+"""What was decided on the labels of inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hedgerow.decisions.rules import DECISIONS
+
+__all__ = ["Decisions", "InputDecision"]
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class InputDecision:
+    """The decisions on one input, labels by name and best first.
+
+    Attributes
+    ----------
+    accept, review, reject : list
+        Labels; of those to reject, only the best few. All labels that are not named are rejected.
+    answered : bool
+        False where the input as a whole is too doubtful, so that nothing is accepted.
+    is_ood : bool or None
+        If the input is unlike the training data.
+    p_value : float or None
+        The share of familiar inputs that are at least as odd.
+    """
+
+    accept: list[Any]
+    review: list[Any]
+    reject: list[Any]
+    answered: bool
+    is_ood: bool | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What to do with the labels of each input.
+
+    All labels that are to be accepted or reviewed are listed, and the best k of each input, best first; all
+    others are rejected.
+
+    Attributes
+    ----------
+    indptr : int64 array, shape (n + 1,)
+        The labels of input `i` are the entries ``indptr[i]`` to ``indptr[i + 1] - 1``.
+    labels : array, shape (entries,)
+        Labels as in `classes_`: names, or columns of Y.
+    columns : int32 array, shape (entries,)
+        Their places in `classes_`.
+    probability, total, data, knowledge, variance : float32 array, shape (entries,)
+        As of `UncertainLabels`.
+    decision : int8 array, shape (entries,)
+        0, 1 or 2: places in ``("reject", "review", "accept")``.
+    answered : bool array, shape (n,)
+        False where the input as a whole is too doubtful: what would have been accepted is to be reviewed.
+    is_ood : bool array, shape (n,), or None
+        If the input is unlike the training data; None where the model has not learned what is familiar.
+    p_value : float64 array, shape (n,), or None
+        The share of familiar inputs that are at least as odd.
+    bound : float32 array, shape (n,), or None
+        How far the probability of any label may be from the one that a search through all labels gives. Where
+        it is below `reject_below`, no label that such a search would keep has been lost by the beam.
+    expected_cost : float64 array, shape (n,), or None
+        With costs: what the decisions on all candidates cost on average.
+    reject_below, accept_from : float
+        The thresholds; with groups of labels, the lowest of theirs. `accept_from` is infinite where nothing
+        is accepted.
+    guarantee : str
+        What is guaranteed, in words.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
+    columns: npt.NDArray[np.int32]
+    probability: Floats
+    total: Floats
+    data: Floats
+    knowledge: Floats
+    variance: Floats
+    decision: npt.NDArray[np.int8]
+    answered: npt.NDArray[np.bool_]
+    is_ood: npt.NDArray[np.bool_] | None
+    p_value: npt.NDArray[np.float64] | None
+    bound: Floats | None
+    expected_cost: npt.NDArray[np.float64] | None
+    reject_below: float
+    accept_from: float
+    guarantee: str
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __getitem__(self, row: int) -> InputDecision:
+        """The decisions on one input."""
+        n = len(self)
+        if not -n <= row < n:
+            raise IndexError(f"there is no input {row}; there are {n}")
+        row %= n
+        own = slice(self.indptr[row], self.indptr[row + 1])
+        labels, codes = self.labels[own].tolist(), self.decision[own].tolist()
+        chosen = {
+            name: [label for label, decided in zip(labels, codes, strict=True) if decided == code]
+            for code, name in enumerate(DECISIONS)
+        }
+        return InputDecision(
+            **chosen,
+            answered=bool(self.answered[row]),
+            is_ood=None if self.is_ood is None else bool(self.is_ood[row]),
+            p_value=None if self.p_value is None else float(self.p_value[row]),
+        )
+
+    def __iter__(self) -> Iterator[InputDecision]:
+        return (self[row] for row in range(len(self)))
+
+    def count(self, decision: str) -> npt.NDArray[np.int64]:
+        """How many labels of each input are to be treated so.
+
+        Parameters
+        ----------
+        decision : {"reject", "review", "accept"}
+            Of those to reject, only the listed ones count.
+
+        Returns
+        -------
+        int64 array, shape (n,)
+        """
+        if decision not in DECISIONS:
+            raise ValueError(f"decision is {decision!r}; it must be one of {', '.join(DECISIONS)}")
+        rows = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        return np.bincount(rows[self.decision == DECISIONS.index(decision)], minlength=len(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and dictionaries: the guarantee, the thresholds, and for each input what `iter`
+        gives.
+        """
+        inputs: list[dict[str, Any]] = [asdict(of_input) for of_input in self]
+        for row, of_input in enumerate(inputs):
+            if self.expected_cost is not None:
+                of_input["expected_cost"] = float(self.expected_cost[row])
+        return {
+            "guarantee": self.guarantee,
+            "reject_below": self.reject_below,
+            "accept_from": self.accept_from if math.isfinite(self.accept_from) else None,
+            "inputs": inputs,
+        }
+
+    @staticmethod
+    def concatenate(parts: Sequence[Decisions]) -> Decisions:
+        """The decisions of several batches, one after the other."""
+        if not parts:
+            raise ValueError("there is nothing to concatenate")
+        ends = np.cumsum([0, *(part.indptr[-1] for part in parts)])
+        joined: dict[str, Any] = {
+            "indptr": np.concatenate(
+                [[0], *(part.indptr[1:] + begin for part, begin in zip(parts, ends, strict=False))]
+            ).astype(np.int64)
+        }
+        for part in fields(Decisions):
+            values = [getattr(own, part.name) for own in parts]
+            if part.name != "indptr" and isinstance(values[0], np.ndarray):
+                joined[part.name] = np.concatenate(values)
+        return replace(parts[0], **joined)

@@ -1,0 +1,443 @@
+"""What a fitted classifier answers, whatever it reads."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+
+from hedgerow import saving
+from hedgerow.decisions.costs import Costs
+from hedgerow.decisions.deciding import decide
+from hedgerow.decisions.policy import Policy
+from hedgerow.decisions.results import Decisions
+from hedgerow.decisions.wishes import Wish
+from hedgerow.estimators.loading import load_as
+from hedgerow.estimators.parameters import Parameters, plain_parameters
+from hedgerow.evaluation import precision_at
+from hedgerow.familiarity.detector import OODDetector
+from hedgerow.inputs.search import SearchSettings
+from hedgerow.inputs.threads import threads_for
+from hedgerow.inputs.training_record import TrainingRecord
+from hedgerow.judge.calibration import Calibration
+from hedgerow.model import Model
+from hedgerow.progress import Progress
+from hedgerow.trees.label_tree import LabelTree
+from hedgerow.votes.predictions import UncertainLabels
+from hedgerow.votes.signals import OODScores
+from hedgerow.votes.votes import Votes
+
+__all__ = ["Fitted", "TopLabels"]
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, eq=False)
+class TopLabels:
+    """The best labels of each input, best first.
+
+    Attributes
+    ----------
+    labels : array, shape (n, k)
+        Labels as in `classes_`: names, or columns of Y.
+    probability : float32 array, shape (n, k)
+        Their probabilities, falling along a row.
+    """
+
+    labels: npt.NDArray[Any]
+    probability: npt.NDArray[np.float32]
+
+
+class Fitted(Parameters):
+    """A classifier that may be fitted; then `model_` holds all that was learned."""
+
+    model_: Model
+
+    @property
+    def source(self) -> Model:
+        """What was learned, with the search and the threads that are set now; functions that read votes take it."""
+        search = SearchSettings(self.beam, self.candidates, self.missing)
+        return replace(self._fitted(), search=search, threads=threads_for(self.n_jobs))
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """Names of the labels, or column numbers."""
+        return self._fitted().classes
+
+    @property
+    def tree_(self) -> LabelTree:
+        """The tree over the labels that occur in training; of the first member."""
+        return self._fitted().forest.tree
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self._fitted().forest.features
+
+    @property
+    def label_counts_(self) -> npt.NDArray[np.int64] | None:
+        """How many training inputs have each label; None for imported models."""
+        return self._fitted().label_counts
+
+    @property
+    def n_samples_(self) -> int | None:
+        """Number of training inputs; None for imported models."""
+        return self._fitted().n_samples
+
+    @property
+    def training_(self) -> TrainingRecord | None:
+        """Hashes of the training data; None for imported models."""
+        return self._fitted().training
+
+    @property
+    def calibration_(self) -> Calibration:
+        """What `calibrate` learned; absent before."""
+        return _learned(self._fitted().calibration, "is not calibrated; call calibrate")
+
+    @property
+    def ood_detector_(self) -> OODDetector:
+        """What `learn_ood` learned; absent before."""
+        return _learned(
+            self._fitted().ood,
+            "has not learned to detect OOD inputs; call learn_ood with inputs that it was not trained on",
+        )
+
+    @property
+    def policy_(self) -> Policy:
+        """What `learn_policy` learned; absent before."""
+        return _learned(self._fitted().policy, "has no policy; call learn_policy")
+
+    def top(self, X: Any, k: int = 5, *, exact: bool = False, progress: Progress | None = None) -> TopLabels:
+        """The k most probable labels of each input.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        k : int
+            Labels for each input; at most as many as the model knows.
+        exact : bool
+            Search on, best node first, until no other label can be among the best k, whatever the beam.
+        progress : callable(share, what), optional
+            Called some ten times a second.
+
+        Returns
+        -------
+        TopLabels
+        """
+        source = self.source
+        labels, probability = source.top(source.inputs(X), _check_k(k, source), exact, progress)
+        return TopLabels(source.classes[labels], probability)
+
+    def predict_uncertain(
+        self, X: Any, k: int = 5, *, tolerance: float | None = None, progress: Progress | None = None
+    ) -> UncertainLabels:
+        """The k most probable labels of each input, and how sure the model is of each and of the input.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        k : int
+            Labels for each input; at most as many as the model knows.
+        tolerance : float, optional
+            Search on, whatever the beam, until no label that was missed can have a higher probability, before
+            calibration. It does not hold with a number of `candidates`, which leaves out labels that the
+            search met.
+        progress : callable(share, what), optional
+            Called some ten times a second.
+
+        Returns
+        -------
+        UncertainLabels
+        """
+        source = self.source
+        return source.uncertain(source.inputs(X), _check_k(k, source), tolerance, progress)
+
+    def predict_votes(
+        self, X: Any, *, tolerance: float | None = None, progress: Progress | None = None
+    ) -> Votes:
+        """What every member says of every candidate label.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        tolerance : float, optional
+            As of `predict_uncertain`.
+        progress : callable(share, what), optional
+            Called some ten times a second.
+
+        Returns
+        -------
+        Votes
+        """
+        source = self.source
+        return source.answer(source.inputs(X), tolerance=tolerance, progress=progress).votes
+
+    def seen_in_training(self, X: Any) -> npt.NDArray[np.bool_]:
+        """Which inputs the model was trained on.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        bool array, shape (n,)
+            By a 64-bit hash of the input, exactly as it was. Imported models and old files do not remember
+            their training data: there, none counts as seen.
+        """
+        source = self.source
+        return source.seen(source.hashes(source.inputs(X)))
+
+    def decide(
+        self,
+        X: Any,
+        *,
+        risk: float | None = None,
+        costs: Costs | None = None,
+        size: float | None = None,
+        by: str = "probability",
+        coverage: float | None = None,
+        groups: bool = False,
+        confidence: float = 0.9,
+        inputs_by: str | None = None,
+        inputs_risk: float | None = None,
+        inputs_coverage: float | None = None,
+        false_alarm: float | None = 0.05,
+        k: int = 5,
+        progress: Progress | None = None,
+    ) -> Decisions:
+        """Whether to accept each label, to let a person look, or to reject it.
+
+        Guarantees hold on average over inputs like those that the policy was learned from. They do not hold
+        for
+        each label, nor after a change of the inputs.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        risk : float, optional
+            Labels are rejected so that on average at most this share of an input's true labels is, and
+            accepted so that on average at most this share of what an input is given is wrong, where an input
+            that is given nothing counts as 0; a person looks at those between. Where the second guarantee
+            allows more than the first, nothing is left to look at.
+            0.1 if neither costs nor size are given.
+        costs : Costs, optional
+            Do with each label what costs least on average. It needs calibrated probabilities.
+        size : float, optional
+            Accept the most probable labels, on average at most so many of an input, and reject the rest.
+        by : {"probability", "total", "data", "knowledge", "variance"}, default="probability"
+            Accept by lack of this doubt; then only labels with a probability of one half or more.
+        coverage : float, optional
+            In place of the guarantee about wrong labels: accept on average at least this share of an input's
+            labels with a probability of one half or more.
+        groups : bool, default=False
+            Keep the guarantee about rejected labels for rare and for frequent labels alike.
+        confidence : float, default=0.9
+            The chance, over the data that the policy was learned from, that the guarantee about wrong labels
+            is
+            kept.
+        inputs_by : {"top", "expected", "total", "data", "knowledge", "variance", "ood"}, optional
+            Withhold the answer on inputs that are most doubtful by this: what would have been accepted is to
+            be reviewed. "top" is 1 less the highest probability; few expected labels are doubtful; the others
+            are sums over the labels.
+        inputs_risk : float, optional
+            With `inputs_by`: of the inputs that are answered, the best label of at most this share is wrong.
+        inputs_coverage : float, optional
+            With `inputs_by`: at least this share of the inputs is answered.
+        false_alarm : float or None, default=0.05
+            The share of familiar inputs that may be flagged as out-of-distribution inputs; None flags none.
+            Flags need
+            `learn_ood`, and change no decision.
+        k : int, default=5
+            List at least so many labels of each input, also if they are rejected.
+        progress : callable(share, what), optional
+            Called after each batch.
+
+        Returns
+        -------
+        Decisions
+
+        Examples
+        --------
+        >>> from hedgerow import HedgerowTextClassifier
+        >>> texts = ["a thorny shrub", "a thorny twig", "an evergreen tree", "the evergreen holly"] * 30
+        >>> labels = [["hawthorn"], ["hawthorn"], ["holly"], ["holly"]] * 30
+        >>> model = HedgerowTextClassifier(method="bagging", random_state=0).fit(texts, labels)
+        >>> held_out = [f"{text} {number}" for number, text in enumerate(texts)]
+        >>> model = model.learn_policy(held_out, labels)
+        >>> model.decide(["a thorny shrub too"], risk=0.1)[0].accept
+        ['hawthorn']
+        """
+        source = self.source
+        wish = Wish(
+            risk, costs, size, by, coverage, groups, confidence, inputs_by, inputs_risk, inputs_coverage
+        )
+        return decide(source, source.inputs(X), wish, false_alarm=false_alarm, k=k, progress=progress)
+
+    def ood_scores(self, X: Any) -> OODScores:
+        """How unlike the training data each input is.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        OOD score
+            High scores and low p-values are those of out-of-distribution inputs.
+        """
+        source = self.source
+        return self.ood_detector_.judge(source.signals(source.inputs(X)))
+
+    def predict_proba(self, X: Any, k: int = 100) -> sp.csr_array:
+        """Probabilities of the best labels of each input.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        k : int
+            Labels for each input, if the model knows so many.
+
+        Returns
+        -------
+        csr_array of float32, shape (n, n_labels)
+            The best k labels of each row; every other label counts as 0.
+        """
+        source = self.source
+        k = _check_k(min(k, source.known), source)
+        labels, probability = source.top(source.inputs(X), k)
+        n = len(labels)
+        indptr = np.arange(0, n * k + 1, k, dtype=np.int64)
+        matrix = sp.csr_array((probability.ravel(), labels.ravel(), indptr), shape=(n, len(source.classes)))
+        matrix.sort_indices()
+        return matrix
+
+    def predict(self, X: Any) -> sp.csr_array:
+        """Labels whose probability is at least one half.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        csr_array of int8, shape (n, n_labels)
+            1 where a label is predicted.
+        """
+        matrix = self.predict_proba(X)
+        chosen = matrix.data >= 0.5
+        indptr = np.concatenate([[0], np.cumsum(chosen)])[matrix.indptr]
+        ones = np.ones(int(chosen.sum()), dtype=np.int8)
+        return sp.csr_array((ones, matrix.indices[chosen], indptr), shape=matrix.shape)
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Precision at 1: how often the most probable label is right, over inputs that have labels.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        Y : indicator matrix of shape (n, L), or list of lists of labels
+            Their labels.
+
+        Returns
+        -------
+        float
+        """
+        source = self.source
+        inputs, truth = source.inputs_and_truth(X, Y)
+        return precision_at(source.top(inputs, 1)[0], truth, 1)
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the model to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        overwrite : bool
+            Replace an existing file. It stays as it was until the new one is complete.
+        """
+        saving.write(self._fitted(), plain_parameters(self), path, overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], verify: bool = True) -> Self:
+        """Open a model file. Its arrays stay in the file and are shared by all processes that open it.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        verify : bool
+            Check every byte. False opens a file of any size in milliseconds: it checks the header, the label
+            trees, the vocabulary and the bounds of sections and chunks, but neither checksums nor the rows of
+            the chunks. Use it for files that you verified once, and never for those of someone else.
+
+        Returns
+        -------
+        HedgerowClassifier, HedgerowTextClassifier or HedgerowTransformerClassifier
+        """
+        return load_as(cls, path, verify)
+
+    def describe(self) -> dict[str, Any]:
+        """What the model is, for people and programs."""
+        model = self._fitted()
+        forest = model.forest
+        tables = [tree.native.table() for tree in forest.trees]
+        return {
+            "type": type(self).__name__,
+            "method": self.method,
+            "members": forest.members,
+            "labels": len(model.classes),
+            "labels_in_tree": len(forest.tree.labels),
+            "features": forest.features,
+            "trees": len(forest.trees),
+            "layers": list(forest.tree.layer_sizes),
+            "transform": forest.transform,
+            "weights": sum(tree.weights for tree in forest.trees),
+            "bytes_of_weights": sum(int(table[:, 1].sum()) for table in tables),
+            "calibration": None if model.calibration is None else model.calibration.describe(),
+            "policy": None if model.policy is None else model.policy.describe(),
+            "parameters": plain_parameters(self),
+        }
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in vars(self)
+
+    def _fitted(self) -> Model:
+        try:
+            return self.model_
+        except AttributeError:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted; call fit first, or load a model file"
+            ) from None
+
+
+def _learned(part: Part | None, otherwise: str) -> Part:
+    if part is None:
+        raise NotFittedError(f"the model {otherwise}")
+    return part
+
+
+def _check_k(k: Any, source: Model) -> int:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise TypeError(f"k is {k!r}; it must be an integer")
+    if k < 1:
+        raise ValueError(f"k is {k}; ask for at least one label")
+    known = source.known
+    if k > known:
+        raise ValueError(f"k is {k}, but the model knows only {known} labels; ask for {known} or fewer")
+    return int(k)

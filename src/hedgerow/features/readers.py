@@ -1,0 +1,180 @@
+"""From inputs as users have them to the rows that trees see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow import _native
+from hedgerow.features.tfidf import TfidfVectorizer, Wording, as_texts
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.inputs.training_record import Hashes, hash_texts
+from hedgerow.progress import Progress
+
+__all__ = ["MatrixReader", "Reader", "Reading", "TextReader", "checked_texts"]
+
+Sections = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What was read: rows of features and, where texts were read and it was asked for, their wording."""
+
+    rows: _native.Rows
+    wording: Wording | None = None
+
+
+class Reader(Protocol):
+    """Turns inputs into rows of features.
+
+    Attributes
+    ----------
+    kind : str
+        "features", "text" or "transformer"; what a model file says.
+    width : int
+        Number of features.
+    knows_training : bool
+        Whether features were learned from the labels of all training inputs, so that members know inputs
+        which their own samples lack.
+    """
+
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+
+    @property
+    def width(self) -> int: ...  # noqa: D102
+
+    @property
+    def knows_training(self) -> bool: ...  # noqa: D102
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of words are among the features."""
+
+    def inputs(self, X: Any) -> Any:
+        """The inputs in a form that can be counted, cut and hashed."""
+
+    def hashes(self, inputs: Any, threads: int) -> Hashes:
+        """A 64-bit hash of each input."""
+
+    def read(
+        self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
+    ) -> Reading:
+        """The features of inputs."""
+
+    def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
+        """One row per input, for explanations."""
+
+    def feature_name(self, column: int) -> str | int:
+        """What a feature is called."""
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
+        """For a model file: fitted parameters, entries of the header, and arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixReader:
+    """Inputs are rows of a matrix."""
+
+    width: int
+    kind = "features"
+    knows_training = False
+    has_pairs = False
+
+    def inputs(self, X: Any) -> Any:
+        """The matrix as it is; lists become an array."""
+        return X if hasattr(X, "shape") else np.asarray(X)
+
+    def hashes(self, inputs: Any, threads: int) -> Hashes:
+        """Hashes of the rows."""
+        return as_rows(inputs, columns=self.width, threads=threads).hashes(threads)
+
+    def read(
+        self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
+    ) -> Reading:
+        """The rows, checked."""
+        return Reading(as_rows(inputs, columns=self.width, threads=threads))
+
+    def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
+        """The rows as a sparse matrix."""
+        as_rows(inputs, columns=self.width, threads=threads)
+        matrix: Any = inputs if sp.issparse(inputs) else np.asarray(inputs, dtype=np.float32)
+        return sp.csr_array(matrix)
+
+    def feature_name(self, column: int) -> int:
+        """The number of the column."""
+        return column
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
+        """Nothing: the trees know how many features there are."""
+        return {}, {}, {}
+
+
+@dataclass(frozen=True, eq=False)
+class TextReader:
+    """Inputs are texts: tf-idf of words and pairs of words."""
+
+    vectorizer: TfidfVectorizer
+    kind = "text"
+    knows_training = False
+
+    @property
+    def width(self) -> int:
+        """Number of terms."""
+        return len(self.vectorizer.idf_)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of words are among the terms."""
+        return self.vectorizer.has_pairs
+
+    def inputs(self, X: Any) -> tuple[str, ...]:
+        """The texts, all of them strings."""
+        return checked_texts(X)
+
+    def hashes(self, inputs: Any, threads: int) -> Hashes:
+        """Hashes of the texts."""
+        return hash_texts(inputs)
+
+    def read(
+        self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
+    ) -> Reading:
+        """tf-idf of the texts."""
+        features = self.vectorizer.transform(inputs)
+        rows = as_rows(features, columns=self.width, threads=threads)
+        return Reading(rows, self.vectorizer.wording(inputs) if wording else None)
+
+    def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
+        """tf-idf of the texts."""
+        return self.vectorizer.transform(inputs)
+
+    def feature_name(self, column: int) -> str:
+        """The term of a column."""
+        return self.vectorizer.feature_name(column)
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
+        """The vocabulary. What texts become is decided by what was fitted, whatever was set since."""
+        arrays = {f"text.{name}": array for name, array in self.vectorizer.to_arrays().items()}
+        return {"sublinear": self.vectorizer.sublinear}, {}, arrays
+
+    @classmethod
+    def from_file(cls, parameters: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> TextReader:
+        """Take back what `to_file` gave."""
+        prefix = "text."
+        arrays = {name[len(prefix) :]: a for name, a in sections.items() if name.startswith(prefix)}
+        names = ("ngrams", "min_count", "max_features", "sublinear")
+        return cls(TfidfVectorizer.from_arrays({name: parameters[name] for name in names}, arrays))
+
+
+def checked_texts(X: Any) -> tuple[str, ...]:
+    """The texts of an iterable; TypeError where something is no string."""
+    texts = as_texts(X)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"text {row} is {text!r} of type {type(text).__name__}; texts are strings")
+    return texts  # type: ignore[return-value]

@@ -1,0 +1,286 @@
+"""A fitted model: all that was learned, in one frozen object that votes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow.decisions.policy import Policy
+from hedgerow.familiarity.detector import OODDetector
+from hedgerow.features.readers import Reader
+from hedgerow.features.tfidf import Wording
+from hedgerow.inputs.labels import truth_for
+from hedgerow.inputs.matrices import as_truth
+from hedgerow.inputs.rows import count
+from hedgerow.inputs.search import SearchSettings
+from hedgerow.inputs.training_record import Hashes, TrainingRecord
+from hedgerow.judge.calibration import Calibration
+from hedgerow.progress import Progress, stage
+from hedgerow.training.data import Costs, drawn_for
+from hedgerow.training.settings import Method
+from hedgerow.trees.forest import Ensemble, Floats
+from hedgerow.votes.batches import answer_batches
+from hedgerow.votes.predictions import UncertainLabels
+from hedgerow.votes.signals import Signals
+from hedgerow.votes.source import Answer
+from hedgerow.votes.votes import Votes
+
+__all__ = ["Model"]
+
+# Two nodes of the first layer of the tree, four of the second, eight of the third: an input belongs to few.
+REACHES = ((1, 2), (2, 4), (3, 8))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """All fitted state. It never changes: what learns more makes another one.
+
+    Attributes
+    ----------
+    method : Method
+        How the members were made.
+    reader : Reader
+        From inputs to features.
+    forest : Ensemble
+        The members.
+    classes : array, shape (n_labels,)
+        Names of the labels, or columns of Y.
+    label_counts, n_samples : int64 array, int
+        How many training inputs have each label, and how many there are; None for imported models.
+    training : TrainingRecord or None
+        Hashes of the training data; None for imported models.
+    calibration, ood, policy : Calibration, OODDetector, Policy
+        What was learned from held-out data; None before.
+    search : SearchSettings
+        How candidates are found.
+    threads : int
+        0 uses all processors; no result depends on it.
+    """
+
+    method: Method
+    reader: Reader
+    forest: Ensemble
+    classes: npt.NDArray[Any]
+    label_counts: npt.NDArray[np.int64] | None = None
+    n_samples: int | None = None
+    training: TrainingRecord | None = None
+    calibration: Calibration | None = None
+    ood: OODDetector | None = None
+    policy: Policy | None = None
+    search: SearchSettings = SearchSettings()
+    threads: int = 0
+
+    # --- what was learned ---
+
+    @property
+    def members(self) -> int:
+        """How many members vote."""
+        return self.forest.members
+
+    @property
+    def known(self) -> int:
+        """How many labels can be predicted."""
+        return self.forest.known
+
+    @property
+    def transform(self) -> str:
+        """How scores become probabilities."""
+        return self.forest.transform
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether probabilities are calibrated."""
+        return self.calibration is not None
+
+    def with_calibration(self, calibration: Calibration) -> Model:
+        """The same model, calibrated. The thresholds of a policy were for other probabilities."""
+        return replace(self, calibration=calibration, policy=None)
+
+    def with_ood(self, ood: OODDetector) -> Model:
+        """The same model with another detector; a policy forgets the scores of the old one."""
+        return replace(self, ood=ood, policy=None if self.policy is None else self.policy.without_ood())
+
+    def uncalibrated(self) -> Model:
+        """The same model without its calibration, and so without its policy."""
+        return replace(self, calibration=None, policy=None)
+
+    def label_depths(self) -> npt.NDArray[np.float64]:
+        """How deep each label lies in the trees, the mean over the members; 0 where a tree lacks it."""
+        depth = np.zeros(len(self.classes))
+        for tree in self.forest.trees:
+            depth[tree.tree.labels] += len(tree.tree.begins) * tree.members
+        return depth / sum(tree.members for tree in self.forest.trees)
+
+    # --- inputs ---
+
+    def inputs(self, X: Any) -> Any:
+        """The inputs in a form that can be counted and cut."""
+        return self.reader.inputs(X)
+
+    def inputs_and_truth(self, X: Any, Y: Any) -> tuple[Any, sp.csr_array]:
+        """The same, and their labels in the columns of the model; labels it does not know come after those."""
+        inputs = self.inputs(X)
+        truth = truth_for(Y, self.classes)
+        if count(inputs) != truth.shape[0]:
+            raise ValueError(f"there are {count(inputs)} inputs, but labels for {truth.shape[0]}")
+        return inputs, as_truth(truth, truth.shape[0], len(self.classes))
+
+    def hashes(self, inputs: Any) -> Hashes:
+        """A 64-bit hash of each input."""
+        return self.reader.hashes(inputs, self.threads)
+
+    def seen(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Which inputs the model was trained on; none where it does not remember."""
+        return np.zeros(len(hashes), dtype=bool) if self.training is None else self.training.has(hashes)
+
+    def unseen_by_members(
+        self, hashes: Hashes, truth: sp.csr_array, costs: Costs, rows: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Which members were not trained on each of these rows of the training data, shape (rows, members)."""
+        if not self.method.bootstraps:
+            raise ValueError(
+                f"every member of method {self.method.value!r} has seen all training data; calibrate with"
+                " held-out data, or fit with method='bagging'"
+            )
+        if self.training is None:
+            raise ValueError(
+                "the model does not remember its training data, as it was imported or its file is old;"
+                " calibrate with held-out data"
+            )
+        if self.reader.knows_training:
+            raise ValueError(
+                "all members share an encoder that was fine-tuned on all training data; calibrate with"
+                " held-out data, or fit with encoders=members from an encoder that does not know these data"
+            )
+        if not self.training.is_of(hashes, truth):
+            raise ValueError(
+                "these are not the data that the model was fitted to, in the same order; give those, or"
+                " calibrate with held-out data"
+            )
+        unseen = np.empty((len(rows), self.members), dtype=bool)
+        _, same = np.unique(hashes, return_inverse=True)  # a member that drew its twin has seen an input, too
+        for member in range(self.members):
+            drawn = drawn_for(member, self.training.seed, truth, costs, True)[1]
+            unseen[:, member] = np.bincount(same, weights=drawn)[same[rows]] == 0
+        return unseen
+
+    # --- predictions ---
+
+    def answer(
+        self,
+        inputs: Any,
+        *,
+        tolerance: float | None = None,
+        k: int = 1,
+        signals: bool = False,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Read once, search once: what the members say of at least k labels of each input, calibrated."""
+        search = self.search if tolerance is None else replace(self.search, tolerance=tolerance)
+        reading = self.reader.read(inputs, self.threads, wording=signals, progress=progress)
+        reach = REACHES if signals else ()
+        told = stage(progress, "predicting")
+        found = self.forest.votes(reading.rows, k, search, self.threads, reach, told)
+        votes = Votes(
+            found.indptr,
+            found.labels,
+            found.probs,
+            len(self.classes),
+            found.bound,
+            found.missed,
+            self.classes,
+        )
+        ranking = None
+        if self.calibration is not None:
+            if self.calibration.keeps_order:
+                ranking = _float_means(found.probs)
+            votes = self.calibration.apply(votes, n_jobs=self.threads or None)
+        shown = None
+        if found.reach is not None:
+            shown = _signals(found.reach, reading.wording, self.reader.has_pairs)
+        return Answer(votes, ranking, shown)
+
+    def signals(self, inputs: Any) -> Signals:
+        """What shows how far inputs are from the training data; labels are not searched for."""
+        reading = self.reader.read(inputs, self.threads, wording=True)
+        reach = self.forest.reach(reading.rows, REACHES, self.threads)
+        return _signals(reach, reading.wording, self.reader.has_pairs)
+
+    def top(
+        self, inputs: Any, k: int, exact: bool = False, progress: Progress | None = None
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Columns of the best k labels of each input, and their probabilities."""
+        calibration, search = self.calibration, self.search
+        if (calibration is not None and not calibration.keeps_order) or self.forest.rows_each > 1:
+            if exact:
+                search = replace(search, candidates="all")
+            found = replace(self, search=search).uncertain_from_votes(inputs, k, None, progress, named=False)
+            return found.labels, found.probability
+        reading = self.reader.read(inputs, self.threads, progress=progress)
+        told = stage(progress, "predicting")
+        labels, probability = self.forest.top(reading.rows, k, search, self.threads, exact, told)
+        if calibration is not None:
+            calibration.check_fits(len(self.classes), self.members)
+            moved = calibration.moved(labels.ravel(), probability.reshape(-1, 1), self.threads)
+            probability = moved.reshape(probability.shape)
+        return labels, probability
+
+    def uncertain(
+        self, inputs: Any, k: int, tolerance: float | None = None, progress: Progress | None = None
+    ) -> UncertainLabels:
+        """The best k labels of each input with all measures."""
+        if self.calibration is not None or self.forest.rows_each > 1:
+            return self.uncertain_from_votes(inputs, k, tolerance, progress)
+        search = self.search if tolerance is None else replace(self.search, tolerance=tolerance)
+        reading = self.reader.read(inputs, self.threads, progress=progress)
+        told = stage(progress, "predicting")
+        found = self.forest.uncertain(reading.rows, k, search, self.threads, told)
+        return UncertainLabels.from_arrays(found, self.classes)
+
+    def uncertain_from_votes(
+        self,
+        inputs: Any,
+        k: int,
+        tolerance: float | None = None,
+        progress: Progress | None = None,
+        named: bool = True,
+    ) -> UncertainLabels:
+        """The same by way of the votes, which calibration moves; labels may stay numbers."""
+        parts = []
+        for _, answer in answer_batches(
+            self, inputs, "predicting", tolerance=tolerance, k=k, progress=progress
+        ):
+            votes = answer.votes if named else replace(answer.votes, classes=None)
+            parts.append(
+                UncertainLabels.from_votes(votes, k, ranked_by=answer.ranking, n_jobs=self.threads or None)
+            )
+        return UncertainLabels.concatenate(parts)
+
+
+def _signals(reach: Floats, wording: Wording | None, has_pairs: bool) -> Signals:
+    first, second, third = (np.ascontiguousarray(column) for column in reach.T)
+    if wording is None:
+        return Signals(first, second, third)
+    words = wording.words.astype(np.float64)
+    return Signals(
+        first,
+        second,
+        third,
+        words=words,
+        unknown_words=wording.unknown_words / np.maximum(words, 1),
+        unknown_pairs=wording.unknown_pairs / np.maximum(words - 1, 1) if has_pairs else None,
+        rarity=wording.rarity,
+    )
+
+
+def _float_means(probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Means rounded as the engine rounds them, so that both rank alike."""
+    sums = probs[:, 0].copy()
+    for member in range(1, probs.shape[1]):
+        sums += probs[:, member]
+    sums *= np.float32(1) / np.float32(probs.shape[1])
+    return sums

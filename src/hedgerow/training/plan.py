@@ -1,0 +1,63 @@
+"""What is to be trained: the data, the settings, the seed, and trees or vectors that the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from hedgerow import _native
+from hedgerow.training.data import Costs, TrainingData
+from hedgerow.training.settings import TrainingSettings
+from hedgerow.trees.label_tree import LabelTree
+
+__all__ = ["MemberPlan", "TrainingPlan"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPlan:
+    """What is to be trained.
+
+    Attributes
+    ----------
+    data : TrainingData
+        What members learn from.
+    settings : TrainingSettings
+        How they learn.
+    seed : int
+        Where all random choices come from.
+    tree : LabelTree or None
+        A tree for all members.
+    label_features : sparse matrix or None
+        Vectors to cluster the labels by.
+    views : callable(number) or None
+        The data of a member that has features of its own.
+    """
+
+    data: TrainingData
+    settings: TrainingSettings
+    seed: int
+    tree: LabelTree | None = None
+    label_features: Any = None
+    views: Callable[[int], TrainingData] | None = None
+
+    def seen_by(self, number: int) -> TrainingData:
+        """What a member learns from."""
+        return self.data if self.views is None else self.views(number)
+
+    def fingerprint(self) -> str:
+        """Equal fingerprints give equal members; another release, or other kernels, may not."""
+        engine = (metadata.version("hedgerow"), _native.simd_level())
+        return self.data.fingerprint(self.tree, self.label_features, repr((self.settings, self.seed, engine)))
+
+
+@dataclass(frozen=True, eq=False)
+class MemberPlan:
+    """One member: its number and seed, what its inputs cost, and the mistakes of earlier members."""
+
+    number: int
+    seed: int
+    costs: Costs
+    negatives: _native.Rows | None = None
+    alpha: float = 1.0
