@@ -52,8 +52,8 @@ class RecordCollector:
             if label is None or label != label:
                 raise DataError(
                     self._path,
-                    f"a label is missing ({label!r} in {labels!r:.60}); leave it out of the list, or give an"
-                    " empty list if the text has no labels",
+                    f"the label {label!r} in {labels!r:.60} is a missing value; leave it out of the list, or"
+                    " give an empty list if the text has no labels",
                     line,
                 )
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
