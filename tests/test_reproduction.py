@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hedgerow.paper import Settings, Source, machine, run, write_tables
+from hedgerow.paper import ExperimentSettings, Source, machine, run, write_tables
 
-SETTINGS = Settings(methods=["single"], seeds=1)
+SETTINGS = ExperimentSettings(methods=["single"], seeds=1)
 TREES = ("oak", "elm", "yew", "ash", "fir", "lime", "plane", "beech")
 FISH = ("cod", "eel", "ray", "carp", "tench", "perch", "bream", "trout")
 
