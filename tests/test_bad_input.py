@@ -199,7 +199,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("method", ["single", "bagging"])
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("alone", [False, True])
-def test_features_too_large_to_score_are_refused_unless_they_are_normalised(
+def test_features_too_large_to_score_are_refused_unless_they_are_normalized(
     method: str, question: str, alone: bool
 ) -> None:
     model = HedgerowClassifier(method=method, members=2, normalize=False, random_state=0, n_jobs=2).fit(X, Y)
