@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hedgerow.paper import DeepSettings, Settings, Source, machine, run, write_tables
+from hedgerow.paper import DeepSettings, ExperimentSettings, Source, machine, run, write_tables
 from hedgerow.training.settings import METHODS
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     arguments = parser.parse_args()
     own = ("encoders", "device", "epochs", "steps", "levels", "batch_size", "learning_rate", "max_length")
     tuning: dict[str, Any] = {name: getattr(arguments, name) for name in own}
-    settings = Settings(
+    settings = ExperimentSettings(
         methods=arguments.methods,
         seeds=arguments.seeds,
         members=arguments.members,

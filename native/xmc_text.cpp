@@ -73,7 +73,7 @@ const char* parse_short_decimal(const char* p, const char* end, float& value) {
 std::string id_fault(const char* kind, const char* from, const char* end, std::int64_t limit) {
   const std::string noun = kind;
   const std::string range = limit > 0 ? "ids run from 0 to " + std::to_string(limit - 1) : "there can be none";
-  const std::string header = "the header promises " + std::to_string(limit) + " " + noun + "s, so " + range;
+  const std::string header = "the header says " + std::to_string(limit) + " " + noun + "s, so " + range;
   const bool negative = end - from > 1 && *from == '-' && is_digit(from[1]);
   if (negative) return noun + " " + shown(from, end) + " is negative; " + header;
   if (from < end && is_digit(*from))
@@ -263,7 +263,7 @@ std::optional<XmcFault> XmcTextParser::feed(std::string_view block, int threads,
     // Empty lines at the end of the file are no rows.
     for (std::size_t row = kept[s]; row < slice.rows(); ++row)
       if (!slice.is_empty(row))
-        return XmcFault{line + static_cast<std::int64_t>(row), "the header promises " + std::to_string(shape_.rows) +
+        return XmcFault{line + static_cast<std::int64_t>(row), "the header says " + std::to_string(shape_.rows) +
                                                                    " rows, but here is one more; correct the header"};
     if (slice.fault) return XmcFault{line + slice.fault->line, slice.fault->message};
     rows += static_cast<std::int64_t>(kept[s]);

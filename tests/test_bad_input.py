@@ -74,11 +74,11 @@ def broken_indptr(position: int, value: int) -> sp.csr_array:
 # --- features -------------------------------------------------------------------------------------------
 
 BAD_FEATURES = [
-    pytest.param(dense(value=np.nan), ValueError, ["X[3, 2] is NaN", "mend or drop"], id="dense NaN"),
+    pytest.param(dense(value=np.nan), ValueError, ["X[3, 2] is NaN", "fix or drop"], id="dense NaN"),
     pytest.param(dense(value=np.inf), ValueError, ["X[3, 2] is inf"], id="dense inf"),
     pytest.param(dense(value=-np.inf), ValueError, ["X[3, 2] is -inf"], id="dense -inf"),
     pytest.param(
-        sp.csr_array(dense(value=np.nan)), ValueError, ["X[3, 2] is NaN", "mend or drop"], id="sparse NaN"
+        sp.csr_array(dense(value=np.nan)), ValueError, ["X[3, 2] is NaN", "fix or drop"], id="sparse NaN"
     ),
     pytest.param(
         sp.csr_array(dense(value=np.inf, dtype=np.float32)), ValueError, ["X[3, 2] is inf"], id="sparse inf"
@@ -112,18 +112,18 @@ BAD_FEATURES = [
         id="huge negative index",
     ),
     pytest.param(
-        broken_indptr(1, 5), ValueError, ["X.indptr is broken at row 1", "anew"], id="falling indptr"
+        broken_indptr(1, 5), ValueError, ["X.indptr is broken at row 1", "again"], id="falling indptr"
     ),
     pytest.param(
         broken_indptr(0, 1),
         ValueError,
-        ["X is no sound sparse matrix", "start with 0", "anew"],
+        ["X is not a valid sparse matrix", "start with 0", "again"],
         id="indptr starts late",
     ),
     pytest.param(
         broken_indptr(-1, 999),
         ValueError,
-        ["X is no sound sparse matrix", "index pointer", "anew"],
+        ["X is not a valid sparse matrix", "index pointer", "again"],
         id="indptr past the end",
     ),
     pytest.param(
@@ -156,7 +156,7 @@ BAD_FEATURES = [
     ),
     pytest.param(np.full((ROWS, WIDTH), "a"), TypeError, ["text", "HedgerowTextClassifier"], id="strings"),
     pytest.param(
-        np.full((ROWS, WIDTH), "a", object), TypeError, ["text", "vectoriser"], id="objects of text"
+        np.full((ROWS, WIDTH), "a", object), TypeError, ["text", "vectorizer"], id="objects of text"
     ),
     pytest.param(np.full((ROWS, WIDTH), {}, object), TypeError, ["dtype object", "numbers"], id="objects"),
     pytest.param(np.full((ROWS, WIDTH), b"a"), TypeError, ["text"], id="bytes"),
@@ -199,7 +199,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("method", ["single", "bagging"])
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("alone", [False, True])
-def test_features_too_large_to_score_are_refused_unless_they_are_normalised(
+def test_features_too_large_to_score_are_refused_unless_they_are_normalized(
     method: str, question: str, alone: bool
 ) -> None:
     model = HedgerowClassifier(method=method, members=2, normalize=False, random_state=0, n_jobs=2).fit(X, Y)
@@ -299,9 +299,12 @@ BAD_LABELS = [
     pytest.param(labels_with(2), ValueError, ["Y[3, 2] is 2", "indicator"], id="a two"),
     pytest.param(labels_with(-1), ValueError, ["Y[3, 2] is -1", "indicator"], id="a negative"),
     pytest.param(labels_with(0.5), ValueError, ["Y[3, 2] is 0.5", "indicator"], id="a half"),
-    pytest.param(labels_with(np.nan), ValueError, ["Y[3, 2] is NaN"], id="NaN"),
+    pytest.param(labels_with(np.nan), ValueError, ["Y[3, 2] is NaN", "drop row 3"], id="NaN"),
     pytest.param(
-        sp.csr_array(labels_with(np.nan)), ValueError, ["Y[3, 2] is nan", "indicator"], id="sparse NaN"
+        sp.csr_array(labels_with(np.nan)),
+        ValueError,
+        ["Y[3, 2] is NaN", "indicator", "drop row 3"],
+        id="sparse NaN",
     ),
     pytest.param(
         sp.csr_array(labels_with(2, np.int64)), ValueError, ["Y[3, 2] is 2", "indicator"], id="sparse two"
@@ -319,9 +322,41 @@ BAD_LABELS = [
     pytest.param([1] * ROWS, TypeError, ["Y[0] is 1", "[1]"], id="a number instead of a list"),
     pytest.param([["a"]] * 11 + [[1]], TypeError, ["mixes strings and integers"], id="mixed types"),
     pytest.param([["a"]] * 11 + [[1.5]], TypeError, ["Y[11] holds 1.5", "float"], id="a fraction as label"),
-    pytest.param([["a"]] * 11 + [[None]], TypeError, ["Y[11] holds None"], id="None as label"),
+    pytest.param(
+        [["a"]] * 11 + [[None]], TypeError, ["Y[11] holds None", "Leave it out"], id="None as label"
+    ),
+    pytest.param(
+        [["a"]] * 11 + [["b", np.nan]], TypeError, ["Y[11] holds nan", "drop row 11"], id="NaN as label"
+    ),
+    pytest.param([["a"]] * 11 + [[pd.NA]], TypeError, ["Y[11] holds <NA>", "Leave it out"], id="NA as label"),
     pytest.param([["a"]] * 11 + [[True]], TypeError, ["Y[11] holds True"], id="True as label"),
-    pytest.param([["a"]] * 11 + [None], TypeError, ["Y[11] is None"], id="None instead of a list"),
+    pytest.param(
+        [["a"]] * 11 + [None],
+        TypeError,
+        ["Y[11] is None", "Drop row 11", "empty list"],
+        id="None instead of a list",
+    ),
+    pytest.param(
+        [["a"]] * 11 + [float("nan")],
+        TypeError,
+        ["Y[11] is nan", "Drop row 11", "empty list"],
+        id="NaN instead of a list",
+    ),
+    pytest.param(
+        pd.Series([["a"]] * 3 + [np.nan] + [["a"]] * 8, index=range(20, 32)),
+        TypeError,
+        ["Y[3] is nan", "Drop row 3", "empty list"],
+        id="a column with a missing list",
+    ),
+    pytest.param(
+        pd.DataFrame(labels_with(np.nan)), ValueError, ["Y[3, 2] is NaN", "drop row 3"], id="NaN in a frame"
+    ),
+    pytest.param(
+        pd.DataFrame(labels_with(2)).astype(object).replace(2.0, pd.NA),
+        ValueError,
+        ["Y[3, 2] is", "drop row 3"],
+        id="NA in a frame",
+    ),
     pytest.param([["a"]] * 11 + [[["b"]]], TypeError, ["Y[11] holds ['b']"], id="a list as label"),
     pytest.param([["a"]] * 11 + [[b"b"]], TypeError, ["Y[11] holds b'b'"], id="bytes as label"),
     pytest.param([[1]] * 11 + [[2**70]], ValueError, [str(2**70)], id="a number beyond 64 bits"),
@@ -329,7 +364,7 @@ BAD_LABELS = [
     pytest.param(
         pd.DataFrame({"labels": [["a"]] * ROWS}),
         TypeError,
-        ["no indicator matrix", "df['labels']"],
+        ["not an indicator matrix", "df['labels']"],
         id="a data frame of lists",
     ),
     pytest.param(

@@ -15,10 +15,11 @@ import pytest
 
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
-from hedgerow.paper import Experiment, Settings, Source
+from hedgerow.paper import Experiment, ExperimentSettings, Source
 from hedgerow.paper.figures import write_figures
-from hedgerow.paper.published import COLUMNS, DATA_SETS, MISCLASSIFICATION, OUTSIDERS, PERFORMANCE
-from hedgerow.paper.tables import Cell, Table, make_tables
+from hedgerow.paper.published import COLUMNS, DATA_SETS, MISCLASSIFICATION, OOD_DETECTION, PERFORMANCE
+from hedgerow.paper.table import Cell, Table
+from hedgerow.paper.tables import make_tables
 
 TREES = ("hawthorn", "holly", "elder", "hazel", "<b>yew</b>")
 FISH = ("trout", "salmon", "eel")
@@ -359,7 +360,7 @@ def test_source_reads_a_field_after_a_colon_unless_the_path_exists(tmp_path: Pat
 @pytest.mark.parametrize("wrong", [{"methods": ["guessing"]}, {"seeds": 0}, {"methods": []}, {"members": 0}])
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        Settings(**wrong)
+        ExperimentSettings(**wrong)
 
 
 # --- tables ---
@@ -410,8 +411,8 @@ def test_figures_of_the_paper_are_whole() -> None:
     for data, methods in PERFORMANCE.items():
         assert all(len(figures) == 6 for figures in methods.values()), data
         assert len(methods) == 5
-    assert all(len(row) == len(COLUMNS) for row in (*MISCLASSIFICATION.values(), *OUTSIDERS.values()))
-    assert set(OUTSIDERS) == {
+    assert all(len(row) == len(COLUMNS) for row in (*MISCLASSIFICATION.values(), *OOD_DETECTION.values()))
+    assert set(OOD_DETECTION) == {
         (own, other) for own in ("wiki10-31k", "amazon-670k") for other in DATA_SETS if other != own
     }
 

@@ -168,7 +168,7 @@ def test_value_too_small_for_a_float_becomes_zero(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("5 0:1", "label '5' is out of range: the header guarantees 5 labels, so ids run from 0 to 4"),
+        ("5 0:1", "label '5' is out of range: the header says 5 labels, so ids run from 0 to 4"),
         ("99999999999999999999 0:1", "label '99999999999999999999' is out of range"),
         ("-1 0:1", "label '-1' is negative"),
         ("1,-2 0:1", "label '-2' is negative"),
@@ -177,7 +177,7 @@ def test_value_too_small_for_a_float_becomes_zero(tmp_path):
         ("1.5 0:1", "after label 1, found '.5'"),
         ("cat 0:1", "expected a label id, found 'cat'"),
         ("1,3,1 0:1", "label 1 occurs twice"),
-        ("1 3:1", "feature '3:1' is out of range: the header guarantees 3 features"),
+        ("1 3:1", "feature '3:1' is out of range: the header says 3 features"),
         ("1 4294967296:1", "feature '4294967296:1' is out of range"),
         ("1 -1:1", "feature '-1:1' is negative"),
         ("1 0:1 2:1 0:1", "feature 0 occurs twice"),
@@ -221,9 +221,9 @@ def test_bad_row_when_read_names_file_and_line(tmp_path, monkeypatch, row, messa
         ("1 3000000000 5\n0 0:1\n", 1, "3000000000 features; at most 2147483647"),
         ("1 5 3000000000\n0 0:1\n", 1, "3000000000 labels"),
         ("9" * 30 + " 5 5\n", 1, "which no file can hold"),
-        ("3 3 5\n0 0:1\n1 1:1\n", 3, "guarantees 3 rows, but the file ends after 2"),
-        ("1 3 5\n0 0:1\n1 1:1\n", 3, "guarantees 1 rows, but here is one more"),
-        ("1 3 5\n0 0:1\n\n1 1:1\n", 4, "guarantees 1 rows, but here is one more"),
+        ("3 3 5\n0 0:1\n1 1:1\n", 3, "says 3 rows, but the file ends after 2"),
+        ("1 3 5\n0 0:1\n1 1:1\n", 3, "says 1 rows, but here is one more"),
+        ("1 3 5\n0 0:1\n\n1 1:1\n", 4, "says 1 rows, but here is one more"),
     ],
 )
 def test_header_that_does_not_fit_is_refused(tmp_path, text, line, message):

@@ -16,9 +16,10 @@ from hedgerow import HedgerowTransformerClassifier, load
 from hedgerow.cli import main
 from hedgerow.deep import fine_tuning
 from hedgerow.deep.encoder import Encoder
-from hedgerow.paper import DeepSettings, Experiment, Settings, Source, run
+from hedgerow.paper import DeepSettings, Experiment, ExperimentSettings, Source, run
 from hedgerow.paper.published import DEEP_COLUMNS, DEEP_MISCLASSIFICATION, DEEP_PERFORMANCE, DEEP_RIVALS
-from hedgerow.paper.tables import Cell, make_tables
+from hedgerow.paper.table import Cell
+from hedgerow.paper.tables import make_tables
 
 
 def write(folder: Path, texts: list[str], labels: list[list[str]]) -> Path:
@@ -203,7 +204,7 @@ def test_reproduction_that_was_stopped_while_fine_tuning_goes_on(
     data: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     deep = DeepSettings(str(tiny_encoder), steps=4, batch_size=8, device="cpu", learning_rate=1e-3)
-    settings = Settings(methods=["single"], seeds=1, members=2, deep=deep)
+    settings = ExperimentSettings(methods=["single"], seeds=1, members=2, deep=deep)
 
     def stop(_: float, what: str) -> None:
         if "fine-tuning" in what:

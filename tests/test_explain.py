@@ -98,7 +98,7 @@ def test_weights_in_several_parts_add_up() -> None:
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-def test_normalised_model_explains_the_scaled_input_without_scaling_anew(loss: str) -> None:
+def test_normalized_model_explains_the_scaled_input_without_scaling_again(loss: str) -> None:
     model, X = fitted(loss=loss)
     tree = model.model_.forest.trees[0]
     row = csr_array(X[[1]] * 7)

@@ -435,7 +435,7 @@ def test_mapped_data_when_parts_do_not_fit_together_then_are_refused(part: Part,
 
 
 def test_text_that_ends_early_or_is_wrong_is_not_mapped(tmp_path: Path) -> None:
-    for text, told in (("3 2 2\n0 0:1\n", "guarantees 3 rows"), ("1 2 2\n0 5:1\n", "train.txt:2")):
+    for text, told in (("3 2 2\n0 0:1\n", "says 3 rows"), ("1 2 2\n0 5:1\n", "train.txt:2")):
         (tmp_path / "train.txt").write_text(text)
         with pytest.raises(DataError, match=told):
             map_data(tmp_path / "train.txt", tmp_path / "mapped")

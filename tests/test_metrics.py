@@ -238,7 +238,7 @@ def test_detection_is_scikit_learns_with_ties(ood: list[float], insiders: list[f
 
 
 @pytest.mark.parametrize(("caught", "expected"), [(19, 0.0), (18, 1.0)])
-def test_fpr95_flags_insiders_only_to_catch_95_of_100_outsiders(caught: int, expected: float) -> None:
+def test_fpr95_flags_others_only_to_catch_95_of_100_ood_inputs(caught: int, expected: float) -> None:
     ood = [2.0] * caught + [0.0] * (20 - caught)
     assert detection(ood, [1.0]).fpr95 == expected
 
@@ -275,9 +275,9 @@ def test_a_roc_curve_of_many_points_keeps_its_area_when_thinned() -> None:
 
 
 def test_scores_that_cannot_be_compared_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"insider_scores has shape \(0,\)"):
+    with pytest.raises(ValueError, match=r"in_distribution_scores has shape \(0,\)"):
         detection([1.0], [])
-    with pytest.raises(ValueError, match=r"outsider_scores\[1\] is NaN; leave such inputs out"):
+    with pytest.raises(ValueError, match=r"ood_scores\[1\] is NaN; leave such inputs out"):
         detection([1.0, np.nan], [1.0])
     with pytest.raises(ValueError, match="points is 1; a curve needs at least 2"):
         roc_curve_points([1.0], [0.0], points=1)
@@ -353,9 +353,9 @@ def test_the_shortest_curve_of_risk_has_the_least_doubt_and_all() -> None:
 
 
 def test_confidence_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"doubt has shape \(2,\) and wrong has \(1,\)"):
+    with pytest.raises(ValueError, match=r"uncertainty has shape \(2,\) and wrong has \(1,\)"):
         risk_coverage([0.1, 0.2], [True])
-    with pytest.raises(ValueError, match=r"doubt\[0\] is NaN; leave it out"):
+    with pytest.raises(ValueError, match=r"uncertainty\[0\] is NaN; leave it out"):
         risk_coverage([np.nan], [True])
     with pytest.raises(ValueError, match="wrong has the value 2; it must be 0 or 1"):
         risk_coverage([0.1], [2])

@@ -150,7 +150,7 @@ def test_parameters_of_an_imported_model_say_what_it_is(tmp_path: Path) -> None:
     assert single.describe()["weights"] == weights
 
 
-def test_inputs_are_not_normalised(tmp_path: Path) -> None:
+def test_inputs_are_not_normalized(tmp_path: Path) -> None:
     layers = random_layers(1)
     model = import_pecos([write_folder(tmp_path / "pecos", layers)])
     X = inputs()
@@ -323,8 +323,8 @@ FAULTS: dict[str, tuple[Harm, str, str]] = {
     "no post-processor": (post_process(None), f"{MIDDLE}/param.json", "the post-processor is None"),
     "a list of them": (post_process(["sigmoid"]), f"{MIDDLE}/param.json", "processor is ['sigmoid']"),
     "two post-processors": (post_process("sigmoid"), MIDDLE, "the post-processor sigmoid, but"),
-    "other labels": (state(MIDDLE, nr_labels=9), f"{MIDDLE}/param.json", "tells of 9 labels"),
-    "other features": (state("ranker", nr_features=9), "ranker/param.json", "tells of 9 features"),
+    "other labels": (state(MIDDLE, nr_labels=9), f"{MIDDLE}/param.json", "states 9 labels"),
+    "other features": (state("ranker", nr_features=9), "ranker/param.json", "states 9 features"),
     "a narrow W": (alter(f"{MIDDLE}/W.npz", lambda W: W[:, 1:]), f"{MIDDLE}/C.npz", "there are 7 columns"),
     "a short W": (alter(f"{MIDDLE}/W.npz", lambda W: W[1:]), f"{MIDDLE}/param.json", "the matrices have 11"),
     "a layer of other features": (
@@ -345,7 +345,7 @@ FAULTS: dict[str, tuple[Harm, str, str]] = {
     "a great bias": (
         both(state(MIDDLE, bias=1e30), set_entry(f"{MIDDLE}/W.npz", (FEATURES, 0), 1e30)),
         f"{MIDDLE}/W.npz",
-        "no finite 32-bit float",
+        "not a finite 32-bit float",
     ),
     "half an archive": (cut_off(f"{MIDDLE}/W.npz"), f"{MIDDLE}/W.npz", "cannot be read as a sparse matrix"),
     "no archive": (write(f"{MIDDLE}/C.npz", b"C"), f"{MIDDLE}/C.npz", "cannot be read as a sparse matrix"),
@@ -443,7 +443,7 @@ def test_import_of_nothing_one_path_and_the_same_folder_twice_is_refused(tmp_pat
         import_pecos([folder, tmp_path / "." / "pecos"])
     with pytest.raises(DataError, match="does not exist"):
         import_pecos([tmp_path / "none"])
-    with pytest.raises(DataError, match="is no folder"):
+    with pytest.raises(DataError, match="is not a folder"):
         import_pecos([folder / "param.json"])
 
 

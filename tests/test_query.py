@@ -42,7 +42,7 @@ def cosines(X: csr_array) -> Any:
 def naive(
     questions: list[tuple[int, Any]], knowledge: list[float], X: csr_array, n: int, diversity: float
 ) -> Choice:
-    """Score all that is left, take the first of the best whose input came least often, and begin anew."""
+    """Score all that is left, take the first of the best whose input came least often, and begin again."""
     similarity = cosines(X)
     chosen: Choice = []
     left = list(range(len(questions)))

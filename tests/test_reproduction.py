@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hedgerow.paper import Settings, Source, machine, run, write_tables
+from hedgerow.paper import ExperimentSettings, Source, machine, run, write_tables
 
-SETTINGS = Settings(methods=["single"], seeds=1)
+SETTINGS = ExperimentSettings(methods=["single"], seeds=1)
 TREES = ("oak", "elm", "yew", "ash", "fir", "lime", "plane", "beech")
 FISH = ("cod", "eel", "ray", "carp", "tench", "perch", "bream", "trout")
 
@@ -57,7 +57,7 @@ def test_features_of_other_values_are_other_data(tmp_path: Path) -> None:
         run([high], [], tmp_path / "out", SETTINGS, 1)
 
 
-def test_outsiders_that_come_later_or_change_are_not_ignored(tmp_path: Path) -> None:
+def test_ood_inputs_that_come_later_or_change_are_not_ignored(tmp_path: Path) -> None:
     trees, fish = write_texts(tmp_path / "trees", TREES), write_texts(tmp_path / "fish", FISH)
     out = tmp_path / "out"
     run([trees], [], out, SETTINGS, 1)
@@ -74,7 +74,7 @@ def test_outsiders_that_come_later_or_change_are_not_ignored(tmp_path: Path) -> 
         run([trees], [other], tmp_path / "whole", SETTINGS, 1)
 
 
-def test_experiments_that_note_neither_data_nor_outsiders_are_taken(tmp_path: Path) -> None:
+def test_experiments_that_note_neither_data_nor_ood_inputs_are_taken(tmp_path: Path) -> None:
     trees, fish = write_texts(tmp_path / "trees", TREES), write_texts(tmp_path / "fish", FISH)
     run([trees], [], tmp_path / "out", SETTINGS, 1)
     (path,) = experiments(tmp_path / "out")
@@ -85,7 +85,7 @@ def test_experiments_that_note_neither_data_nor_outsiders_are_taken(tmp_path: Pa
     assert found.found == known
 
 
-def test_outsiders_of_one_name_are_refused_before_any_work(tmp_path: Path) -> None:
+def test_ood_inputs_of_one_name_are_refused_before_any_work(tmp_path: Path) -> None:
     trees = write_texts(tmp_path / "trees", TREES)
     strangers = [write_texts(tmp_path / place / "fish", FISH) for place in ("sea", "river")]
     with pytest.raises(

@@ -10,9 +10,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.estimators.features import HedgerowClassifier, Progress
+from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.inputs.matrices import as_rows
+from hedgerow.progress import Progress
+from hedgerow.trees.forest import Ensemble
 from hedgerow.votes.measures import label_uncertainty
 
 __all__ = ["Queries", "check_members", "query"]
@@ -20,7 +22,7 @@ __all__ = ["Queries", "check_members", "query"]
 Floats = npt.NDArray[np.float64]
 # Inputs whose votes are held at once: thousands of candidates each, and a number for each of their members.
 _ROWS_AT_ONCE = 256
-# Cosines so near to 1 are those of equal directions, but for rounding.
+# Cosines above this are those of equal directions, but for rounding.
 _SAME = 1 - 1e-9
 
 
@@ -73,13 +75,13 @@ def query(
     *,
     progress: Progress | None = None,
 ) -> Queries:
-    """Choose the inputs, or the pairs of input and label, whose answer by a human teaches most.
+    """Choose the inputs, or the pairs of input and label, whose answer by a human teaches the model most.
 
     Questions are chosen one after the other. Each time the score of an input is its knowledge uncertainty
     times ``1 - diversity * s``, where s is its largest cosine similarity to an input that is already chosen,
-    not below 0; of equal scores the input is taken that came least often, and of these the lower row. A pair
-    has the knowledge uncertainty of its label and the similarity of its input, so that with a diversity of 1
-    no input comes twice while others remain.
+    not below 0; of equal scores the input is taken that was chosen least often, and of these the lower row.
+    A pair has the knowledge uncertainty of its label and the similarity of its input, so that with a
+    diversity of 1 no input comes twice while others remain.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def query(
     X : sparse matrix or array of shape (rows, d), or list of texts
         Inputs without labels.
     n : int, default=10
-        How many questions to choose; fewer, if there are not so many.
+        How many questions to choose; fewer, if there are fewer.
     pairs : bool, default=False
         Ask whether one label fits, instead of for all labels of an input.
     diversity : float, default=1.0
@@ -109,9 +111,6 @@ def query(
     >>> query(model, ["an evergreen tree", "evergreen shrub", "evergreen shrub", "a thorny tree"], n=2).rows
     array([1, 3])
     """
-    if not isinstance(model, HedgerowClassifier):
-        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
-    check_is_fitted(model, "tree_")
     check_members(model)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n is {n!r}; it must be a positive integer")
@@ -124,7 +123,8 @@ def query(
         # By the base class: what comes from texts is features by now.
         found = HedgerowClassifier.predict_uncertain(model, features, 1, progress=progress)
         labels, knowledge = None, np.maximum(found.instance.knowledge, 0.0)[:, None].astype(np.float64)
-    rows, turns, score = _choose(features[:: model._ensemble.rows_each], knowledge, int(n), float(diversity))
+    each = _forest_of(model).rows_each
+    rows, turns, score = _choose(features[::each], knowledge, int(n), float(diversity))
     return Queries(
         rows, None if labels is None else model.classes_[labels[rows, turns]], score, knowledge[rows, turns]
     )
@@ -132,11 +132,18 @@ def query(
 
 def check_members(model: HedgerowClassifier) -> None:
     """Refuse a model whose members cannot disagree."""
-    if model._ensemble.members < 2:
+    if _forest_of(model).members < 2:
         raise ValueError(
-            "a single model has no knowledge uncertainty: it takes members that can disagree; fit an ensemble"
-            " with method='bagging' (on the command line: --method bagging)"
+            "a single model has no knowledge uncertainty, because it has no members that disagree; fit an"
+            " ensemble with method='bagging' (on the command line: --method bagging)"
         )
+
+
+def _forest_of(model: HedgerowClassifier) -> Ensemble:
+    if not isinstance(model, HedgerowClassifier):
+        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
+    check_is_fitted(model, "tree_")
+    return model._ensemble
 
 
 def _features(model: HedgerowClassifier, X: Any) -> sp.csr_array:
@@ -153,7 +160,7 @@ def _label_knowledge(
 
     A row cannot give more than n questions, and its labels can only be asked for in this order.
     """
-    each = model._ensemble.rows_each
+    each = _forest_of(model).rows_each
     count = features.shape[0] // each
     width = min(n, len(model.classes_))
     labels = np.zeros((count, width), dtype=np.int32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.inputs.matrices import as_rows
+from hedgerow.trees.forest import Ensemble
 from hedgerow.trees.tree_model import TreeClassifier
 
 __all__ = ["Explanation", "FeatureEffect", "MemberPath", "explain", "label_number"]
@@ -24,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class MemberPath:
-    """The way of one member from the root to the label. Arrays of shape (depth,).
+    """The path of one member from the root to the label. Arrays of shape (depth,).
 
     Attributes
     ----------
@@ -73,8 +74,8 @@ class Explanation:
 
     The effect of a feature is ``log p - log p'``, where p is the probability that a member gives the label
     and p' the one it would give if the feature were 0 and all other values stayed as they are (an input is
-    not scaled to length 1 anew). That is exact, but it is no sum: the effects of several features do not add
-    up to the effect of removing them all. With the squared hinge a score of 1 is certainty, and a feature
+    not scaled to length 1 again). That is exact, but it is not a sum: the effects of several features do not
+    add up to the effect of removing them all. With the squared hinge a score of 1 is certainty, and a feature
     without which the score is still above 1 has no effect.
 
     Attributes
@@ -100,7 +101,7 @@ class Explanation:
     paths : tuple of MemberPath or None
         The nodes of each member's path, their scores and probabilities; None where its tree lacks the label.
     without_dropout : bool
-        Whether the model is one of "mc-dropout". Then explained is the single model, all weights in place,
+        Whether the model is one of "mc-dropout". Then the single model is explained, with all its weights,
         whose probability is near the mean of the passes but not equal to it.
     """
 
@@ -154,7 +155,7 @@ class Explanation:
 def explain(
     model: HedgerowClassifier, x: Any, label: Any = None, *, names: Sequence[str] | None = None
 ) -> Explanation:
-    """Say which features of an input moved a label, and on which of them the members disagree.
+    """Show which features of an input moved a label, and on which of them the members disagree.
 
     Parameters
     ----------
@@ -183,20 +184,18 @@ def explain(
     >>> [(found.feature, round(found.effect, 2)) for found in why.against()]
     [('thorny', -0.78)]
     """
-    if not isinstance(model, HedgerowClassifier):
-        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
-    check_is_fitted(model, "tree_")
-    row = _one_row(model, x)
+    parts = _parts_of(model)
+    row = _one_row(model, parts, x)
     if label is None:
-        reads_text = isinstance(model, HedgerowTextClassifier)
-        label = model.top([x] if isinstance(x, str) else x if reads_text else row, k=1).labels[0, 0]
+        label = model.top(row if parts.read is None else [x] if isinstance(x, str) else x, k=1).labels[0, 0]
     number = label_number(model, label)
     row.eliminate_zeros()
     columns, values = row.indices, row.data.astype(np.float64)
-    if model._ensemble.trees[0].normalize and values.size:
+    forest = parts.forest
+    if forest.trees[0].normalize and values.size:
         values /= np.sqrt((values**2).sum())
     logs, effects, bias, paths = [], [], [], []
-    for tree in model._ensemble.trees:
+    for tree in forest.trees:
         found = _Walk(tree, number, columns, values)
         logs.append(found.log_probability)
         effects.append(found.effects)
@@ -211,36 +210,19 @@ def explain(
         label=model.classes_[number],
         probability=float(votes.mean()),
         votes=votes,
-        features=_named(model, columns, names)[order],
+        features=_named(model, parts, columns, names)[order],
         value=values[order],
         effect=effect[order],
         disagreement=each[:, knows].std(axis=1)[order],
         effects=each[order],
         bias=np.concatenate(bias),
         paths=tuple(paths),
-        without_dropout=model._ensemble.dropout is not None or model._ensemble.rows_each > 1,
+        without_dropout=forest.dropout is not None or forest.rows_each > 1,
     )
 
 
 def label_number(model: HedgerowClassifier, label: Any) -> int:
-    """The column of a label that a model has learned.
-
-    Parameters
-    ----------
-    model : HedgerowClassifier
-        A fitted model.
-    label : str or int
-        A label, as in `classes_`.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If the model does not know the label, or never saw it on an input.
-    """
+    """The column of a label; an error if the model does not know it, or never saw it on an input."""
     named = model.classes_.dtype == object
     if isinstance(label, bool | np.bool_) or not isinstance(label, str if named else Integral):
         kind = "strings" if named else "integers"
@@ -251,11 +233,29 @@ def label_number(model: HedgerowClassifier, label: Any) -> int:
             f"label {label!r} is not among the {len(model.classes_)} labels of the model; classes_ lists them"
         )
     number = int(found[0])
-    if not any((tree.tree.labels == number).any() for tree in model._ensemble.trees):
+    if not any((tree.tree.labels == number).any() for tree in _parts_of(model).forest.trees):
         raise ValueError(
-            f"label {label!r} is on no input that the model learned from; there is nothing to say"
+            f"label {label!r} is on no input that the model learned from; it cannot be explained"
         )
     return number
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What an explanation needs of a model; one of features reads no texts and has no names."""
+
+    forest: Ensemble
+    read: Callable[[Sequence[str]], sp.csr_array] | None = None
+    feature_name: Callable[[int], str] | None = None
+
+
+def _parts_of(model: HedgerowClassifier) -> _Parts:
+    if not isinstance(model, HedgerowClassifier):
+        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
+    check_is_fitted(model, "tree_")
+    if isinstance(model, HedgerowTextClassifier):
+        return _Parts(model._ensemble, model._plain_features, model._feature_name)
+    return _Parts(model._ensemble)
 
 
 class _Walk:
@@ -319,12 +319,12 @@ def _log_probability(scores: Floats, transform: str) -> Floats:
     return np.asarray(-np.logaddexp(0.0, -scores))
 
 
-def _one_row(model: HedgerowClassifier, x: Any) -> sp.csr_array:
+def _one_row(model: HedgerowClassifier, parts: _Parts, x: Any) -> sp.csr_array:
     """The features of the one input, with sorted indices; never the caller's own arrays."""
-    if isinstance(model, HedgerowTextClassifier):
+    if parts.read is not None:
         if sp.issparse(x) or isinstance(x, bytes) or not isinstance(x, str | Sequence | np.ndarray):
             raise TypeError(f"x is a {type(x).__name__}, but the model reads texts; give a string")
-        rows = model._plain_features([x] if isinstance(x, str) else x)
+        rows = parts.read([x] if isinstance(x, str) else cast("Sequence[str]", x))
     else:
         if not sp.issparse(x) and np.ndim(x) == 1:
             x = np.reshape(x, (1, -1))
@@ -338,7 +338,10 @@ def _one_row(model: HedgerowClassifier, x: Any) -> sp.csr_array:
 
 
 def _named(
-    model: HedgerowClassifier, columns: npt.NDArray[np.int32], names: Sequence[str] | None
+    model: HedgerowClassifier,
+    parts: _Parts,
+    columns: npt.NDArray[np.int32],
+    names: Sequence[str] | None,
 ) -> npt.NDArray[Any]:
     if isinstance(names, str | bytes):
         raise TypeError(f"names is {names!r:.60}; give a list with the name of each feature")
@@ -346,7 +349,6 @@ def _named(
         if len(names) != model.n_features_in_:
             raise ValueError(f"there are {len(names)} names for {model.n_features_in_} features")
         return np.array([names[column] for column in columns.tolist()], dtype=object)
-    if isinstance(model, HedgerowTextClassifier):
-        own = [model._feature_name(column) for column in columns.tolist()]
-        return np.array(own, dtype=object)
+    if parts.feature_name is not None:
+        return np.array([parts.feature_name(column) for column in columns.tolist()], dtype=object)
     return columns.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Trained PECOS models as one Hedgerow model: the same scores, and uncertainty without training anew.
+"""Trained PECOS models as one Hedgerow model: the same scores, and uncertainty without training again.
 
 PECOS's XLinearModel saves a folder: ``param.json``, ``ranker/param.json``, and for each layer of its tree
 ``ranker/<layer>.model`` with ``param.json``, the weights W (features and a bias, nodes) and the clusters C
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,12 @@ from hedgerow import _native
 from hedgerow.data import DataError
 from hedgerow.data.pecos import load_matrix
 from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.progress import Progress, Stage
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TRANSFORMS, TreeClassifier
 
 __all__ = ["import_pecos"]
 
-Progress = Callable[[float, str], None]
 NodeWeights = tuple[
     npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.float32]
 ]
@@ -42,24 +42,9 @@ LARGEST = 255 / 128 * 2.0**127  # of a bfloat16 number
 class _Layer:
     """One layer of a PECOS model.
 
-    Attributes
-    ----------
-    folder : Path
-        Where it was read from.
-    weights : csc_array of float32, shape (features, nodes)
-        Without the row of the bias.
-    biases : float32 array, shape (nodes,)
-        What the nodes' scores begin with.
-    parents : int array, shape (nodes,)
-        The cluster of each node in the layer above; -1 for none.
-    clusters : int
-        Nodes of the layer above.
-    bias : float
-        Value of PECOS's constant feature; 0 if it has none.
-    transform : str
-        PECOS's post-processor.
-    beam : int
-        Nodes that PECOS keeps in this layer; 0 if it does not say.
+    The weights, of shape (features, nodes), come without the row of the bias; `biases` are what the nodes'
+    scores begin with. A node's parent is its cluster in the layer above, -1 for none. `bias` is the value of
+    PECOS's constant feature and `beam` how many nodes it keeps, 0 if it has none or does not say.
     """
 
     folder: Path
@@ -80,17 +65,27 @@ class _Layer:
         return int(self.weights.shape[0])
 
 
+@dataclass(frozen=True, eq=False)
+class _Imported:
+    """A PECOS model as a member, and what the ensemble needs to know of it."""
+
+    tree: TreeClassifier
+    labels: int
+    bias: float
+    beam: int
+
+
 def import_pecos(
     folders: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
 ) -> HedgerowClassifier:
     """Make one model of trained PECOS XR-Linear models; each becomes a member of an ensemble.
 
     The members score as PECOS does, up to the rounding of 32-bit floats. Several models that were trained on
-    other samples of the data, with other trees or other seeds give an ensemble, whose members' disagreement
-    tells what it does not know.
+    different samples of the data, with different trees or seeds give an ensemble, whose members' disagreement
+    measures knowledge uncertainty.
 
-    PECOS takes inputs as they are, and so does the model, with ``normalize=False``: whoever trained PECOS on
-    rows of length 1 must give such rows here, too.
+    PECOS takes inputs as they are, and so does the model, with ``normalize=False``: if PECOS was trained on
+    rows of length 1, give such rows here, too.
 
     Parameters
     ----------
@@ -114,63 +109,65 @@ def import_pecos(
     if not 1 <= len(paths) <= 4096:
         raise ValueError(f"there are {len(paths)} folders; an ensemble has 1 to 4096 members")
     _refuse_repeated(paths)
-    members: list[TreeClassifier] = []
-    labels, beam, bias = 0, 0, 0.0
+    models: list[_Imported] = []
     for number, path in enumerate(paths):
 
-        def told(share: float, done: int = number) -> None:
+        def report(share: float, done: int = number) -> None:
             if progress is not None:
                 progress((done + share) / len(paths), "importing")
 
-        layers = _read_layers(path, told)
-        member = _assemble(path, layers)
-        if not members:
-            labels, bias = layers[-1].nodes, layers[0].bias
-        first = members[0] if members else member
+        layers = _read_layers(path, report)
+        beam = max((layer.beam for layer in layers[:-1]), default=0)
+        model = _Imported(_assemble(path, layers), layers[-1].nodes, layers[0].bias, beam)
+        first = (models or [model])[0]
         for noun, own, others in (
-            ("features", member.features, first.features),
-            ("labels", layers[-1].nodes, labels),
-            ("post-processor", member.transform, first.transform),
+            ("features", model.tree.features, first.tree.features),
+            ("labels", model.labels, first.labels),
+            ("post-processor", model.tree.transform, first.tree.transform),
         ):
             if own != others:
                 raise DataError(
                     path, f"{noun}: {own}, but {paths[0]} has {others}; import them as models of their own"
                 )
-        beam = max([beam, *(layer.beam for layer in layers[:-1])])
-        members.append(member)
-    trees = [member.tree for member in members]
-    known: dict[str, Any] = {"beam": beam} if beam else {}
-    inner = [int(np.diff(begins).max()) for tree in trees for begins in tree.begins[:-1]]
-    if inner:
+        models.append(model)
+    return _classifier(models)
+
+
+def _classifier(models: list[_Imported]) -> HedgerowClassifier:
+    """The estimator with these members."""
+    trees = [model.tree.tree for model in models]
+    known: dict[str, Any] = {}
+    if beam := max(model.beam for model in models):
+        known["beam"] = beam
+    if inner := [int(np.diff(begins).max()) for tree in trees for begins in tree.begins[:-1]]:
         known["branching"] = min(max(2, *inner), 1024)
-    model = HedgerowClassifier(
-        method="bagging" if len(members) > 1 else "single",
-        members=len(members),
+    transform = models[0].tree.transform
+    classifier = HedgerowClassifier(
+        method="bagging" if len(models) > 1 else "single",
+        members=len(models),
         leaf_size=max(int(np.diff(tree.begins[-1]).max()) for tree in trees),
-        loss=next(loss for loss, transform in TRANSFORMS.items() if transform == members[0].transform),
-        bias=bias,
+        loss=next(loss for loss, means in TRANSFORMS.items() if means == transform),
+        bias=models[0].bias,
         normalize=False,
         **known,
     )
-    model._check_parameters()
-    model._adopt(members, 0, np.arange(labels))
-    model.label_counts_ = model.n_samples_ = model.training_ = None
-    return model
+    classifier._check_parameters()
+    classifier._adopt([model.tree for model in models], 0, np.arange(models[0].labels))
+    classifier.label_counts_ = classifier.n_samples_ = classifier.training_ = None
+    return classifier
 
 
 def _refuse_repeated(paths: list[Path]) -> None:
     seen: dict[Path, Path] = {}
     for path in paths:
-        place = path.resolve()
-        if place in seen:
-            raise DataError(path, f"is the same folder as {seen[place]}; its vote would count twice")
-        seen[place] = path
+        if (other := seen.setdefault(path.resolve(), path)) is not path:
+            raise DataError(path, f"is the same folder as {other}; its vote would count twice")
 
 
-def _read_layers(folder: Path, told: Callable[[float], None]) -> list[_Layer]:
+def _read_layers(folder: Path, progress: Stage) -> list[_Layer]:
     """Read a model from the root down and check that its layers fit together."""
     if not folder.is_dir():
-        what = "is no folder" if folder.exists() else "does not exist"
+        what = "is not a folder" if folder.exists() else "does not exist"
         raise DataError(folder, f"{what}; give a folder that PECOS's XLinearModel.save wrote")
     _read_parameters(folder / "param.json", "XLinearModel")
     path = folder / "ranker" / "param.json"
@@ -197,7 +194,7 @@ def _read_layers(folder: Path, told: Callable[[float], None]) -> list[_Layer]:
                     f" {above.folder} has {above.features} and {above.transform}",
                 )
         layers.append(layer)
-        told((number + 1) / (depth + 1))  # assembling them is about as much work as reading one
+        progress((number + 1) / (depth + 1))  # assembling them is about as much work as reading one
     _check_stated(path, stated, features=layers[0].features, labels=layers[-1].nodes)
     return layers
 
@@ -233,7 +230,9 @@ def _read_layer(folder: Path) -> _Layer:
         with np.errstate(over="ignore"):
             biases[:] = W[[features]].toarray()[0] * np.float32(constant)
     if not np.isfinite(biases).all():
-        raise DataError(folder / "W.npz", f"a weight of the bias times {constant} is no finite 32-bit float")
+        raise DataError(
+            folder / "W.npz", f"a weight of the bias times {constant} is not a finite 32-bit float"
+        )
     return _Layer(
         folder,
         csc_array(W[:features]),
@@ -357,11 +356,11 @@ def _check(path: Path, noun: str, found: int, expected: int, where: str) -> None
 
 
 def _check_stated(path: Path, stated: dict[str, Any], **counted: int) -> None:
-    """A save that was cut short leaves files of two models; their numbers tell."""
+    """A save that was cut short leaves files of two models; their numbers reveal it."""
     for noun, count in counted.items():
         if stated.get(f"nr_{noun}", count) != count:
             raise DataError(
                 path,
-                f"tells of {stated[f'nr_{noun}']!r:.40} {noun}, but the matrices have {count}; save the model"
+                f"states {stated[f'nr_{noun}']!r:.40} {noun}, but the matrices have {count}; save the model"
                 " again with PECOS",
             )

@@ -877,7 +877,7 @@ def reproduce(
       hedgerow reproduce tibkat-en/ --quick --out try/
       hedgerow reproduce tibkat-en/ --base transformer --encoder MiniLM/ --device auto --out deep/
     """  # noqa: D301
-    from hedgerow.paper import DeepSettings, Settings
+    from hedgerow.paper import DeepSettings, ExperimentSettings
 
     from .reproduce import run_reproduce
 
@@ -901,7 +901,7 @@ def reproduce(
             "it needs --base transformer", ctx=context, param_hint=f"--{odd[0].replace('_', '-')}"
         )
     methods = [m.value for m in (method or Method)]
-    settings = Settings(
+    settings = ExperimentSettings(
         methods=methods,
         seeds=1 if quick else seeds,
         members=min(3, members) if quick else members,

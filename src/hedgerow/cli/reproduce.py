@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from hedgerow.data import DataError
-from hedgerow.paper import Settings, Source, machine, run, write_tables
+from hedgerow.paper import ExperimentSettings, Source, machine, run, write_tables
 from hedgerow.paper.figures import write_figures
 from hedgerow.paper.published import known_data
 from hedgerow.storage.container import ModelFileError
@@ -20,7 +20,9 @@ from .terminal import cell, plain, progress_bar
 _COLUMN = 11  # letters that a figure with its deviation takes
 
 
-def run_reproduce(data: list[str], ood: list[str], out: Path, settings: Settings, threads: int) -> None:
+def run_reproduce(
+    data: list[str], ood: list[str], out: Path, settings: ExperimentSettings, threads: int
+) -> None:
     """Do the experiments that are not done, and write tables and figures of all."""
     sources = [source for text in data if (source := _present(text))]
     strangers = [source for text in ood if (source := _present(text))]

@@ -69,20 +69,7 @@ def unpacked(file: BinaryIO, path: str | PathLike[str]) -> BinaryIO:
 
 @contextlib.contextmanager
 def packed_file(path: str | PathLike[str], overwrite: bool = False) -> Iterator[IO[bytes]]:
-    """Write a file atomically, packed as the ending of its name says (.gz, .xz, .zst, else plain).
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    overwrite : bool, default False
-        Whether an existing file is replaced.
-
-    Yields
-    ------
-    binary file
-        Takes plain bytes. Reading and seeking depend on the packing.
-    """
+    """Write plain bytes to a file atomically, packed as its ending says (.gz, .xz, .zst, else plain)."""
     name = fspath(path)
     with atomic_file(path, overwrite) as file:
         if name.endswith(".gz"):

@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from os import PathLike, fspath
 
-# What NumPy raises for arrays that are broken, cut short, or guarantee more than there can be.
+# What NumPy raises for arrays that are broken, cut short, or declare more entries than there can be.
 BROKEN_ARRAY: tuple[type[Exception], ...] = (
     OSError,
     ValueError,

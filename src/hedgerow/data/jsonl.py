@@ -1,4 +1,4 @@
-"""Records as JSON, one a line."""
+"""Records as JSON, one per line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 
 import orjson
 
+from hedgerow.progress import Stage
+
 from .compressed import packed_file
 from .errors import DataError
-from .lines import Progress, decode, read_raw_lines
+from .lines import decode, read_raw_lines
 from .part import Part
+from .reading import Reading
 from .records import RecordCollector
 
 _BUFFER_BYTES = 1 << 20
@@ -24,9 +27,9 @@ def read_jsonl(
     *,
     label_names: Sequence[str] | None = None,
     labels_field: str | None = "labels",
-    progress: Progress | None = None,
+    progress: Stage | None = None,
 ) -> Part:
-    """Read records ``{"text": ..., "labels": [...], "id": ...}``, one a line.
+    """Read records ``{"text": ..., "labels": [...], "id": ...}``, one per line.
 
     Records may carry a field ``split``; then those of the split `part` are read. In such a file, a label set
     chosen by another field than ``labels`` need not cover all records: those without it are skipped and
@@ -42,20 +45,25 @@ def read_jsonl(
         The label space to map onto; None makes it of what occurs.
     labels_field : str or None, default "labels"
         The field that holds the labels; None reads no labels.
-    progress : callable, optional
-        Is told the share of the file that was read.
+    progress : callable(share), optional
+        Called with the share of the file that was read.
 
     Returns
     -------
     Part
         With `texts`, and with `Y`, `label_names` and `ids` where the records have them.
     """
-    path = Path(path)
-    records = RecordCollector(path, label_names if labels_field is not None else None)
+    return read_records(Path(path), part, Reading(label_names, labels_field, progress=progress))
+
+
+def read_records(path: Path, part: str | None, reading: Reading) -> Part:
+    """Do the work of `read_jsonl`."""
+    labels_field = reading.labels_field
+    records = RecordCollector(path, reading)
     has_split: bool | None = None
     splits: set[str] = set()
     fields: set[str] = set()
-    for number, line in read_raw_lines(path, progress=progress):
+    for number, line in read_raw_lines(path, progress=reading.progress):
         if not line.strip():
             continue
         record = _parse(path, number, line)
@@ -93,7 +101,7 @@ def _parse(path: Path, number: int, line: bytes) -> dict[str, Any]:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         decode(path, number, line)
-        raise DataError(path, f"is not JSON: {error}; write one object a line", number) from error
+        raise DataError(path, f"is not JSON: {error}; write one object per line", number) from error
     if not isinstance(record, dict):
         raise DataError(
             path, f"is {line[:60].decode('utf-8', 'replace')!r}, not an object with a text", number
@@ -102,7 +110,7 @@ def _parse(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def write_jsonl(path: str | PathLike[str], records: Iterable[Mapping[str, object]]) -> None:
-    """Write records as JSON, one a line.
+    """Write records as JSON, one per line.
 
     The file appears as a whole or not at all, packed as its ending says (.gz, .xz, .zst).
 

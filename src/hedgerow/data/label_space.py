@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .errors import DataError
+from .lines import read_lines
 from .part import indicator
 
 
@@ -35,19 +36,23 @@ def name_columns(path: Path, columns: int, label_names: Sequence[str] | None) ->
     return list(label_names)
 
 
+def read_names(path: Path, labels_path: Path, columns: int) -> list[str]:
+    """Read label names, one per line, and check that there is one for each column of the label matrix."""
+    names = [name for _, name in read_lines(path)]
+    if len(names) != columns:
+        raise DataError(
+            path,
+            f"has {len(names)} label names, but {labels_path} has {columns} columns; one name per line",
+        )
+    return names
+
+
 class LabelCollector:
     """Collects the named labels of rows, one row after the other, into a label matrix.
 
     Without label names the label space is made of what occurs, in the order of the sorted names, so that it
     does not depend on the order of the rows. With label names it is theirs, and labels that they lack are
     counted.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    label_names : sequence of str, optional
-        The label space to map onto.
     """
 
     def __init__(self, path: Path, label_names: Sequence[str] | None) -> None:

@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
+from hedgerow.progress import Stage
+
 from .compressed import SUFFIXES
 from .errors import DataError
-from .jsonl import read_jsonl
-from .lines import Progress
+from .jsonl import read_records
 from .mapped import read_mapped
 from .part import Part
-from .pecos import read_pecos
+from .part_files import PARTS, find_file, short_name
+from .pecos import PecosFiles, read_pecos
+from .reading import Reading
 from .tables import read_csv, read_parquet
 from .text_labels import read_text_labels
 from .xmc_text import read_xmc_text
-
-_SPELLINGS = {"train": ("train", "trn"), "test": ("test", "tst")}
 
 
 def read_part(
@@ -28,17 +29,17 @@ def read_part(
     labels_field: str | None = "labels",
     label_separator: str | None = None,
     threads: int = 0,
-    progress: Progress | None = None,
+    progress: Stage | None = None,
 ) -> Part:
     """Read one part of a data set from a folder or a file.
 
-    In a folder, the files tell the layout:
+    In a folder, the names of the files decide the layout:
 
     - ``train.txt``, ``test.txt``: text format of the extreme classification repository;
     - ``X.trn.npz``, ``Y.trn.npz``, ``X.tst.npz``, ``Y.tst.npz``, ``output-items.txt``: PECOS;
     - ``X.trn.indptr.npy`` and its companions: arrays that are mapped, as `map_data` makes them;
-    - ``train_texts.txt``, ``train_labels.txt``, ``test_texts.txt``, ``test_labels.txt``: one text a line, and
-      its labels in the same line;
+    - ``train_texts.txt``, ``train_labels.txt``, ``test_texts.txt``, ``test_labels.txt``: one text per line,
+      and its labels in the same line;
     - ``train.jsonl``, ``test.jsonl``: records ``{"text": ..., "labels": [...], "id": ...}``;
     - one other ``*.jsonl``, whose records also have ``"split": "train"`` or ``"test"``.
 
@@ -63,8 +64,8 @@ def read_part(
         space, whichever the former uses) and in CSV cells (None: ``;``).
     threads : int, default 0
         Threads that parse; 0 means all processors. The result does not depend on it.
-    progress : callable, optional
-        Is told the share of the work that is done, between 0 and 1.
+    progress : callable(share), optional
+        Called with the share of the work that is done, between 0 and 1.
 
     Returns
     -------
@@ -87,112 +88,61 @@ def read_part(
     >>> folder.cleanup()
     """
     path = Path(path)
+    reading = Reading(label_names, labels_field, label_separator, threads, progress)
     if path.is_dir():
-        readers = _readers_of_folder(
-            path, part, label_names, labels_field, label_separator, threads, progress
-        )
-        return _only(path, part, list(readers))()
+        if part is None:
+            raise DataError(path, "is a folder; say which part of it to read, such as 'train' or 'test'")
+        return _only(path, part, dict(_readers_of_folder(path, part, reading)))()
     if not path.exists():
         raise DataError(path, "there is no such file or folder")
     name = path.name
     for suffix in SUFFIXES[1:]:
         name = name.removesuffix(suffix)
     if name.endswith(".txt"):
-        return read_xmc_text(path, label_names=label_names, threads=threads, progress=progress)
+        return _read_xmc(path, reading)
     if name.endswith((".jsonl", ".ndjson")):
-        return read_jsonl(path, part, label_names=label_names, labels_field=labels_field, progress=progress)
+        return read_records(path, part, reading)
     if name.endswith(".csv"):
-        return read_csv(
-            path,
-            label_names=label_names,
-            labels_field=labels_field,
-            label_separator=label_separator,
-            progress=progress,
-        )
+        return read_csv(path, reading)
     if path.name.endswith(".parquet"):
-        return read_parquet(path, label_names=label_names, labels_field=labels_field, progress=progress)
+        return read_parquet(path, reading)
     raise DataError(
         path,
-        "its ending says no known format; known are .txt (extreme classification repository), .jsonl, .csv, "
-        "also with .xz, .gz or .zst, and .parquet",
+        "its ending is not that of a known format; known are .txt (extreme classification repository), "
+        ".jsonl, .csv, also with .xz, .gz or .zst, and .parquet",
     )
 
 
-_Reader = tuple[str, Callable[[], Part]]
+def _read_xmc(path: Path, reading: Reading) -> Part:
+    return read_xmc_text(
+        path, label_names=reading.label_names, threads=reading.threads, progress=reading.progress
+    )
 
 
-def _readers_of_folder(
-    folder: Path,
-    part: str | None,
-    label_names: Sequence[str] | None,
-    labels_field: str | None,
-    label_separator: str | None,
-    threads: int,
-    progress: Progress | None,
-) -> Iterator[_Reader]:
-    """Yield what could be read from the folder: the name of a telling file, and its reader."""
-    if part is None:
-        raise DataError(folder, "is a folder; say which part of it to read, such as 'train' or 'test'")
-    if xmc := find_in(folder, part, "{}.txt"):
-        yield (
-            xmc.name,
-            lambda: read_xmc_text(xmc, label_names=label_names, threads=threads, progress=progress),
-        )
-    features = find_in(folder, part, "X.{}.npz", packed=False)
-    labels = find_in(folder, part, "Y.{}.npz", packed=False)
-    raw = find_in(folder, part, "X.{}.txt")
-    if found := features or labels or raw:
-        names = find_in(folder, part, "output-items.txt")
-        yield (
-            found.name,
-            lambda: read_pecos(features, raw, labels, names, label_names=label_names, progress=progress),
-        )
-    if mapped := find_in(folder, part, "X.{}.indptr.npy", packed=False):
-        mapped_labels = find_in(folder, part, "Y.{}.indptr.npy", packed=False)
-        mapped_names = find_in(folder, part, "output-items.txt")
-        yield (
-            mapped.name,
-            lambda: read_mapped(
-                mapped, mapped_labels, mapped_names, label_names=label_names, threads=threads
-            ),
-        )
-    if texts := find_in(folder, part, "{}_texts.txt"):
-        text_labels = find_in(folder, part, "{}_labels.txt")
-        training_labels = find_in(folder, "train", "{}_labels.txt")
-        yield (
-            texts.name,
-            lambda: read_text_labels(
-                texts,
-                text_labels,
-                label_names=label_names,
-                label_separator=label_separator,
-                separated_as=training_labels,
-                progress=progress,
-            ),
-        )
-    records = find_in(folder, part, "{}.jsonl") or _split_file(folder)
-    if records:
-        yield (
-            records.name,
-            lambda: read_jsonl(
-                records, part, label_names=label_names, labels_field=labels_field, progress=progress
-            ),
-        )
-
-
-def find_in(folder: Path, part: str, pattern: str, *, packed: bool = True) -> Path | None:
-    """Find the file that a pattern names, in any spelling and packing; plain files come first."""
-    for suffix in SUFFIXES if packed else SUFFIXES[:1]:
-        for spelling in _SPELLINGS.get(part, (part,)):
-            path = folder / (pattern.format(spelling) + suffix)
-            if path.is_file():
-                return path
-    return None
+def _readers_of_folder(folder: Path, part: str, reading: Reading) -> Iterator[tuple[str, Callable[[], Part]]]:
+    """Yield what could be read from the folder: the name of the file that gives it away, and its reader."""
+    if xmc := find_file(folder, part, "{}.txt"):
+        yield xmc.name, lambda: _read_xmc(xmc, reading)
+    names = find_file(folder, part, "output-items.txt")
+    features, labels = (find_file(folder, part, f"{matrix}.{{}}.npz", packed=False) for matrix in "XY")
+    texts_beside = find_file(folder, part, "X.{}.txt")
+    if pecos := features or labels or texts_beside:
+        files = PecosFiles(features, texts_beside, labels, names)
+        yield pecos.name, lambda: read_pecos(files, reading)
+    if mapped := find_file(folder, part, "X.{}.indptr.npy", packed=False):
+        mapped_labels = find_file(folder, part, "Y.{}.indptr.npy", packed=False)
+        yield mapped.name, lambda: read_mapped(mapped, mapped_labels, names, reading)
+    if texts := find_file(folder, part, "{}_texts.txt"):
+        text_labels = find_file(folder, part, "{}_labels.txt")
+        training_labels = find_file(folder, "train", "{}_labels.txt")
+        yield texts.name, lambda: read_text_labels(texts, text_labels, training_labels, reading)
+    if records := find_file(folder, part, "{}.jsonl") or _split_file(folder):
+        yield records.name, lambda: read_records(records, part, reading)
 
 
 def _split_file(folder: Path) -> Path | None:
     """Find the one file of JSON records that holds all parts."""
-    if any(find_in(folder, part, "{}.jsonl") for part in _SPELLINGS):
+    if any(find_file(folder, part, "{}.jsonl") for part in PARTS):
         return None
     found = sorted(path for suffix in SUFFIXES for path in folder.glob("*.jsonl" + suffix) if path.is_file())
     if len(found) > 1:
@@ -203,18 +153,17 @@ def _split_file(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
-def _only(folder: Path, part: str | None, readers: list[_Reader]) -> Callable[[], Part]:
+def _only(folder: Path, part: str, readers: dict[str, Callable[[], Part]]) -> Callable[[], Part]:
     if len(readers) > 1:
-        names = ", ".join(name for name, _ in readers)
+        names = ", ".join(readers)
         raise DataError(folder, f"has more than one layout ({names}); name the file, or move the others away")
-    if readers:
-        return readers[0][1]
-    first, *others = _SPELLINGS.get(part or "", (str(part),))
-    short = others[0] if others else first
+    for reader in readers.values():
+        return reader
+    short = short_name(part)
     raise DataError(
         folder,
-        f"has no {part} part in a known layout; looked for {first}.txt, X.{short}.npz and Y.{short}.npz, "
-        f"X.{short}.indptr.npy, X.{short}.txt, {first}_texts.txt and {first}_labels.txt, {first}.jsonl, "
-        f"or one *.jsonl of records with a split ({' or '.join((first, *others))}; text files also as .xz, "
-        ".gz or .zst)",
+        f"has no {part} part in a known layout; looked for {part}.txt, X.{short}.npz and Y.{short}.npz, "
+        f"X.{short}.indptr.npy, X.{short}.txt, {part}_texts.txt and {part}_labels.txt, {part}.jsonl, or one"
+        f" *.jsonl of records with a split ({' or '.join(dict.fromkeys((part, short)))}; text files also as"
+        " .xz, .gz or .zst)",
     )

@@ -1,37 +1,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+
+from hedgerow.progress import Stage
 
 from .compressed import DAMAGE, unpacked
 from .errors import DataError
 
-Progress = Callable[[float], object]
-"""Is told the share of the work that is done, between 0 and 1."""
-
 BLOCK_BYTES = 16 << 20
 MAX_LINE_BYTES = 64 << 20
-"""A longer line is taken for a file that is no text, or for a decompression bomb."""
+"""A longer line is taken for a file that is not text, or for a decompression bomb."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_blocks(path: Path, *, progress: Progress | None = None) -> Iterator[bytes]:
-    """Read a text file, packed or plain, in blocks of whole lines.
+def read_blocks(path: Path, *, progress: Stage | None = None) -> Iterator[bytes]:
+    """Read a text file, packed or plain, in blocks of whole lines; only the last may lack its line end.
 
-    Each block ends with a line end, but the last may lack it. A byte order mark at the start is dropped.
-
-    Parameters
-    ----------
-    path : Path
-        The file; .gz, .xz and .zst are unpacked on the way.
-    progress : callable, optional
-        Is told the share of the file that was read.
-
-    Yields
-    ------
-    bytes
+    A byte order mark at the start is dropped.
     """
     try:
         file = open(path, "rb")  # noqa: SIM115
@@ -60,7 +48,7 @@ def read_blocks(path: Path, *, progress: Progress | None = None) -> Iterator[byt
             if sum(map(len, pending)) + start > MAX_LINE_BYTES:
                 raise DataError(
                     path,
-                    f"the line is longer than {MAX_LINE_BYTES} bytes; is this text with one record a line?",
+                    f"the line is longer than {MAX_LINE_BYTES} bytes; is this text with one record per line?",
                     line,
                 )
             if cut:
@@ -76,7 +64,7 @@ def read_blocks(path: Path, *, progress: Progress | None = None) -> Iterator[byt
             yield last
 
 
-def read_raw_lines(path: Path, *, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
+def read_raw_lines(path: Path, *, progress: Stage | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line without its end) for each line of a file, packed or plain."""
     number = 0
     for block in read_blocks(path, progress=progress):
@@ -101,7 +89,12 @@ def decode(path: Path, number: int, line: bytes) -> str:
         ) from error
 
 
-def read_lines(path: Path, *, progress: Progress | None = None) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, *, progress: Stage | None = None) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end) for each line of a UTF-8 file."""
     for number, line in read_raw_lines(path, progress=progress):
         yield number, decode(path, number, line)
+
+
+def split_cell(cell: str, separator: str) -> list[str]:
+    """The names between separators, without spaces around them and without empty ones."""
+    return [name for piece in cell.split(separator) if (name := piece.strip())]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -19,12 +19,15 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from hedgerow import _native
+from hedgerow.progress import Stage
 from hedgerow.storage.atomic_file import atomic_file, check_target
 
 from .errors import BROKEN_ARRAY, DataError
-from .label_space import name_columns
-from .lines import Progress, read_lines
+from .label_space import name_columns, read_names
+from .lines import read_lines
 from .part import Part, csr
+from .part_files import find_file, short_name
+from .reading import Reading
 from .xmc_text import read_rows
 
 __all__ = ["map_data", "read_mapped"]
@@ -34,7 +37,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "indices": np.dtype("<i4"),
     "data": np.dtype("<f4"),
 }
-# So long is the header of an array that grows while it is written.
+# Length of the header of an array that grows while it is written.
 _HEADER_BYTES = 128
 _READ_BYTES = 1 << 24
 _FAULTS = {
@@ -46,45 +49,24 @@ _FAULTS = {
 }
 
 
-def read_mapped(
-    features: Path,
-    labels: Path | None,
-    names: Path | None,
-    *,
-    label_names: Sequence[str] | None = None,
-    threads: int = 0,
-) -> Part:
-    """Map one part of a folder.
+def read_mapped(features: Path, labels: Path | None, names: Path | None, reading: Reading) -> Part:
+    """Map one part of a folder, given its ``X.trn.indptr.npy`` and ``Y.trn.indptr.npy``.
 
-    Parameters
-    ----------
-    features, labels : Path or None
-        The files ``X.trn.indptr.npy`` and ``Y.trn.indptr.npy``; the others lie beside them.
-    names : Path or None
-        Label names, one a line.
-    label_names : sequence of str, optional
-        The label space, which must be that of the folder.
-    threads : int, default 0
-        Threads that check the arrays; 0 means all processors.
-
-    Returns
-    -------
-    Part
-        Its matrices are views of the files. With 2**31 entries or more, scipy makes copies in memory.
+    The matrices are views of the files. With 2**31 entries or more, scipy makes copies in memory.
     """
-    X = _map_matrix(features, threads)
+    X = _map_matrix(features, reading.threads)
     if labels is None:
         return Part(X=X)
-    Y = _map_matrix(labels, threads)
+    Y = _map_matrix(labels, reading.threads)
     if X.shape[0] != Y.shape[0]:
         raise DataError(labels, f"has {Y.shape[0]} rows, but {features} has {X.shape[0]}")
     if names is None:
-        return Part(X=X, Y=Y, label_names=name_columns(labels, Y.shape[1], label_names))
-    own = [name for _, name in read_lines(names)]
-    if len(own) != Y.shape[1]:
-        raise DataError(names, f"has {len(own)} label names, but {labels} has {Y.shape[1]} columns")
-    if label_names is not None and list(label_names) != own:
-        raise DataError(names, "has other labels than the model; mapped data must have the same, in order")
+        return Part(X=X, Y=Y, label_names=name_columns(labels, Y.shape[1], reading.label_names))
+    own = read_names(names, labels, Y.shape[1])
+    if reading.label_names is not None and list(reading.label_names) != own:
+        raise DataError(
+            names, "has other labels than the model; mapped data must have the same, in the same order"
+        )
     return Part(X=X, Y=Y, label_names=own)
 
 
@@ -95,7 +77,7 @@ def map_data(
     *,
     overwrite: bool = False,
     threads: int = 0,
-    progress: Progress | None = None,
+    progress: Stage | None = None,
 ) -> None:
     r"""Write features and labels as arrays that can be mapped, without ever holding them in memory.
 
@@ -105,15 +87,15 @@ def map_data(
         A folder of PECOS (``X.trn.npz``, ``Y.trn.npz``) or of the extreme classification repository
         (``train.txt``), or such a text file.
     folder : path-like
-        Where the arrays go; made if it does not exist.
+        Where the arrays go; created if it does not exist.
     part : {"train", "test"}, default "train"
         Which part.
     overwrite : bool, default False
         Whether arrays that are there already are replaced.
     threads : int, default 0
         Threads that parse; 0 means all processors.
-    progress : callable, optional
-        Is told the share of a text file that was read.
+    progress : callable(share), optional
+        Called with the share of a text file that was read.
 
     Examples
     --------
@@ -128,19 +110,23 @@ def map_data(
            [0. , 2. , 0. ]], dtype=float32)
     >>> folder.cleanup()
     """
-    from .layout import find_in
-
     source, folder = Path(source), Path(folder)
-    short = {"train": "trn", "test": "tst"}.get(part, part)
-    text = source if source.is_file() else find_in(source, part, "{}.txt")
-    features = None if source.is_file() else find_in(source, part, "X.{}.npz", packed=False)
-    labels = None if source.is_file() else find_in(source, part, "Y.{}.npz", packed=False)
-    if text is None and (features is None or labels is None):
-        raise DataError(source, f"has neither X.{short}.npz and Y.{short}.npz nor {part}.txt to be mapped")
+    short = short_name(part)
+    text, matrices = source, None
+    if not source.is_file():
+        features, labels = (find_file(source, part, f"{matrix}.{{}}.npz", packed=False) for matrix in "XY")
+        found = find_file(source, part, "{}.txt")
+        if features is not None and labels is not None:
+            matrices = features, labels
+        elif found is not None:
+            text = found
+        else:
+            raise DataError(
+                source, f"has neither X.{short}.npz and Y.{short}.npz nor {part}.txt to be mapped"
+            )
     folder.mkdir(parents=True, exist_ok=True)
-    pecos = features is not None and labels is not None
-    found = find_in(source, part, "output-items.txt") if pecos else None
-    names = None if found is None else "".join(f"{name}\n" for _, name in read_lines(found)).encode()
+    items = None if matrices is None else find_file(source, part, "output-items.txt")
+    names = None if items is None else "".join(f"{name}\n" for _, name in read_lines(items)).encode()
     own_names = folder / "output-items.txt"
     if own_names.exists() and own_names.read_bytes() != names and not overwrite:
         raise DataError(own_names, f"has other labels than {source}; map it into another folder")
@@ -150,12 +136,12 @@ def map_data(
     with contextlib.ExitStack() as files:
         X = _Matrix(files, folder, f"X.{short}", ("indptr", "indices", "data"), overwrite)
         Y = _Matrix(files, folder, f"Y.{short}", ("indptr", "indices"), overwrite)
-        if features is not None and labels is not None:
-            X.copy_npz(features)
-            Y.copy_npz(labels)
-        elif text is not None:
+        if matrices is not None:
+            for matrix, path in zip((X, Y), matrices, strict=True):
+                matrix.copy_npz(path)
+        else:
             _copy_text(text, X, Y, threads, progress)
-        # Without its shape a matrix is none: until all is there, nobody can take the old for the new.
+        # A matrix without its shape cannot be read: until all is there, nobody can take the old for the new.
         for shape in shapes:
             shape.unlink(missing_ok=True)
     if names is not None:
@@ -168,7 +154,7 @@ def map_data(
             np.save(file, np.array(matrix.shape, dtype=np.int64))
 
 
-def _copy_text(path: Path, X: _Matrix, Y: _Matrix, threads: int, progress: Progress | None) -> None:
+def _copy_text(path: Path, X: _Matrix, Y: _Matrix, threads: int, progress: Stage | None) -> None:
     for shape, arrays in read_rows(path, threads, progress):
         x_indptr, x_indices, x_values, y_indptr, y_indices = arrays
         X.append(indptr=x_indptr, indices=x_indices, data=x_values)
@@ -297,7 +283,10 @@ def _map_matrix(path: Path, threads: int) -> csr_array:
         and (values is None or values.shape == indices.shape)
     )
     if not sound:
-        raise DataError(path, f"its arrays do not make a matrix of shape {tuple(shape)}; make them anew")
+        raise DataError(
+            path,
+            f"its arrays do not make a matrix of shape {tuple(shape)}; make them again with hedgerow map",
+        )
     columns = int(shape[1])
     if fault := _native.Rows(indptr, indices, values, columns).fault(threads):
         kind, row, column, _ = fault

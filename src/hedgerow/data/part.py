@@ -15,7 +15,7 @@ class Part:
     X : csr_array of float32, shape (n, d), or None
         Features; indices ascend within a row and none occurs twice.
     texts : list of str, or None
-        Raw texts, one a row.
+        Raw texts, one per row.
     Y : csr_array of float32, shape (n, L), or None
         Labels: ones, indices ascend. None if the data carry no labels.
     label_names : list of str, or None
@@ -23,12 +23,11 @@ class Part:
     ids : list of str, or None
         The names of the rows.
     unknown_labels : int
-        How many labels (counted once a row) were left out of `Y` because the label names that the caller gave
-        lack them.
+        Labels (counted once per row) that were left out of `Y` because the given label names lack them.
     skipped : int
-        How many records were left out because they carry no labels of the label set that was asked for.
+        Records that were left out because they carry no labels of the label set that was asked for.
     fields : list of str, or None
-        The fields that records have, or the columns of their table; None if the data are no records.
+        The fields that records have, or the columns of their table; None if the data are not records.
     split : str or None
         The split whose records were read; None if records have no split, or all were read.
     """
@@ -66,7 +65,7 @@ class Part:
 
 
 def csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int) -> csr_array:
-    """Make a matrix of arrays whose indices ascend within each row, without a copy of the large ones.
+    """Make a matrix from arrays whose indices ascend within each row, without a copy of the large ones.
 
     scipy wants both index arrays to have one type, and takes the wider; so the row starts become int32 where
     they can, rather than all indices int64.
@@ -79,19 +78,5 @@ def csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: in
 
 
 def indicator(indices: np.ndarray, indptr: np.ndarray, columns: int) -> csr_array:
-    """Label lists as a matrix of ones.
-
-    Parameters
-    ----------
-    indices : array of int, shape (nnz,)
-        The labels of all rows, ascending within each row.
-    indptr : array of int64, shape (n + 1,)
-        Where each row begins.
-    columns : int
-        The number of labels L.
-
-    Returns
-    -------
-    csr_array of float32, shape (n, L)
-    """
+    """A matrix of ones from the labels of all rows, ascending within each row, and where the rows begin."""
     return csr(np.ones(len(indices), dtype=np.float32), indices, indptr, columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, cast
@@ -13,64 +14,51 @@ from scipy.sparse import csc_array, csr_array
 from hedgerow.storage.atomic_file import atomic_file
 
 from .errors import BROKEN_ARRAY, DataError
-from .label_space import name_columns, unique_names
-from .lines import Progress, read_lines
+from .label_space import name_columns, read_names, unique_names
+from .lines import read_lines
 from .part import Part, indicator
+from .reading import Reading
 
 _KEYS = ("indices", "indptr", "data", "shape", "format")
 
 
-def read_pecos(
-    features_path: Path | None,
-    texts_path: Path | None,
-    labels_path: Path | None,
-    names_path: Path | None,
-    *,
-    label_names: Sequence[str] | None = None,
-    progress: Progress | None = None,
-) -> Part:
-    """Read one part of a PECOS folder from the files that it has.
+@dataclass(frozen=True)
+class PecosFiles:
+    """The files that a part of a PECOS folder has: sparse matrices, and one text or label name per line."""
 
-    Parameters
-    ----------
-    features_path, labels_path : Path or None
-        Sparse matrices as `scipy.sparse.save_npz` or PECOS's own `smat_util.save_matrix` write them.
-    texts_path : Path or None
-        Raw texts, one a line.
-    names_path : Path or None
-        Label names, one a line.
-    label_names : sequence of str, optional
-        The label space to map onto, by name; without `names_path`, the names of the columns.
-    progress : callable, optional
-        Is told the share of the texts that was read.
+    features: Path | None
+    texts: Path | None
+    labels: Path | None
+    names: Path | None
 
-    Returns
-    -------
-    Part
-    """
-    X = None if features_path is None else load_matrix(features_path)
-    texts = None if texts_path is None else [text for _, text in read_lines(texts_path, progress=progress)]
-    if X is not None and texts is not None and X.shape[0] != len(texts):
-        raise DataError(
-            texts_path or "", f"has {len(texts)} lines, but {features_path} has {X.shape[0]} rows"
-        )
-    if labels_path is None:
+
+def read_pecos(files: PecosFiles, reading: Reading) -> Part:
+    """Read one part of a PECOS folder. Labels are mapped by name, or without names by their columns."""
+    X = None if files.features is None else load_matrix(files.features)
+    texts = None
+    if files.texts is not None:
+        texts = [text for _, text in read_lines(files.texts, progress=reading.progress)]
+        if X is not None and X.shape[0] != len(texts):
+            raise DataError(
+                files.texts, f"has {len(texts)} lines, but {files.features} has {X.shape[0]} rows"
+            )
+    if files.labels is None:
         return Part(X=X, texts=texts)
-    Y = _ones(load_matrix(labels_path))
-    rows = Y.shape[0] if X is None and texts is None else X.shape[0] if X is not None else len(texts or ())
+    Y = load_matrix(files.labels)
+    Y.eliminate_zeros()
+    Y.data[:] = 1
+    rows = X.shape[0] if X is not None else Y.shape[0] if texts is None else len(texts)
     if Y.shape[0] != rows:
-        raise DataError(labels_path, f"has {Y.shape[0]} rows, but {features_path or texts_path} has {rows}")
-    if names_path is None:
-        return Part(X=X, texts=texts, Y=Y, label_names=name_columns(labels_path, Y.shape[1], label_names))
-    names = [name for _, name in read_lines(names_path)]
-    if len(names) != Y.shape[1]:
         raise DataError(
-            names_path,
-            f"has {len(names)} label names, but {labels_path} has {Y.shape[1]} columns; one line a label",
+            files.labels, f"has {Y.shape[0]} rows, but {files.features or files.texts} has {rows}"
         )
-    if label_names is None or list(label_names) == names:
+    wanted = reading.label_names
+    if files.names is None:
+        return Part(X=X, texts=texts, Y=Y, label_names=name_columns(files.labels, Y.shape[1], wanted))
+    names = read_names(files.names, files.labels, Y.shape[1])
+    if wanted is None or list(wanted) == names:
         return Part(X=X, texts=texts, Y=Y, label_names=names)
-    numbers = unique_names(names_path, list(label_names))
+    numbers = unique_names(files.names, wanted)
     place = np.array([numbers.get(name, -1) for name in names], dtype=np.int32)
     columns = place[Y.indices]
     known = columns >= 0
@@ -80,7 +68,7 @@ def read_pecos(
     mapped.sum_duplicates()
     mapped.data[:] = 1
     unknown = int(len(columns) - known.sum())
-    return Part(X=X, texts=texts, Y=mapped, label_names=list(label_names), unknown_labels=unknown)
+    return Part(X=X, texts=texts, Y=mapped, label_names=list(wanted), unknown_labels=unknown)
 
 
 def load_matrix(path: Path) -> csr_array:
@@ -91,10 +79,11 @@ def load_matrix(path: Path) -> csr_array:
             if missing:
                 raise DataError(
                     path,
-                    f"is no sparse matrix: {', '.join(missing)} missing; write it with scipy.sparse.save_npz",
+                    f"is not a sparse matrix: {', '.join(missing)} missing;"
+                    " write it with scipy.sparse.save_npz",
                 )
             indices, indptr, data, shape, kind = (file[key] for key in _KEYS)
-            # A member that is no array comes as its bytes.
+            # A member that is not an array comes as its bytes.
             if not all(isinstance(array, np.ndarray) for array in (indices, indptr, data, shape, kind)):
                 raise ValueError("not all of its members are arrays")
     except DataError:
@@ -145,13 +134,6 @@ def load_matrix(path: Path) -> csr_array:
             path, "has an entry twice in the same place; call sum_duplicates() before the matrix is saved"
         )
     return matrix
-
-
-def _ones(Y: csr_array) -> csr_array:
-    if not Y.data.all():
-        Y.eliminate_zeros()
-    Y.data[:] = 1
-    return Y
 
 
 def write_pecos(folder: str | PathLike[str], train: Part, test: Part | None = None) -> None:

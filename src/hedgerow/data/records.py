@@ -1,28 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from .errors import DataError
 from .label_space import LabelCollector
 from .part import Part
+from .reading import Reading
 
 
 class RecordCollector:
-    """Collects records of a text, labels and an id into a part, checking each value where it enters.
+    """Collects records of a text, labels and an id into a part, checking each value where it enters."""
 
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    label_names : sequence of str, optional
-        The label space to map onto.
-    """
-
-    def __init__(self, path: Path, label_names: Sequence[str] | None) -> None:
+    def __init__(self, path: Path, reading: Reading) -> None:
+        names = None if reading.labels_field is None else reading.label_names
         self._path = path
-        self._labels = LabelCollector(path, label_names)
-        self._labelled = label_names is not None
+        self._labels = LabelCollector(path, names)
+        self._labelled = names is not None
         self._texts: list[str] = []
         self._ids: list[str] = []
         self.skipped = 0
@@ -54,14 +48,19 @@ class RecordCollector:
         self._labelled = True
         if not isinstance(labels, list):
             raise DataError(self._path, f"the labels are {labels!r:.60}, not a list of strings", line)
-        names = []
         for label in labels:
+            if label is None or label != label:
+                raise DataError(
+                    self._path,
+                    f"the label {label!r} in {labels!r:.60} is a missing value; leave it out of the list, or"
+                    " give an empty list if the text has no labels",
+                    line,
+                )
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
                 raise DataError(
                     self._path, f"the label {label!r:.60} is not a string with something in it", line
                 )
-            names.append(label if isinstance(label, str) else str(label))
-        return names
+        return [str(label) for label in labels]
 
     def finish(self, fields: Iterable[str], split: str | None = None) -> Part:
         """Return the part. It has labels if any record had, or if label names were given."""

@@ -6,45 +6,19 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from .errors import DataError
-from .lines import MAX_LINE_BYTES, Progress, read_lines
+from .lines import MAX_LINE_BYTES, read_lines, split_cell
 from .part import Part
+from .reading import Reading
 from .records import RecordCollector
 
 
-def read_csv(
-    path: Path,
-    *,
-    label_names: Sequence[str] | None = None,
-    labels_field: str | None = "labels",
-    label_separator: str | None = None,
-    progress: Progress | None = None,
-) -> Part:
-    """Read a CSV file with a column `text` and, if there are any, columns of labels and `id`.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its first line names the columns.
-    label_names : sequence of str, optional
-        The label space to map onto; None makes it of what occurs.
-    labels_field : str or None, default "labels"
-        The column that holds the labels; None reads no labels.
-    label_separator : str, default ";"
-        What stands between two labels of a cell.
-    progress : callable, optional
-        Is told the share of the file that was read.
-
-    Returns
-    -------
-    Part
-        With `texts`, and with `Y`, `label_names` and `ids` where the table has them.
-    """
-    records = RecordCollector(path, label_names if labels_field is not None else None)
-    separator = label_separator or ";"
-    rows = csv.reader((text + "\n" for _, text in read_lines(path, progress=progress)), strict=True)
+def read_csv(path: Path, reading: Reading) -> Part:
+    """Read a CSV file with a column `text` and, if there are any, columns of labels and `id`."""
+    records = RecordCollector(path, reading)
+    separator = reading.label_separator or ";"
+    rows = csv.reader((text + "\n" for _, text in read_lines(path, progress=reading.progress)), strict=True)
     with _large_fields():
         try:
             columns = next(rows, [])
@@ -60,12 +34,8 @@ def read_csv(
                         rows.line_num,
                     )
                 cells = dict(zip(columns, row, strict=True))
-                cell = None if labels_field is None else cells.get(labels_field)
-                labels = (
-                    None
-                    if cell is None
-                    else [name for piece in cell.split(separator) if (name := piece.strip())]
-                )
+                cell = None if reading.labels_field is None else cells.get(reading.labels_field)
+                labels = None if cell is None else split_cell(cell, separator)
                 records.add(rows.line_num, cells["text"], labels, cells.get("id"))
         except csv.Error as error:
             raise DataError(path, f"is not CSV: {error}; check the quotes", rows.line_num) from error
@@ -74,7 +44,7 @@ def read_csv(
 
 @contextmanager
 def _large_fields() -> Iterator[None]:
-    """Raise the csv module's limit of 128 KiB a cell, which long documents pass, while a file is read."""
+    """Raise the csv module's limit of 128 KiB per cell, which long documents exceed, while a file is read."""
     old = csv.field_size_limit(MAX_LINE_BYTES)
     try:
         yield
@@ -88,52 +58,29 @@ def _check_columns(path: Path, columns: Sequence[str]) -> None:
         raise DataError(path, f"there is no column 'text'; the columns are: {found}", 1)
 
 
-def read_parquet(
-    path: Path,
-    *,
-    label_names: Sequence[str] | None = None,
-    labels_field: str | None = "labels",
-    progress: Progress | None = None,
-) -> Part:
+def read_parquet(path: Path, reading: Reading) -> Part:
     """Read a Parquet file with a column `text` and, if there are any, columns of labels (lists) and `id`.
 
-    Needs pyarrow. Errors name the row, counted from 1, where other formats name the line.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    label_names : sequence of str, optional
-        The label space to map onto; None makes it of what occurs.
-    labels_field : str or None, default "labels"
-        The column that holds the labels; None reads no labels.
-    progress : callable, optional
-        Is told the share of the rows that was read.
-
-    Returns
-    -------
-    Part
-        With `texts`, and with `Y`, `label_names` and `ids` where the table has them.
+    Errors name the row, counted from 1, where other formats name the line.
     """
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise DataError(path, "reading Parquet needs pyarrow: pip install hedgerow[parquet]") from error
-    records = RecordCollector(path, label_names if labels_field is not None else None)
+    records = RecordCollector(path, reading)
     try:
         with pyarrow.parquet.ParquetFile(path) as table:
             columns: list[str] = table.schema_arrow.names
             _check_columns(path, columns)
-            wanted = [name for name in ("text", labels_field, "id") if name in columns]
+            wanted = [name for name in ("text", reading.labels_field, "id") if name in columns]
             total = max(1, table.metadata.num_rows)
             for batch in table.iter_batches(batch_size=8192, columns=wanted):
-                rows: list[dict[str, Any]] = batch.to_pylist()
-                for row in rows:
-                    labels = None if labels_field is None else row.get(labels_field)
+                for row in batch.to_pylist():
+                    labels = row.get(reading.labels_field)
                     records.add(records.n + 1, row["text"], labels, row.get("id"))
-                if progress is not None:
-                    progress(records.n / total)
+                if reading.progress is not None:
+                    reading.progress(records.n / total)
     except DataError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:

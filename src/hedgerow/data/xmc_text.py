@@ -1,6 +1,6 @@
 """The text format of the extreme classification repository.
 
-A header ``rows features labels``, then one line a row: ``label,label feature:value feature:value``.
+A header ``rows features labels``, then one line per row: ``label,label feature:value feature:value``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from hedgerow import _native
+from hedgerow.progress import Stage
 
 from .compressed import packed_file
 from .errors import DataError
 from .label_space import name_columns
-from .lines import Progress, read_blocks
+from .lines import read_blocks
 from .part import Part, csr, indicator
+
+Shape = tuple[int, int, int]  # rows, features, labels
 
 _HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
 _MAX_COLUMNS = 2**31 - 1
@@ -32,7 +35,7 @@ def read_xmc_text(
     *,
     label_names: Sequence[str] | None = None,
     threads: int = 0,
-    progress: Progress | None = None,
+    progress: Stage | None = None,
 ) -> Part:
     """Read a file in the text format of the extreme classification repository.
 
@@ -44,8 +47,8 @@ def read_xmc_text(
         Names for the labels 0, 1, ...; the file itself knows them by number only.
     threads : int, default 0
         Threads that parse; 0 means all processors.
-    progress : callable, optional
-        Is told the share of the file that was read.
+    progress : callable(share), optional
+        Called with the share of the file that was read.
 
     Returns
     -------
@@ -54,79 +57,78 @@ def read_xmc_text(
     """
     path = Path(path)
     parser: Any = None
-    rows = features = labels = 0
-    for block in read_blocks(path, progress=progress):
-        if parser is None:
-            header, _, block = block.partition(b"\n")
-            rows, features, labels = _parse_header(path, header)
-            parser = _native.XmcTextParser(rows, features, labels)
-        if fault := parser.feed(block, threads):
-            line, message = fault
-            raise DataError(path, message, line + 2)
-    if parser is None:
-        raise DataError(path, "the file is empty; its first line must be `rows features labels`", 1)
-    if parser.rows < rows:
-        raise DataError(
-            path,
-            f"the header guarantees {rows} rows, but the file ends after {parser.rows}; "
-            "fetch the file again or correct the header",
-            parser.lines + 1,
-        )
+    for shape, block in _read_blocks(path, progress):
+        parser = parser or _native.XmcTextParser(*shape)
+        _feed(path, parser, block, threads)
+    _check_complete(path, shape[0], parser.rows, parser.lines)
     x_indptr, x_indices, x_values, y_indptr, y_indices = parser.finish()
+    _, features, labels = shape
     X = csr(x_values, x_indices, x_indptr, features)
     Y = indicator(y_indices, y_indptr, labels)
     return Part(X=X, Y=Y, label_names=name_columns(path, labels, label_names))
 
 
 def read_rows(
-    path: Path, threads: int, progress: Progress | None
-) -> Iterator[tuple[tuple[int, int, int], tuple[np.ndarray, ...]]]:
+    path: Path, threads: int, progress: Stage | None
+) -> Iterator[tuple[Shape, tuple[np.ndarray, ...]]]:
     """Read the same format a block at a time.
 
-    Yields the shape (rows, features, labels) of the whole, and of some rows indptr, indices and values of the
-    features, then indptr and indices of the labels; both indptr begin with 0.
+    Yields the shape of the whole, and of some rows indptr, indices and values of the features, then indptr
+    and indices of the labels; both indptr begin with 0.
     """
-    shape: tuple[int, int, int] | None = None
-    done = lines = 0
+    rows = lines = 0
+    for shape, block in _read_blocks(path, progress):
+        parser: Any = _native.XmcTextParser(shape[0] - rows, *shape[1:])
+        _feed(path, parser, block, threads, lines)
+        rows, lines = rows + parser.rows, lines + parser.lines
+        yield shape, parser.finish()
+    _check_complete(path, shape[0], rows, lines)
+
+
+def _read_blocks(path: Path, progress: Stage | None) -> Iterator[tuple[Shape, bytes]]:
+    """Yield the shape that the header states, with every block of rows."""
+    shape: Shape | None = None
     for block in read_blocks(path, progress=progress):
         if shape is None:
             header, _, block = block.partition(b"\n")
             shape = _parse_header(path, header)
-        parser: Any = _native.XmcTextParser(shape[0] - done, shape[1], shape[2])
-        if fault := parser.feed(block, threads):
-            line, message = fault
-            raise DataError(path, message, lines + line + 2)
-        done, lines = done + parser.rows, lines + parser.lines
-        yield shape, parser.finish()
+        yield shape, block
     if shape is None:
         raise DataError(path, "the file is empty; its first line must be `rows features labels`", 1)
-    if done < shape[0]:
+
+
+def _feed(path: Path, parser: Any, block: bytes, threads: int, lines_before: int = 0) -> None:
+    if fault := parser.feed(block, threads):
+        line, message = fault
+        raise DataError(path, message, lines_before + line + 2)
+
+
+def _check_complete(path: Path, stated: int, rows: int, lines: int) -> None:
+    if rows < stated:
         raise DataError(
             path,
-            f"the header guarantees {shape[0]} rows, but the file ends after {done}; "
+            f"the header says {stated} rows, but the file ends after {rows}; "
             "fetch the file again or correct the header",
             lines + 1,
         )
 
 
-def _parse_header(path: Path, header: bytes) -> tuple[int, int, int]:
+def _parse_header(path: Path, header: bytes) -> Shape:
     match = _HEADER.fullmatch(header)
     if match is None:
         start = header[:60].decode("utf-8", "backslashreplace")
         raise DataError(
             path,
             f"the header is missing: line 1 must be three numbers, `rows features labels`, found {start!r}; "
-            "one text a line belongs in a folder as train_texts.txt or test_texts.txt",
+            "one text per line belongs in a folder as train_texts.txt or test_texts.txt",
             1,
         )
     rows, features, labels = (int(number) for number in match.groups())
     for noun, count in (("features", features), ("labels", labels)):
         if count > _MAX_COLUMNS:
-            raise DataError(
-                path, f"the header guarantees {count} {noun}; at most {_MAX_COLUMNS} are supported", 1
-            )
+            raise DataError(path, f"the header says {count} {noun}; at most {_MAX_COLUMNS} are supported", 1)
     if rows > 2**62:
-        raise DataError(path, f"the header guarantees {rows} rows, which no file can hold", 1)
+        raise DataError(path, f"the header says {rows} rows, which no file can hold", 1)
     return rows, features, labels
 
 

@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverage:
-    """How wrong the predictions are if only the least doubtful are made.
+    """How wrong the predictions are if only the least uncertain are made.
 
     Attributes
     ----------
@@ -57,16 +57,16 @@ class Reliability:
     ece: float
 
 
-def risk_coverage(doubt: npt.ArrayLike, wrong: npt.ArrayLike, points: int = 200) -> RiskCoverage:
-    """The risk of making only the predictions with the least doubt.
+def risk_coverage(uncertainty: npt.ArrayLike, wrong: npt.ArrayLike, points: int = 200) -> RiskCoverage:
+    """The risk of making only the predictions with the least uncertainty.
 
-    Of predictions with equal doubt, the order is a matter of luck: the risk is what is expected over all
-    orders, so that the order of the input does not matter.
+    Predictions with equal uncertainty have no order: the risk is what is expected over all orders, so that
+    the order of the input does not matter.
 
     Parameters
     ----------
-    doubt : array, shape (n,)
-        How doubtful each prediction is.
+    uncertainty : array, shape (n,)
+        How uncertain each prediction is.
     wrong : array of bool, shape (n,)
         Whether it is wrong.
     points : int
@@ -82,13 +82,13 @@ def risk_coverage(doubt: npt.ArrayLike, wrong: npt.ArrayLike, points: int = 200)
     >>> curve.risk.round(3), round(curve.area, 4)
     (array([0.   , 0.25 , 0.333, 0.5  ]), 0.2708)
     """
-    doubts, failures = _pairs("doubt", doubt, "wrong", wrong)
+    ordered, failures = _pairs("uncertainty", uncertainty, "wrong", wrong)
     if points < 2:
         raise ValueError(f"points is {points}; a curve needs at least 2")
-    _, group, sizes = np.unique(doubts, return_inverse=True, return_counts=True)
+    _, group, sizes = np.unique(ordered, return_inverse=True, return_counts=True)
     failed = np.bincount(group, weights=failures)
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    made = np.arange(1, len(doubts) + 1)
+    made = np.arange(1, len(ordered) + 1)
     risk = np.interp(made, ends, np.concatenate([[0], np.cumsum(failed)])) / made
     kept = np.unique(np.linspace(0, len(made) - 1, min(points, len(made))).round().astype(np.int64))
     return RiskCoverage(made[kept] / len(made), risk[kept], float(risk.mean()))
@@ -136,7 +136,7 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15
 def brier_score(probability: npt.ArrayLike, right: npt.ArrayLike) -> float:
     """Mean squared distance of probabilities to what came true. Low is good.
 
-    Unlike the calibration error it cannot be had by saying the same of all: it also rewards telling apart.
+    Unlike the calibration error, it also rewards probabilities that separate right from wrong labels.
 
     Parameters
     ----------

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.inputs.rows import count
+from hedgerow.progress import Stage
+from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.truth import Assessment, assess
 
@@ -58,7 +61,7 @@ class TheoremChecks:
     label_error, input_error : list of float
         Mean distance of total uncertainty from the one over all labels, for a label and for an input.
     certificate : list of float
-        Mean of what the search itself says the error of an input is at most.
+        Mean of the upper bound that the search itself gives for the error of an input.
     """
 
     beams: list[int]
@@ -73,7 +76,7 @@ def beam_costs(
     X: Any,
     Y: Any,
     beams: Sequence[int] = BEAMS,
-    progress: Callable[[float], None] | None = None,
+    progress: Stage | None = None,
 ) -> list[BeamCost]:
     """Search through all labels, then by beams of several widths.
 
@@ -96,7 +99,7 @@ def beam_costs(
         All labels first.
     """
     ways: list[tuple[int | None, dict[str, Any]]] = [(None, {"candidates": "all"})]
-    # A member that did not meet a candidate gives it 0, as in the paper: to go there costs more than a beam.
+    # A member that did not score a candidate gives it 0, as in the paper: going there costs more than a beam.
     ways += [(beam, {"candidates": "scored", "missing": "delta", "beam": beam}) for beam in beams]
     costs = []
     for number, (beam, search) in enumerate(ways):
@@ -126,8 +129,7 @@ def check_theorems(
     -------
     TheoremChecks
     """
-    features = model._transform(X)
-    member = model._ensemble.trees[0]
+    member, features = _first_member(model, X)
     sizes = member.tree.layer_sizes
     exact = {
         layer: _node_probabilities(member, features, layer, 2**30, beams) for layer in range(1, len(sizes))
@@ -159,12 +161,17 @@ def check_theorems(
 @contextmanager
 def searching(model: HedgerowClassifier, search: dict[str, Any]) -> Iterator[None]:
     """Let a model search in another way for a while."""
-    before = {name: getattr(model, name) for name in search}
+    before = {name: value for name, value in model.get_params(deep=False).items() if name in search}
     model.set_params(**search)
     try:
         yield
     finally:
         model.set_params(**before)
+
+
+def _first_member(model: HedgerowClassifier, X: Any) -> tuple[TreeClassifier, sp.csr_array]:
+    """A member, and the inputs as it reads them."""
+    return model._ensemble.trees[0], model._transform(X)
 
 
 def _seconds(model: HedgerowClassifier, X: Any) -> float:
@@ -181,7 +188,9 @@ def _mean_aurocs(model: HedgerowClassifier, X: Any, Y: Any) -> dict[str, float]:
     return Assessment.concatenate(parts).mean_auroc()
 
 
-def _node_probabilities(member: Any, features: Any, layer: int, beam: int, wanted: Sequence[int]) -> Floats:
+def _node_probabilities(
+    member: TreeClassifier, features: sp.csr_array, layer: int, beam: int, wanted: Sequence[int]
+) -> Floats:
     """Probabilities of the best nodes of a layer that a beam finds."""
     k = min(max(wanted), member.tree.layer_sizes[layer])
     return np.asarray(np.exp(member.best_nodes(features, layer, k, beam)[1]))

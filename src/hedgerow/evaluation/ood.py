@@ -1,4 +1,4 @@
-"""How well a score tells out-of-distribution inputs from insiders."""
+"""How well a score separates out-of-distribution (OOD) from in-distribution inputs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ class Detection:
     Attributes
     ----------
     auroc : float
-        The chance that an out-of-distribution input scores higher than an insider, ties counted half.
+        The chance that an OOD input scores higher than an in-distribution input, ties counted half.
     aupr : float
-        Average precision, out-of-distribution inputs being what is looked for. It depends on how many there
-        are of each.
+        Average precision of finding OOD inputs. It depends on how many there are of each kind.
     fpr95 : float
-        The share of insiders that are flagged, too, where at least 95 % of the out-of-distribution inputs
-        are: at the highest
-        threshold that does so, what reaches it is flagged.
+        The share of in-distribution inputs that are flagged at the highest threshold that flags at least 95 %
+        of the OOD inputs; what reaches the threshold is flagged.
     """
 
     auroc: float
@@ -41,23 +39,23 @@ class RocCurve:
     Attributes
     ----------
     false_positive : array, shape (points,)
-        The share of insiders flagged, rising.
+        The share of in-distribution inputs flagged, rising.
     true_positive : array, shape (points,)
-        The share of out-of-distribution inputs flagged, rising.
+        The share of OOD inputs flagged, rising.
     """
 
     false_positive: Floats
     true_positive: Floats
 
 
-def detection(ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike) -> Detection:
+def detection(ood_scores: npt.ArrayLike, in_distribution_scores: npt.ArrayLike) -> Detection:
     """Judge a score that should be high for out-of-distribution inputs.
 
     Parameters
     ----------
     ood_scores : array, shape (n,)
         The scores of what should be detected.
-    insider_scores : array, shape (m,)
+    in_distribution_scores : array, shape (m,)
         The scores of what should not.
 
     Returns
@@ -70,20 +68,22 @@ def detection(ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike) -> Detec
     >>> detection([0.9, 0.8, 0.3], [0.1, 0.3, 0.2, 0.4])
     Detection(auroc=0.875, aupr=0.8666666666666667, fpr95=0.5)
     """
-    ood, insiders = _steps(ood_scores, insider_scores)
-    all_ood, all_insiders = int(ood[-1]), int(insiders[-1])
+    ood, inside = _steps(ood_scores, in_distribution_scores)
+    all_ood, all_inside = int(ood[-1]), int(inside[-1])
     # Trapezia in whole halves: exact.
-    doubled = np.sum(np.diff(insiders) * (ood[1:] + ood[:-1]))
-    precision = ood[1:] / (ood[1:] + insiders[1:])
+    doubled = np.sum(np.diff(inside) * (ood[1:] + ood[:-1]))
+    precision = ood[1:] / (ood[1:] + inside[1:])
     caught = np.searchsorted(100 * ood, 95 * all_ood)
     return Detection(
-        float(doubled / (2 * all_ood * all_insiders)),
+        float(doubled / (2 * all_ood * all_inside)),
         float(np.sum(np.diff(ood) * precision) / all_ood),
-        float(insiders[caught] / all_insiders),
+        float(inside[caught] / all_inside),
     )
 
 
-def roc_curve_points(ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike, points: int = 200) -> RocCurve:
+def roc_curve_points(
+    ood_scores: npt.ArrayLike, in_distribution_scores: npt.ArrayLike, points: int = 200
+) -> RocCurve:
     """The ROC curve, thinned for a figure.
 
     Points are kept at equal distances along the curve, so that no point left out is further than
@@ -91,7 +91,7 @@ def roc_curve_points(ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike, p
 
     Parameters
     ----------
-    ood_scores, insider_scores
+    ood_scores, in_distribution_scores
         As of `detection`.
     points : int
         How many points to keep at most.
@@ -108,8 +108,8 @@ def roc_curve_points(ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike, p
     """
     if points < 2:
         raise ValueError(f"points is {points}; a curve needs at least 2")
-    ood, insiders = _steps(ood_scores, insider_scores)
-    across, up = insiders / insiders[-1], ood / ood[-1]
+    ood, inside = _steps(ood_scores, in_distribution_scores)
+    across, up = inside / inside[-1], ood / ood[-1]
     kept = np.arange(len(across))
     if len(across) > points:
         # Of each of points - 1 stretches of equal length the last point, and the first of all.
@@ -120,20 +120,18 @@ def roc_curve_points(ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike, p
 
 
 def _steps(
-    ood_scores: npt.ArrayLike, insider_scores: npt.ArrayLike
+    ood_scores: npt.ArrayLike, in_distribution_scores: npt.ArrayLike
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """How many out-of-distribution inputs and insiders reach each threshold, from none to all."""
-    ood, insiders = (
-        _scores("ood_scores", ood_scores),
-        _scores("insider_scores", insider_scores),
-    )
-    levels = np.unique(np.concatenate([ood, insiders]))[::-1]
+    """How many OOD and in-distribution inputs reach each threshold, from none to all."""
+    ood = _scores("ood_scores", ood_scores)
+    inside = _scores("in_distribution_scores", in_distribution_scores)
+    levels = np.unique(np.concatenate([ood, inside]))[::-1]
 
     def reach(scores: Floats) -> npt.NDArray[np.int64]:
         ordered = np.sort(scores)
         return np.concatenate([[0], len(ordered) - np.searchsorted(ordered, levels, side="left")])
 
-    return reach(ood), reach(insiders)
+    return reach(ood), reach(inside)
 
 
 def _scores(name: str, values: npt.ArrayLike) -> Floats:

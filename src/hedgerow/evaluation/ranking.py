@@ -1,4 +1,4 @@
-"""How good the best labels are. Inputs without true labels are left out: no ranking of theirs is right."""
+"""How good the best labels are. Inputs without true labels are left out: no ranking of them is right."""
 
 from __future__ import annotations
 

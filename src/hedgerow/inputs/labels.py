@@ -32,26 +32,13 @@ class LabelledRows(NamedTuple):
 
 
 def encode_labels(Y: Any, rows: int, classes: Sequence[str] | None = None, threads: int = 0) -> LabelledRows:
-    """Bring labels into a matrix.
+    """Bring labels, an indicator matrix or lists of strings or integers, into a matrix.
 
-    Parameters
-    ----------
-    Y : indicator matrix of shape (n, L), or list of lists of labels
-        Labels in lists are strings or integers. A data frame counts as the matrix of its values.
-    rows : int
-        The number of inputs.
-    classes : sequence of str, optional
-        Names of the columns of an indicator matrix.
-    threads : int
-        0 uses all processors.
-
-    Returns
-    -------
-    LabelledRows
+    `classes` are names for the columns of an indicator matrix.
     """
     Y = without_frame(Y)
-    if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
-        if getattr(Y, "ndim", 2) == 1:
+    if _is_matrix(Y):
+        if Y.ndim == 1:
             raise ValueError(
                 "Y has one dimension; give an indicator matrix (n, L) or a list with the labels of each"
             )
@@ -72,19 +59,8 @@ def align_labels(
 ) -> tuple[sp.csr_array, list[Any]]:
     """Bring true labels into the columns of a model; labels that it does not know get columns after those.
 
-    Parameters
-    ----------
-    Y : csr_array, shape (n, columns)
-        Indicator matrix.
-    names : sequence of str, or None
-        What its columns are called; without names they are numbers.
-    classes : array, shape (n_labels,)
-        What the columns of the model are called.
-
-    Returns
-    -------
-    csr_array, list
-        The labels, and the names of those that the model does not know, in the order of their columns.
+    Without `names`, the columns of Y are known by number. Returns the labels, and the names of those that the
+    model does not know, in the order of their columns.
 
     Examples
     --------
@@ -117,21 +93,9 @@ def align_labels(
 
 
 def truth_for(Y: Any, classes: np.ndarray) -> sp.csr_array:
-    """True labels as users have them, in the columns of a model; unknown ones have columns after those.
-
-    Parameters
-    ----------
-    Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
-        The truth.
-    classes : array, shape (n_labels,)
-        What the columns of the model are called.
-
-    Returns
-    -------
-    csr_array
-    """
+    """True labels as users have them, in the columns of a model; unknown ones have columns after those."""
     Y = without_frame(Y)
-    if sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object):
+    if _is_matrix(Y):
         truth = sp.csr_array(cast(Any, Y))
         if truth.ndim != 2 or truth.shape[1] < len(classes):
             raise ValueError(f"Y has {truth.shape[-1]} columns, but the model knows {len(classes)} labels")
@@ -151,11 +115,26 @@ def without_frame(Y: Any) -> Any:
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:
+        for row, column in np.ndindex(*values.shape):
+            if _is_missing(values[row, column]):
+                raise ValueError(
+                    f"Y[{row}, {column}] is {values[row, column]}: it is unknown whether row {row} has this"
+                    f" label. Write 1 or 0 there, or drop row {row} from X and Y"
+                ) from error
         name = next((name for name in Y.columns if isinstance(name, str)), "labels")
         raise TypeError(
-            f"Y is a {type(Y).__name__} that is no indicator matrix ({error}); if a column of it holds lists"
-            f" of labels, pass that, such as df[{name!r}]"
+            f"Y is a {type(Y).__name__} that is not an indicator matrix ({error}); if a column of it holds"
+            f" lists of labels, pass that, such as df[{name!r}]"
         ) from error
+
+
+def _is_matrix(Y: Any) -> bool:
+    return bool(sp.issparse(Y)) or (isinstance(Y, np.ndarray) and Y.dtype != object)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value stands for one that is missing: None, NaN, and NA or NaT of pandas."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _as_names(classes: Sequence[str], columns: int) -> np.ndarray:
@@ -180,7 +159,7 @@ def _check_text(name: str, where: str) -> None:
         name.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{where} holds {name!r}, which is no valid Unicode ({error.reason}); mend the name"
+            f"{where} holds {name!r}, which is not valid Unicode ({error.reason}); fix the name"
         ) from error
 
 
@@ -193,29 +172,15 @@ def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
         raise TypeError(
             f"Y is a {type(Y).__name__}; if its values are the labels of each input, pass list(d.values())"
         )
-    lists: list[list[Hashable]] = []
-    for row, labels in enumerate(Y):
-        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            raise TypeError(
-                f"Y[{row}] is {labels!r}; give each input a list of its labels, such as [{labels!r}]"
-            )
-        lists.append(list(labels))
+    lists = [_labels_of(row, labels) for row, labels in enumerate(Y)]
     if len(lists) != rows:
         raise ValueError(f"there are {rows} inputs, but Y has {len(lists)} lists of labels")
     known: set[Hashable] = set()
     for row, labels in enumerate(lists):
         for label in labels:
-            if isinstance(label, (bool, np.bool_)) or not isinstance(label, (str, int, np.integer)):
-                raise TypeError(
-                    f"Y[{row}] holds {label!r} of type {type(label).__name__}; labels are strings or integers"
-                )
-            if label not in known:
-                if isinstance(label, str):
-                    _check_text(label, f"Y[{row}]")
-                elif not -(2**63) <= label < 2**63:
-                    raise ValueError(
-                        f"Y[{row}] holds {label}; integers as labels have 64 bits at most: use strings"
-                    )
+            # Integers always: True equals 1, and would pass for it.
+            if type(label) is not str or label not in known:
+                _check_label(row, label)
         known.update(labels)
     kinds = {isinstance(label, str) for label in known}
     if len(kinds) > 1:
@@ -231,6 +196,33 @@ def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
         (np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(rows, max(1, len(names)))
     )
     return matrix, names
+
+
+def _labels_of(row: int, labels: Any) -> list[Any]:
+    if isinstance(labels, Iterable) and not isinstance(labels, (str, bytes)):
+        return list(labels)
+    if np.ndim(labels) == 0 and _is_missing(labels):
+        raise TypeError(
+            f"Y[{row}] is {labels}: the labels of this input are missing. Drop row {row} from X and Y, or"
+            " give it an empty list if it has no labels"
+        )
+    raise TypeError(f"Y[{row}] is {labels!r}; give each input a list of its labels, such as [{labels!r}]")
+
+
+def _check_label(row: int, label: Any) -> None:
+    if isinstance(label, str):
+        _check_text(label, f"Y[{row}]")
+    elif isinstance(label, (bool, np.bool_)) or not isinstance(label, (int, np.integer)):
+        if np.ndim(label) == 0 and _is_missing(label):
+            raise TypeError(
+                f"Y[{row}] holds {label}, a missing label. Leave it out of the list (an empty list has no"
+                f" labels), or drop row {row} from X and Y"
+            )
+        raise TypeError(
+            f"Y[{row}] holds {label!r} of type {type(label).__name__}; labels are strings or integers"
+        )
+    elif not -(2**63) <= label < 2**63:
+        raise ValueError(f"Y[{row}] holds {label}; integers as labels have 64 bits at most: use strings")
 
 
 def add_label_sections(classes: np.ndarray, sections: dict[str, Any], header: dict[str, Any]) -> None:

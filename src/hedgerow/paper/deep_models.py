@@ -1,9 +1,8 @@
-"""The models of the paper's deep tables: rankers over one encoder, which is fine-tuned once a seed."""
+"""The models of the paper's deep tables: rankers over one encoder, which is fine-tuned once per seed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,12 +14,11 @@ import xxhash
 from hedgerow.data import Part
 from hedgerow.deep.extra import load_torch
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
+from hedgerow.progress import Progress
 from hedgerow.storage.atomic_file import atomic_file
 from hedgerow.training.members import METHODS
 
 __all__ = ["DEEP_METHODS", "OWN_ENCODERS", "WORDS", "DeepSettings", "SharedEncoder", "computed_on"]
-
-Progress = Callable[[float, str], None]
 
 WORDS = "linear"  # a single model that sees words alone
 OWN_ENCODERS = "boosted-bagging-encoders"  # every member has an encoder of its own
@@ -34,18 +32,10 @@ _HASHED = ("config.json", "tokenizer.json", "model.safetensors", "pytorch_model.
 
 @dataclass(frozen=True)
 class DeepSettings:
-    """The transformer of a reproduction.
+    """The transformer of a reproduction; most fields are as of `HedgerowTransformerClassifier`.
 
-    Attributes
-    ----------
-    encoder : str
-        A folder, or a name on the hub.
-    encoders : bool
-        Also fine-tune an encoder for each member of boosted bagging, as the paper did.
-    epochs, steps, levels, batch_size, learning_rate, max_length, pooling, device
-        As of `HedgerowTransformerClassifier`.
-    kept : Path or None
-        Where fine-tuned encoders and embeddings are kept; None for the folder of the results.
+    `encoder` is a folder or a name on the hub. `encoders` also fine-tunes one for each member of boosted
+    bagging, as the paper did. Fine-tuned encoders and embeddings go to `kept`, or beside the results.
     """
 
     encoder: str
@@ -97,16 +87,7 @@ class DeepSettings:
 class SharedEncoder:
     """The encoder of one data set and seed, and the embeddings that it makes.
 
-    Parameters
-    ----------
-    settings : DeepSettings
-        How it is fine-tuned.
-    folder : Path
-        Where it is kept, beside others.
-    data : str
-        Name and fingerprint of what it learns from.
-    seed : int
-        Seed of the models.
+    `data` is the name and fingerprint of what it learns from; other encoders may lie in the same folder.
     """
 
     def __init__(self, settings: DeepSettings, folder: Path, data: str, seed: int) -> None:
@@ -125,13 +106,7 @@ class SharedEncoder:
         return self._folder / "embeddings"
 
     def tune(self, train: Part, n_jobs: int | None, progress: Progress) -> dict[str, Any]:
-        """Fine-tune it, unless that is done; what is there of it after a stop is used.
-
-        Returns
-        -------
-        dict
-            As of `FineTuningReport.to_dict`.
-        """
+        """Fine-tune it and return the report; what is there after a stop is used, and nothing done twice."""
         report = self._folder / "fine_tuning.json"
         if not self.path.exists() or not report.exists():
             model = self._settings.estimator(

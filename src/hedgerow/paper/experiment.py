@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import orjson
-import xxhash
 from scipy.sparse import csr_array
 
-from hedgerow.data import DataError, Part, read_part
+from hedgerow.data import DataError
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.evaluation.efficiency import beam_costs, check_theorems
@@ -24,86 +22,29 @@ from hedgerow.evaluation.tasks import evaluate
 from hedgerow.inputs.labels import align_labels
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.threads import threads_for
+from hedgerow.progress import Progress
 from hedgerow.storage.atomic_file import atomic_file
 from hedgerow.training.members import METHODS
 
 from .deep_models import OWN_ENCODERS, WORDS, DeepSettings, SharedEncoder, computed_on
 from .machine import machine
+from .sources import LoadedData, OodTexts, Source, evenly_spread, hash_strings, load
 
-__all__ = ["Experiment", "Settings", "Source", "run"]
+__all__ = ["Experiment", "ExperimentSettings", "run"]
 
-Progress = Callable[[float, str], None]
-
-_QUICK_TRAIN, _QUICK_TEST = 2000, 500
 _COST_LABELS = 16_000_000  # inputs times labels of the search through all labels
 _THEOREM_LABELS = 2_000_000
 _TUNING_WORK = 8  # of fine-tuning, in models that are trained
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where data lie.
-
-    Attributes
-    ----------
-    path : Path
-        Folder or file.
-    labels_field : str
-        The field of records that has the labels.
-    """
-
-    path: Path
-    labels_field: str = "labels"
-
-    @classmethod
-    def parse(cls, text: str) -> Source:
-        """Read PATH or PATH:FIELD.
-
-        Examples
-        --------
-        >>> Source.parse("packages:tags").name
-        'packages-tags'
-        """
-        path, colon, labels_field = text.rpartition(":")
-        if Path(text).exists() or not colon or not path or not labels_field or "/" in labels_field:
-            return cls(Path(text))
-        return cls(Path(path), labels_field)
-
-    @property
-    def name(self) -> str:
-        """How tables call it."""
-        return self.stem if self.labels_field == "labels" else f"{self.stem}-{self.labels_field}"
-
-    @property
-    def stem(self) -> str:
-        """How tables call it where its texts are out-of-distribution inputs."""
-        return self.path.resolve().name.split(".")[0]
-
-
-@dataclass(frozen=True)
-class Settings:
+class ExperimentSettings:
     """What is tried.
 
-    Attributes
-    ----------
-    methods : sequence of str
-        Ways to train.
-    seeds : int
-        Each method is fitted with the seeds 0 to `seeds` - 1.
-    members : int
-        Members of an ensemble.
-    beam : int
-        Width of the search.
-    missing : {"delta", "exact", "bound"}
-        What stands for a member's vote on a label that it did not meet; 0 ("delta") in the paper.
-    weight_threshold : float
-        Weights smaller than this are dropped.
-    ood_rows : int
-        At most so many inputs of other data.
-    quick : bool
-        Train on at most 2,000 inputs and evaluate at most 500.
-    deep : DeepSettings or None
-        The transformer whose embeddings stand beside the words; None for words alone.
+    Each method is fitted with the seeds 0 to `seeds` - 1. `missing` says what stands for a member's vote on a
+    label that it did not score; 0 ("delta") in the paper. Weights below `weight_threshold` are dropped, at
+    most `ood_rows` inputs of other data are taken, and `quick` trains on at most 2,000 inputs and evaluates
+    at most 500. `deep` is the transformer whose embeddings stand beside the words, None for words alone.
     """
 
     methods: Sequence[str] = METHODS
@@ -121,8 +62,8 @@ class Settings:
         if unknown or not self.methods:
             raise ValueError(f"methods is {list(self.methods)}; choose from {', '.join(METHODS)}")
         for name in ("seeds", "members", "beam", "ood_rows"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+            if vars(self)[name] < 1:
+                raise ValueError(f"{name} is {vars(self)[name]}; it must be at least 1")
 
     @property
     def rows(self) -> list[str]:
@@ -144,20 +85,27 @@ class Settings:
             return self.members * (1 + _TUNING_WORK)
         return 1 if method in ("single", "mc-dropout", WORDS) else self.members
 
+    @property
+    def all_work(self) -> int:
+        """How much there is to do for a data set."""
+        tuning = 0 if self.deep is None else self.seeds * _TUNING_WORK
+        return tuning + sum(self.work(method) for method, _ in self.order)
+
+    def mark(self) -> dict[str, Any]:
+        """What must be the same for two experiments to stand in one table."""
+        # More methods and seeds can be added later.
+        own = {name: value for name, value in vars(self).items() if name not in ("methods", "seeds", "deep")}
+        deep = {} if self.deep is None else self.deep.mark()
+        return {**own, **deep, "version": metadata.version("hedgerow")}
+
 
 @dataclass(frozen=True)
 class Experiment:
     """One method on one data set with one seed, done.
 
-    Attributes
-    ----------
-    data, method : str
-        Their names.
-    seed : int
-        Seed of the model.
-    found : dict
-        As of `Evaluation.to_dict`; with "fit_seconds", and of boosted bagging "efficiency" and "theorems".
-        With a transformer also "fine_tuning", the report on the encoder that the methods of a seed share.
+    `found` is as of `Evaluation.to_dict`; with "fit_seconds", and of boosted bagging "efficiency" and
+    "theorems". With a transformer also "fine_tuning", the report on the encoder that the methods of a seed
+    share.
     """
 
     data: str
@@ -166,85 +114,28 @@ class Experiment:
     found: Mapping[str, Any] = field(repr=False)
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """A data set in memory."""
-
-    train: Part
-    test: Part
-
-    @property
-    def estimator(self) -> type[HedgerowClassifier]:
-        return HedgerowTextClassifier if self.train.X is None else HedgerowClassifier
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of what is learned and judged, the same wherever the data lie."""
-        digest = xxhash.xxh3_128()
-        for part in (self.train, self.test):
-            for strings in (part.texts, part.label_names):
-                _add_strings(digest, strings or ())
-            for matrix in (part.X, part.Y):
-                if matrix is not None:
-                    digest.update(np.asarray(matrix.indptr, dtype=np.int64).tobytes())
-                    digest.update(np.asarray(matrix.indices, dtype=np.int64).tobytes())
-            if part.X is not None:
-                digest.update(np.asarray(part.X.data, dtype=np.float32).tobytes())
-        return str(digest.hexdigest())
-
-
-def _add_strings(digest: xxhash.xxh3_128, strings: Iterable[object]) -> None:
-    for text in strings:
-        encoded = str(text).encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "little") + encoded)
-
-
 def run(
     sources: Sequence[Source],
     strangers: Sequence[Source],
     folder: Path,
-    settings: Settings,
+    settings: ExperimentSettings,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[Experiment]:
     """Do all experiments that are not done yet.
 
-    Parameters
-    ----------
-    sources : sequence of Source
-        Data to fit and evaluate. Those with texts are out-of-distribution inputs to each other, too.
-    strangers : sequence of Source
-        Data that serve as out-of-distribution inputs only.
-    folder : Path
-        Where results are kept; a folder of another run with other settings, data or out-of-distribution
-        inputs is refused.
-    settings : Settings
-        What is tried.
-    n_jobs : int or None
-        Threads.
-    progress : callable(share, what), optional
-        Called as the work goes on.
-
-    Returns
-    -------
-    list of Experiment
+    Sources with texts are out-of-distribution inputs to each other; `strangers` only serve as such. Results
+    are kept in `folder`; one of another run with other settings, data or out-of-distribution inputs is
+    refused.
     """
     _check_names(sources, strangers)
-    told = progress or (lambda share, what: None)
     if settings.deep is not None:
         settings.deep.check()
-    work = sum(settings.work(method) for method, _ in settings.order)
-    if settings.deep is not None:
-        work += settings.seeds * _TUNING_WORK
-    clock = _Clock(told, len(sources) * work)
-    texts: dict[Source, list[str]] = {}
-
-    def ood(source: Source, loaded: _Loaded) -> dict[str, list[str]]:
-        return _ood(source, loaded, [*sources, *strangers], settings, texts)
-
+    clock = _Clock(progress or (lambda share, what: None), len(sources) * settings.all_work)
+    ood = OodTexts([*sources, *strangers], settings.ood_rows)
     experiments = []
     for source in sources:
-        bench = _Bench(source, ood, settings, folder, n_jobs, clock, told)
+        bench = _Bench(source, ood, settings, folder, n_jobs, clock)
         for method, seed in settings.order:
             path = folder / "experiments" / source.name / f"{method}-{seed}.json"
             found = _read(path, settings)
@@ -261,7 +152,7 @@ def run(
 
 
 def _check_names(sources: Sequence[Source], strangers: Sequence[Source]) -> None:
-    """Refuse data that tables could not tell apart."""
+    """Refuse data that would have the same name in tables."""
     different = {source.path.resolve(): source.stem for source in (*sources, *strangers)}
     for names in ([source.name for source in sources], list(different.values())):
         if len(set(names)) < len(names):
@@ -271,77 +162,19 @@ def _check_names(sources: Sequence[Source], strangers: Sequence[Source]) -> None
 class _Clock:
     """Turns the progress of one experiment into that of all; those found on disk count as no work."""
 
-    def __init__(self, told: Progress, work: int) -> None:
-        self._told, self._all, self._done = told, work, 0
-
-    @property
-    def share(self) -> float:
-        return self._done / max(1, self._all)
+    def __init__(self, report: Progress, work: int) -> None:
+        self._report, self._all, self._done = report, work, 0
 
     def skip(self, work: int) -> None:
         self._all -= work
 
     def begin(self, title: str, work: int) -> Progress:
-        return lambda share, what: self._told(
+        return lambda share, what: self._report(
             min(1.0, (self._done + work * share) / max(1, self._all)), f"{title}: {what}"
         )
 
     def end(self, work: int) -> None:
         self._done += work
-
-
-def _load(source: Source, settings: Settings, n_jobs: int | None) -> _Loaded:
-    threads = threads_for(n_jobs)
-    train = read_part(source.path, "train", labels_field=source.labels_field, threads=threads)
-    test = read_part(source.path, "test", labels_field=source.labels_field, threads=threads)
-    for name, part in (("train", train), ("test", test)):
-        if part.Y is None or part.n == 0:
-            raise DataError(source.path, f"its {name} part has no labels; name their field as PATH:FIELD")
-    if settings.deep is not None and train.X is not None:
-        raise DataError(source.path, "it has features and no texts, which a transformer reads; give it texts")
-    if (train.X is None) != (test.X is None):
-        raise DataError(source.path, "one of its parts has features and the other has texts")
-    if settings.quick:
-        train, test = _thinned(train, _QUICK_TRAIN), _thinned(test, _QUICK_TEST)
-    return _Loaded(train, test)
-
-
-def _thinned(part: Part, most: int) -> Part:
-    """Some rows, evenly spread; the label space stays."""
-    if part.n <= most:
-        return part
-    rows = np.linspace(0, part.n - 1, most).astype(int)
-    return Part(
-        X=None if part.X is None else part.X[rows],
-        texts=None if part.texts is None else [part.texts[row] for row in rows],
-        Y=None if part.Y is None else part.Y[rows],
-        label_names=part.label_names,
-        ids=None if part.ids is None else [part.ids[row] for row in rows],
-    )
-
-
-def _ood(
-    own: Source, loaded: _Loaded, others: Sequence[Source], settings: Settings, texts: dict[Source, list[str]]
-) -> dict[str, list[str]]:
-    """Texts of other data; data without texts have no out-of-distribution inputs and are none."""
-    if loaded.train.X is not None:
-        return {}
-    found: dict[str, list[str]] = {}
-    seen = {own.path.resolve()}
-    for other in others:
-        if other.path.resolve() in seen:
-            continue
-        seen.add(other.path.resolve())
-        if other not in texts:
-            texts[other] = _read_texts(other, settings)
-        if texts[other]:
-            found[other.stem] = texts[other]
-    return found
-
-
-def _read_texts(source: Source, settings: Settings) -> list[str]:
-    part = read_part(source.path, "test" if source.path.is_dir() else None, labels_field=None)
-    return (_thinned(part, settings.ood_rows).texts if part.texts else None) or []
 
 
 class _Bench:
@@ -350,73 +183,74 @@ class _Bench:
     def __init__(
         self,
         source: Source,
-        ood: Callable[[Source, _Loaded], dict[str, list[str]]],
-        settings: Settings,
+        ood: OodTexts,
+        settings: ExperimentSettings,
         folder: Path,
         n_jobs: int | None,
         clock: _Clock,
-        told: Progress,
     ) -> None:
         self._source, self._settings, self._n_jobs = source, settings, n_jobs
-        self._ood, self._clock, self._told = ood, clock, told
+        self._ood, self._clock = ood, clock
         self._encoders: dict[int, SharedEncoder] = {}
         self._kept = folder / "encoders"
         if settings.deep is not None and settings.deep.kept is not None:
             self._kept = settings.deep.kept
 
     @cached_property
-    def loaded(self) -> _Loaded:
-        self._told(self._clock.share, f"{self._source.name}: reading")
-        return _load(self._source, self._settings, self._n_jobs)
+    def data(self) -> LoadedData:
+        self._clock.begin(self._source.name, 0)(0, "reading")
+        loaded = load(self._source, self._settings.quick, threads_for(self._n_jobs))
+        if self._settings.deep is not None and not loaded.has_texts:
+            raise DataError(
+                self._source.path, "it has features and no texts, which a transformer reads; give it texts"
+            )
+        return loaded
 
     @cached_property
     def ood(self) -> dict[str, list[str]]:
-        return self._ood(self._source, self.loaded)
+        """Texts of other data; to data without texts there are none."""
+        return self._ood.beside(self._source) if self.data.has_texts else {}
 
     @cached_property
     def ood_marks(self) -> dict[str, str]:
-        """A hash of the texts of each out-of-distribution input."""
-        marks = {}
-        for name, texts in self.ood.items():
-            digest = xxhash.xxh3_128()
-            _add_strings(digest, texts)
-            marks[name] = str(digest.hexdigest())
-        return marks
+        """A hash of the texts of each other data set."""
+        return {name: hash_strings(texts) for name, texts in self.ood.items()}
 
     def check(self, path: Path, found: Mapping[str, Any]) -> None:
         """Refuse an experiment on other data of the same name, or with other out-of-distribution inputs.
 
         Its file may come from another machine, or from a release that noted neither.
         """
-        if "data" in found and found["data"] != self.loaded.fingerprint:
+        if "data" in found and found["data"] != self.data.fingerprint:
             raise ValueError(
                 f"{path} was made with other data of the name {self._source.name}; choose another folder, or"
                 " delete it"
             )
         known = found.get("ood_marks")
         if known is not None and known != self.ood_marks:
-            names = ", ".join(sorted(known)) or "none"
-            wanted = ", ".join(sorted(self.ood_marks)) or "none"
+            names, wanted = (", ".join(sorted(marks)) or "none" for marks in (known, self.ood_marks))
             raise ValueError(
                 f"{path} was made with other out-of-distribution inputs ({names}) than those of now"
-                f" ({wanted}); choose another"
-                " folder, or delete it"
+                f" ({wanted}); choose another folder, or delete it"
             )
 
     def experiment(self, method: str, seed: int, path: Path) -> dict[str, Any]:
-        title = f"{self._source.name}, {method}, seed {seed}"
+        """Fit and evaluate; members that are trained are kept until that is done."""
         shared, tuning = None, None
         if self._settings.deep is not None and method not in (WORDS, OWN_ENCODERS):
             shared, tuning = self._shared(seed)
         work = self._settings.work(method)
-        report = self._clock.begin(title, work)
-        model = _model(self.loaded, method, seed, self._settings, self._n_jobs, shared)
-        kept = path.with_suffix(".members")
+        progress = self._clock.begin(f"{self._source.name}, {method}, seed {seed}", work)
+        members = path.with_suffix(".members")
         if self._settings.deep is not None:
-            kept = self._kept / self._source.name / kept.name
-        found = _experiment(self.loaded, model, self.ood, method, seed, kept, report)
-        found["reproduction"] = _mark(self._settings)
-        found["data"] = self.loaded.fingerprint
+            members = self._kept / self._source.name / members.name
+        model = self._model(method, seed, shared)
+        found = self._fit_and_evaluate(model, members, progress)
+        if method == "boosted-bagging" and seed == 0:
+            found |= self._search_costs(model, progress)
+        shutil.rmtree(members, ignore_errors=True)
+        found["reproduction"] = self._settings.mark()
+        found["data"] = self.data.fingerprint
         found["ood_marks"] = self.ood_marks
         if self._settings.deep is not None:
             found["machine"] = {**machine(self._n_jobs), **computed_on(self._settings.deep.device)}
@@ -436,113 +270,88 @@ class _Bench:
         deep = cast("DeepSettings", self._settings.deep)
         new = seed not in self._encoders
         if new:
-            data = f"{self._source.name} {self.loaded.fingerprint}"
+            data = f"{self._source.name} {self.data.fingerprint}"
             self._encoders[seed] = SharedEncoder(deep, self._kept, data, seed)
-        title = f"{self._source.name}, encoder of seed {seed}"
-        report = self._encoders[seed].tune(
-            self.loaded.train, self._n_jobs, self._clock.begin(title, _TUNING_WORK)
-        )
+        progress = self._clock.begin(f"{self._source.name}, encoder of seed {seed}", _TUNING_WORK)
+        report = self._encoders[seed].tune(self.data.train, self._n_jobs, progress)
         if new:
             self._clock.end(_TUNING_WORK)
         return self._encoders[seed], report
 
+    def _model(self, method: str, seed: int, shared: SharedEncoder | None) -> HedgerowClassifier:
+        settings = self._settings
+        options: dict[str, Any] = {
+            "members": settings.members,
+            "beam": settings.beam,
+            "missing": settings.missing,
+            "weight_threshold": settings.weight_threshold,
+            "random_state": seed,
+            "n_jobs": self._n_jobs,
+        }
+        if settings.deep is None or method == WORDS:
+            kind = HedgerowTextClassifier if self.data.has_texts else HedgerowClassifier
+            return kind(method="single" if method == WORDS else method, **options)
+        if shared is None:
+            return settings.deep.estimator(method, **options)
+        return settings.deep.estimator(method, shared.path, cache=shared.embeddings, **options)
 
-def _model(
-    data: _Loaded,
-    method: str,
-    seed: int,
-    settings: Settings,
-    n_jobs: int | None,
-    shared: SharedEncoder | None,
-) -> HedgerowClassifier:
-    options: dict[str, Any] = {
-        "members": settings.members,
-        "beam": settings.beam,
-        "missing": settings.missing,
-        "weight_threshold": settings.weight_threshold,
-        "random_state": seed,
-        "n_jobs": n_jobs,
-    }
-    if settings.deep is None or method == WORDS:
-        return data.estimator(method="single" if method == WORDS else method, **options)
-    if shared is None:
-        return settings.deep.estimator(method, **options)
-    return settings.deep.estimator(method, shared.path, cache=shared.embeddings, **options)
+    def _fit_and_evaluate(
+        self, model: HedgerowClassifier, members: Path, progress: Progress
+    ) -> dict[str, Any]:
+        train = self.data.train
+        inputs, queries = self.data.inputs
+        start = time.perf_counter()
+        model.fit(
+            inputs,
+            train.Y,
+            classes=train.label_names,
+            checkpoint=None if model.method in ("single", "mc-dropout") else members,
+            progress=lambda share, what: progress(0.6 * share, what),
+        )
+        seconds = time.perf_counter() - start
+        found = evaluate(
+            model,
+            queries,
+            self._truth(model),
+            ood=self.ood,
+            progress=lambda share, what: progress(0.6 + 0.3 * share, what),
+        ).to_dict()
+        return {**found, "fit_seconds": seconds}
 
+    def _truth(self, model: HedgerowClassifier) -> csr_array:
+        test = self.data.test
+        return align_labels(cast("csr_array", test.Y), test.label_names, model.classes_)[0]
 
-def _experiment(
-    data: _Loaded,
-    model: HedgerowClassifier,
-    ood: Mapping[str, list[str]],
-    method: str,
-    seed: int,
-    kept: Path,
-    progress: Progress,
-) -> dict[str, Any]:
-    train, test = data.train, data.test
-    inputs = train.texts if train.X is None else train.X
-    queries = test.texts if test.X is None else test.X
-    start = time.perf_counter()
-    model.fit(
-        inputs,
-        train.Y,
-        classes=train.label_names,
-        checkpoint=None if model.method in ("single", "mc-dropout") else kept,
-        progress=lambda share, what: progress(0.6 * share, what),
-    )
-    seconds = time.perf_counter() - start
-    Y, _ = align_labels(cast("csr_array", test.Y), test.label_names, model.classes_)
-    found = evaluate(
-        model,
-        queries,
-        Y,
-        ood=ood,
-        progress=lambda share, what: progress(0.6 + 0.3 * share, what),
-    ).to_dict()
-    found["fit_seconds"] = seconds
-    if method == "boosted-bagging" and seed == 0:
+    def _search_costs(self, model: HedgerowClassifier, progress: Progress) -> dict[str, Any]:
+        """What beam search costs and loses, on as many inputs as a search through all labels allows."""
+        Y, (_, queries) = self._truth(model), self.data.inputs
         progress(0.9, "searching through all labels")
-        rows = _spread(test.n, _COST_LABELS // Y.shape[1])
-        found["efficiency"] = [asdict(cost) for cost in beam_costs(model, take(queries, rows), Y[rows])]
-        found["efficiency_inputs"] = len(rows)
+        rows = evenly_spread(Y.shape[0], _COST_LABELS // Y.shape[1])
+        costs = beam_costs(model, take(queries, rows), Y[rows])
         progress(0.97, "checking the theorems")
-        rows = _spread(test.n, _THEOREM_LABELS // Y.shape[1])
-        found["theorems"] = asdict(check_theorems(model, take(queries, rows)))
-    shutil.rmtree(kept, ignore_errors=True)
-    return found
+        few = evenly_spread(Y.shape[0], _THEOREM_LABELS // Y.shape[1])
+        return {
+            "efficiency": [asdict(cost) for cost in costs],
+            "efficiency_inputs": len(rows),
+            "theorems": asdict(check_theorems(model, take(queries, few))),
+        }
 
 
-def _spread(count: int, most: int) -> np.ndarray:
-    return np.linspace(0, count - 1, max(1, min(count, most))).astype(int)
-
-
-def _mark(settings: Settings) -> dict[str, Any]:
-    """What must be the same for two experiments to stand in one table."""
-    own = {of.name: getattr(settings, of.name) for of in fields(settings)}
-    # More methods and seeds can be added later.
-    mark = {name: own[name] for name in own if name not in ("methods", "seeds", "deep")}
-    return {
-        **mark,
-        **({} if settings.deep is None else settings.deep.mark()),
-        "version": metadata.version("hedgerow"),
-    }
-
-
-def _read(path: Path, settings: Settings) -> dict[str, Any] | None:
+def _read(path: Path, settings: ExperimentSettings) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
         found: dict[str, Any] = orjson.loads(path.read_bytes())
         mark = found["reproduction"]
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no finished experiment; delete it to do it again") from error
-    if mark != _mark(settings):
-        wanted = _mark(settings)
-        other = next(name for name in {**wanted, **mark} if mark.get(name) != wanted.get(name))
-        raise ValueError(
-            f"{path} was made with {other} = {mark.get(other)!r}, not {wanted.get(other)!r}; choose another"
-            " folder, or delete this one"
-        )
+        raise ValueError(f"{path} is not a finished experiment; delete it to do it again") from error
+    wanted = settings.mark()
+    for name in {**wanted, **mark}:
+        if mark.get(name) != wanted.get(name):
+            raise ValueError(
+                f"{path} was made with {name} = {mark.get(name)!r}, not {wanted.get(name)!r}; choose another"
+                " folder, or delete this one"
+            )
     return found
 
 

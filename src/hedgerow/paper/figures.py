@@ -15,12 +15,12 @@ from .experiment import Experiment
 __all__ = ["write_figures"]
 
 _MEASURES = {
-    "variance": "variance",
-    "total": "total",
-    "knowledge": "knowledge",
+    "variance": "prediction variance",
+    "total": "total uncertainty",
+    "knowledge": "knowledge uncertainty",
     "energy": "Energy",
     "joint_energy": "JointEnergy",
-    "ood": "ood",
+    "ood": "OOD score",
 }
 _BEST = ("boosted-bagging", "bagging", "boosting", "mc-dropout", "single")
 
@@ -28,22 +28,13 @@ _BEST = ("boosted-bagging", "bagging", "boosting", "mc-dropout", "single")
 def write_figures(experiments: Sequence[Experiment], folder: Path) -> str | None:
     """Draw one model of each data set, the one of the strongest method with the first seed.
 
-    Parameters
-    ----------
-    experiments : sequence of Experiment
-        What was done.
-    folder : Path
-        Where to write.
-
-    Returns
-    -------
-    str or None
-        Why there are no figures, if so.
+    Returns why there are no figures, or None.
     """
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        return "no figures were drawn, for matplotlib is missing; install hedgerow[figures]"
+        return "no figures were drawn because matplotlib is missing; install hedgerow[figures]"
     folder.mkdir(parents=True, exist_ok=True)
     for data, found in _chosen(experiments).items():
         for name, draw in _FIGURES.items():
@@ -51,10 +42,8 @@ def write_figures(experiments: Sequence[Experiment], folder: Path) -> str | None
             axes = figure.subplots()
             if draw(axes, found):
                 # A fixed salt: the same figures give the same bytes.
-                import matplotlib
-
                 with (
-                    matplotlib.rc_context({"svg.hashsalt": "hedgerow"}),
+                    rc_context({"svg.hashsalt": "hedgerow"}),
                     atomic_file(folder / f"{data}-{name}.svg", overwrite=True) as file,
                 ):
                     figure.savefig(file, format="svg", metadata={"Date": None})
@@ -76,7 +65,9 @@ def _long_tail(axes: Any, found: Mapping[str, Any]) -> bool:
     shown = mean > 0
     axes.plot(ranks[shown], mean[shown], label="mean")
     low = np.maximum(mean - deviation, mean * 1e-3)
-    axes.fill_between(ranks[shown], low[shown], (mean + deviation)[shown], alpha=0.25, label="± deviation")
+    axes.fill_between(
+        ranks[shown], low[shown], (mean + deviation)[shown], alpha=0.25, label="± standard deviation"
+    )
     axes.set(xscale="log", yscale="log", xlabel="rank of the label", ylabel="probability")
     axes.legend()
     return True
@@ -86,7 +77,7 @@ def _risk_coverage(axes: Any, found: Mapping[str, Any]) -> bool:
     for measure, curve in found["risk_coverage"].items():
         if curve and measure in _MEASURES:
             axes.plot(curve["coverage"], curve["risk"], label=_MEASURES[measure])
-    axes.set(xlabel="share of the five best labels that is kept", ylabel="share of them that is wrong")
+    axes.set(xlabel="share of the five best labels that is kept", ylabel="share of these that is wrong")
     axes.legend()
     return True
 
@@ -106,7 +97,9 @@ def _frequency(axes: Any, found: Mapping[str, Any]) -> bool:
         return False
     places = np.arange(1, len(groups) + 1)
     for measure in ("total", "knowledge"):
-        axes.plot(places, [group[measure] for group in groups], marker="o", markersize=3, label=measure)
+        axes.plot(
+            places, [group[measure] for group in groups], marker="o", markersize=3, label=_MEASURES[measure]
+        )
     axes.plot(places, [group["probability"] for group in groups], linestyle="--", label="probability")
     axes.set(
         xlabel="labels by tenths of frequency in training, rarest first",
@@ -133,7 +126,12 @@ def _roc(axes: Any, found: Mapping[str, Any]) -> bool:
                     color=f"C{number}",
                     label=f"{other}: {_MEASURES[score]}",
                 )
-    axes.set(xlabel="insiders flagged", ylabel="out-of-distribution inputs flagged", xlim=(0, 1), ylim=(0, 1))
+    axes.set(
+        xlabel="in-distribution inputs flagged",
+        ylabel="out-of-distribution inputs flagged",
+        xlim=(0, 1),
+        ylim=(0, 1),
+    )
     axes.legend(fontsize="small")
     return True
 
@@ -155,7 +153,11 @@ def _uncertainty_error(axes: Any, found: Mapping[str, Any]) -> bool:
     checks = found.get("theorems")
     if not checks:
         return False
-    titles = {"label_error": "a label", "input_error": "an input", "certificate": "certificate of an input"}
+    titles = {
+        "label_error": "per label",
+        "input_error": "per input",
+        "certificate": "certified bound per input",
+    }
     for name, title in titles.items():
         axes.plot(checks["beams"], np.maximum(checks[name], 1e-9), marker="o", markersize=3, label=title)
     axes.set(xscale="log", yscale="log", xlabel="beam", ylabel="error of total uncertainty")

@@ -1,4 +1,4 @@
-"""Where figures come from."""
+"""The machine that experiments run on."""
 
 from __future__ import annotations
 
@@ -13,17 +13,7 @@ __all__ = ["machine"]
 
 
 def machine(n_jobs: int | None) -> dict[str, str]:
-    """Processor, threads and Python, for the record.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    dict of str to str
-    """
+    """Processor, threads and Python, for the record."""
     name = platform.machine()
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -16,21 +16,7 @@ __all__ = ["atomic_file", "check_target", "leftovers", "refuse_link"]
 
 
 def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> None:
-    """Raise now what saving to `path` would raise later, so that no long computation is lost.
-
-    Parameters
-    ----------
-    path : path-like
-        The file that will be written.
-    overwrite : bool, default False
-        Whether an existing file may be replaced.
-
-    Raises
-    ------
-    OSError
-        `FileExistsError`, `FileNotFoundError`, `NotADirectoryError`, `IsADirectoryError` or
-        `PermissionError`, with the path and the way out in the message.
-    """
+    """Raise the OSError now that saving to `path` would raise later, so that no long computation is lost."""
     name = os.fspath(path)
     target = os.path.realpath(name)
     folder = os.path.dirname(target)
@@ -58,30 +44,12 @@ def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> None:
 def atomic_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[BinaryIO]:
     """Write a file that appears under its name complete and on disk, or not at all.
 
-    The bytes go to a temporary file in the same folder. When the block ends well, it is synchronised and
+    The bytes go to a temporary file in the same folder. When the block ends well, it is synchronized and
     takes the name; when the block raises (a full disk, Ctrl-C), it is removed and an older file stays as is.
     A crash can at worst leave a file named ``.<name>.<random>.tmp``.
 
-    Parameters
-    ----------
-    path : path-like
-        The file to write. Of a symbolic link the target is written.
-    overwrite : bool, default False
-        Whether an existing file is replaced. If not, one that appears while the block runs is safe too.
-
-    Yields
-    ------
-    BinaryIO
-        The temporary file, open for writing, reading and seeking.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "hello"
-    >>> with atomic_file(path) as file:
-    ...     _ = file.write(b"hello")
-    >>> path.read_bytes()
-    b'hello'
+    Of a symbolic link the target is written. Without `overwrite`, a file that appears under the name while
+    the block runs is safe, too.
     """
     check_target(path, overwrite)
     target = os.path.realpath(path)

@@ -2,8 +2,8 @@
 
     python -m hedgerow.data.sample.make_sample packages.jsonl.xz
 
-The dump has one JSON record a line: ``id``, ``split`` ("train" or "test", by source package), ``text`` (name,
-synopsis and description) and ``tags`` (debtags). The choice of records depends on nothing but their ids.
+Each line of the dump is a JSON record: ``id``, ``split`` ("train" or "test", by source package), ``text``
+(name, synopsis and description) and ``tags`` (debtags). The choice of records depends on their ids alone.
 """
 
 from __future__ import annotations
@@ -26,18 +26,7 @@ FREQUENT = 20
 
 
 def choose(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Choose records with some text and several tags, training records first, each part by id.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of the dump.
-
-    Returns
-    -------
-    list of dict
-        With the keys ``id``, ``split``, ``text`` and ``labels``.
-    """
+    """Choose records with some text and several tags, training records first, each part by id."""
     usable = [
         record
         for record in records
