@@ -8,7 +8,7 @@ from pathlib import Path
 import hedgerow
 import hedgerow.data
 import hedgerow.evaluation
-import hedgerow.evaluation.efficiency
+import hedgerow.paper.efficiency
 import hedgerow.evaluation.tasks
 import hedgerow.report
 
@@ -55,7 +55,7 @@ SECTIONS = {
     ),
     "Assessment": (hedgerow, ["judge", "Assessment"]),
     "Efficiency": (
-        hedgerow.evaluation.efficiency,
+        hedgerow.paper.efficiency,
         ["beam_costs", "BeamCost", "check_theorems", "TheoremChecks"],
     ),
     "Metrics": (

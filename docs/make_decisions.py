@@ -20,7 +20,7 @@ from hedgerow.cli.inputs import read_truth
 from hedgerow.data import read_part, write_xmc_text
 from hedgerow.decisions.wishes import Wish, rule_for
 from hedgerow.decisions.outcomes import Outcome, Tally
-from hedgerow.votes.batches import vote_batches
+from hedgerow.votes.batches import answer_batches
 
 OUT = Path(__file__).with_name("decisions.svg")
 HELD_OUT = 2500
@@ -75,7 +75,7 @@ def draw(model_path: Path, data: Path) -> None:
         except ValueError:
             continue  # below what can be guaranteed
         tallies[risk] = Tally(rule)
-    for rows, votes in vote_batches(model, X, "deciding"):
+    for rows, answer in answer_batches(model.source, X, "deciding"):
         for tally in tallies.values():
             tally.add(votes, truth[rows])
     OUT.write_text(drawn({risk: tally.finish() for risk, tally in tallies.items()}), encoding="utf-8")

@@ -427,7 +427,7 @@ def test_data_seen_in_training_are_refused_with_their_number_and_the_way_out(
         (lambda X, Y: (X[:, :7], Y, {}), "X has 7 features, but the model is expecting 40"),
         (lambda X, Y: (X, Y[:, :9], {}), "Y has 9 columns, but the model knows 60"),
         (lambda X, Y: (X * np.nan, Y, {}), "NaN"),
-        (lambda X, Y: (X, Y * np.nan, {}), "nan"),
+        (lambda X, Y: (X, Y * np.nan, {}), "NaN"),
         (lambda X, Y: (X, [["oak"]] * 160, {}), "none of the labels is known"),
         (lambda X, Y: (X, Y, {"method": "spline"}), "method is 'spline'; choose from 'isotonic'"),
         (lambda X, Y: (X, Y, {"by": "colour"}), "by is 'colour'"),
@@ -557,7 +557,7 @@ def test_inputs_that_occur_twice_are_out_of_bag_only_where_both_are(
 ) -> None:
     X, Y = (sp.vstack([part[:300], part[:300]], format="csr") for part in data)
     model = HedgerowClassifier(method="bagging", members=10, random_state=0, leaf_size=8).fit(X, Y)
-    drawn = [drawn_for(number, 0, TrainingData(None, None, Y, 40, None), True)[1] for number in range(10)]
+    drawn = [drawn_for(number, 0, Y, None, True)[1] for number in range(10)]
     unseen = np.column_stack([(costs[:300] + costs[300:]) == 0 for costs in drawn])
     allowed: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:

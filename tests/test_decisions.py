@@ -25,8 +25,8 @@ from hedgerow import (
     load,
 )
 from hedgerow.cli.app import main
-from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule
 from hedgerow.decisions.outcomes import Tally
+from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule
 from hedgerow.estimators.held_out import split_rows
 from hedgerow.storage.container import Malformed, read_model, write_model
 

@@ -303,7 +303,7 @@ def test_wrong_inputs_are_refused(
 ) -> None:
     with pytest.raises(TypeError, match="not one string"):
         model(tiny_encoder).fit("a text", [["a"]])
-    with pytest.raises(TypeError, match="text 1 is 5 of type int"):
+    with pytest.raises(TypeError, match="text 1 is of type int"):
         fitted["single"].top(["a", 5])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="97 lists of labels"):
         model(tiny_encoder).fit(TEXTS, [*LABELS, ["x"]])

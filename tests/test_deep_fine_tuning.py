@@ -30,8 +30,8 @@ from hedgerow.deep.fine_tuning import (
 )
 from hedgerow.deep.levels import Matching, chosen_layers, level_truth, match
 from hedgerow.deep.team import Team
-from hedgerow.inputs.labels import encode_labels
 from hedgerow.estimators.loading import load
+from hedgerow.inputs.labels import encode_labels
 from hedgerow.trees.label_tree import LabelTree
 
 CPU = torch.device("cpu")

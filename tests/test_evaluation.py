@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
 from hedgerow.estimators.held_out import calibration_errors
-from hedgerow.evaluation.efficiency import beam_costs, check_theorems
 from hedgerow.evaluation.tasks import Evaluation, evaluate
 from hedgerow.inputs.labels import align_labels
+from hedgerow.paper.efficiency import beam_costs, check_theorems
 from hedgerow.votes.measures import label_uncertainty
 
 LABELS, FEATURES = 60, 40
@@ -176,7 +177,7 @@ def test_places_without_a_label_are_neither_right_nor_wrong() -> None:
     for k in (1, 3, 5):
         assert found.reliability[k].ece == found.reliability[1].ece > 0
         assert found.brier[k] == pytest.approx(((p - truth) ** 2).mean())
-    errors = calibration_errors(model, X, Y)
+    errors = calibration_errors(model.source, X, Y)
     assert errors[1] == errors[3] == errors[5] == found.reliability[1].ece
 
 
@@ -185,7 +186,7 @@ def test_model_that_does_not_know_frequencies_still_evaluates(
 ) -> None:
     X, Y = made_up(100, 2)
     old = HedgerowClassifier(method="bagging", members=2, random_state=0, n_jobs=1).fit(X, Y)
-    old.label_counts_ = old.n_samples_ = None
+    old.model_ = replace(old.model_, label_counts=None, n_samples=None)
     plain = evaluate(old, X, Y).to_dict()
     assert plain["psp"] is None
     assert plain["coverage"] is None

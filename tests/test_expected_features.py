@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hedgerow import HedgerowClassifier, Votes
+from hedgerow import HedgerowClassifier
+from hedgerow import Votes
+from hedgerow.trees.forest import Ensemble
 
 WORDS, DENSE, LABELS = 60, 300, 300
 
@@ -110,8 +113,8 @@ def test_trees_with_features_of_their_own_vote_the_same_when_they_skip_those_of_
             own = X.toarray()
             own[:, WORDS : WORDS + each * number] = own[:, WORDS + each * (number + 1) :] = 0
             alone = HedgerowClassifier(leaf_size=8, weight_threshold=0.02, random_state=number)
-            trees.append(alone.fit(sp.csr_array(own), Y)._ensemble.trees[0])
-        alone._ensemble = type(alone.model_.forest)(trees, LABELS)
+            trees.append(alone.fit(sp.csr_array(own), Y).model_.forest.trees[0])
+        alone.model_ = replace(alone.model_, forest=Ensemble(trees, LABELS))
         return alone.set_params(missing=missing, candidates="scored", beam=10, n_jobs=2)
 
     model, told = built(), built()
@@ -128,7 +131,7 @@ def test_trees_with_features_of_their_own_vote_the_same_when_they_skip_those_of_
 
 
 def test_features_that_are_not_there_cannot_be_expected(models: dict[str, HedgerowClassifier]) -> None:
-    tree = models["single"]._ensemble.trees[0].native
+    tree = models["single"].model_.forest.trees[0].native
     last = WORDS + DENSE
     for shared, first, end in ((-1, 0, last), (0, 0, last + 1), (WORDS, WORDS - 1, last), (0, 9, 8)):
         with pytest.raises(ValueError, match="no such features"):

@@ -7,6 +7,7 @@ import functools
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def test_weights_in_several_parts_add_up() -> None:
     tree = TreeClassifier.__new__(TreeClassifier)
     tree.__setstate__(state)
     model = copy.copy(model)
-    model._ensemble = Ensemble([tree], len(model.classes_))
+    model.model_ = replace(model.model_, forest=Ensemble([tree], len(model.classes_)))
     assert explain(model, X[[1]], 3).members == 2
     assert sum(assert_effects_are_those_of_removal(model, X[[1]], label) for label in (0, 3, 11)) > 20
 

@@ -77,7 +77,7 @@ def every(knots: int) -> npt.NDArray[np.int64]:
 def whole_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of such a model."""
     model = whole_model()
-    model.policy_ = thinned(model.policy_)
+    model.model_ = replace(model.model_, policy=thinned(model.policy_))
     path = tmp_path_factory.mktemp("whole") / "whole.hedgerow"
     model.save(path)
     return path

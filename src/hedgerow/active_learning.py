@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.inputs.matrices import as_rows
+from hedgerow.features.readers import MatrixReader
+from hedgerow.inputs.rows import count as count_inputs
+from hedgerow.model import Fitted, Model, fitted_model
 from hedgerow.progress import Progress
-from hedgerow.trees.forest import Ensemble
 from hedgerow.votes.measures import label_uncertainty
 
 __all__ = ["Queries", "check_members", "query"]
@@ -67,7 +65,7 @@ class Queries:
 
 
 def query(
-    model: HedgerowClassifier,
+    model: Fitted | Model,
     X: Any,
     n: int = 10,
     pairs: bool = False,
@@ -111,65 +109,52 @@ def query(
     >>> query(model, ["an evergreen tree", "evergreen shrub", "evergreen shrub", "a thorny tree"], n=2).rows
     array([1, 3])
     """
-    check_members(model)
+    source = check_members(model)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n is {n!r}; it must be a positive integer")
     if not isinstance(diversity, int | float | np.number) or not 0 <= diversity <= 1:
         raise ValueError(f"diversity is {diversity!r}; it must be a number between 0 and 1")
-    features = _features(model, X)
+    inputs = source.inputs(X)
+    features = source.reader.plain_features(inputs, source.threads).astype(np.float32)
+    if source.forest.rows_each == 1:  # texts were read just now: what is predicted from is their features
+        source, inputs = replace(source, reader=MatrixReader(source.reader.width)), features
     if pairs:
-        labels, knowledge = _label_knowledge(model, features, int(n), progress)
+        labels, knowledge = _label_knowledge(source, inputs, int(n), progress)
     else:
-        # By the base class: what comes from texts is features by now.
-        found = HedgerowClassifier.predict_uncertain(model, features, 1, progress=progress)
+        found = source.uncertain(inputs, 1, progress=progress)
         labels, knowledge = None, np.maximum(found.instance.knowledge, 0.0)[:, None].astype(np.float64)
-    each = _forest_of(model).rows_each
-    rows, turns, score = _choose(features[::each], knowledge, int(n), float(diversity))
+    rows, turns, score = _choose(features, knowledge, int(n), float(diversity))
     return Queries(
-        rows, None if labels is None else model.classes_[labels[rows, turns]], score, knowledge[rows, turns]
+        rows, None if labels is None else source.classes[labels[rows, turns]], score, knowledge[rows, turns]
     )
 
 
-def check_members(model: HedgerowClassifier) -> None:
+def check_members(model: Fitted | Model) -> Model:
     """Refuse a model whose members cannot disagree."""
-    if _forest_of(model).members < 2:
+    source = fitted_model(model)
+    if source.members < 2:
         raise ValueError(
             "a single model has no knowledge uncertainty, because it has no members that disagree; fit an"
             " ensemble with method='bagging' (on the command line: --method bagging)"
         )
-
-
-def _forest_of(model: HedgerowClassifier) -> Ensemble:
-    if not isinstance(model, HedgerowClassifier):
-        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
-    check_is_fitted(model, "tree_")
-    return model._ensemble
-
-
-def _features(model: HedgerowClassifier, X: Any) -> sp.csr_array:
-    if isinstance(model, HedgerowTextClassifier):
-        X = model._transform(X)
-    as_rows(X, columns=model.n_features_in_)  # refuses whatever is wrong
-    return sp.csr_array(cast(Any, X if sp.issparse(X) else np.asarray(X, dtype=np.float32)), dtype=np.float32)
+    return source
 
 
 def _label_knowledge(
-    model: HedgerowClassifier, features: sp.csr_array, n: int, progress: Progress | None
+    source: Model, inputs: Any, n: int, progress: Progress | None
 ) -> tuple[npt.NDArray[np.int32], Floats]:
     """The n labels of each row with the most knowledge uncertainty, falling; it is -1 where there are fewer.
 
     A row cannot give more than n questions, and its labels can only be asked for in this order.
     """
-    each = _forest_of(model).rows_each
-    count = features.shape[0] // each
-    width = min(n, len(model.classes_))
+    count = count_inputs(inputs)
+    width = min(n, len(source.classes))
     labels = np.zeros((count, width), dtype=np.int32)
     knowledge = np.full((count, width), -1.0)
     for begin in range(0, count, _ROWS_AT_ONCE):
         if progress is not None:
             progress(begin / count, "predicting")
-        some = features[begin * each : (begin + _ROWS_AT_ONCE) * each]
-        votes = HedgerowClassifier.predict_votes(model, some)
+        votes = source.answer(inputs[begin : begin + _ROWS_AT_ONCE]).votes
         measured = label_uncertainty(votes).knowledge
         for row, (start, end) in enumerate(zip(votes.indptr[:-1], votes.indptr[1:], strict=True), begin):
             order = np.argsort(-measured[start:end], kind="stable")[:width]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
@@ -10,12 +10,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.inputs.matrices import as_rows
-from hedgerow.trees.forest import Ensemble
+from hedgerow.model import Fitted, Model, fitted_model
 from hedgerow.trees.tree_model import TreeClassifier
 
 __all__ = ["Explanation", "FeatureEffect", "MemberPath", "explain", "label_number"]
@@ -153,7 +150,7 @@ class Explanation:
 
 
 def explain(
-    model: HedgerowClassifier, x: Any, label: Any = None, *, names: Sequence[str] | None = None
+    model: Fitted | Model, x: Any, label: Any = None, *, names: Sequence[str] | None = None
 ) -> Explanation:
     """Show which features of an input moved a label, and on which of them the members disagree.
 
@@ -184,14 +181,15 @@ def explain(
     >>> [(found.feature, round(found.effect, 2)) for found in why.against()]
     [('thorny', -0.78)]
     """
-    parts = _parts_of(model)
-    row = _one_row(model, parts, x)
+    source = fitted_model(model)
+    row = _one_row(source, x)
     if label is None:
-        label = model.top(row if parts.read is None else [x] if isinstance(x, str) else x, k=1).labels[0, 0]
-    number = label_number(model, label)
+        best, _ = source.top(row if source.reader.kind == "features" else _as_inputs(source, x), 1)
+        label = source.classes[best[0, 0]]
+    number = label_number(source, label)
     row.eliminate_zeros()
     columns, values = row.indices, row.data.astype(np.float64)
-    forest = parts.forest
+    forest = source.forest
     if forest.trees[0].normalize and values.size:
         values /= np.sqrt((values**2).sum())
     logs, effects, bias, paths = [], [], [], []
@@ -207,10 +205,10 @@ def explain(
     order = np.argsort(-np.abs(effect), kind="stable")
     votes = np.exp(np.concatenate(logs))
     return Explanation(
-        label=model.classes_[number],
+        label=source.classes[number],
         probability=float(votes.mean()),
         votes=votes,
-        features=_named(model, parts, columns, names)[order],
+        features=_named(source, columns, names)[order],
         value=values[order],
         effect=effect[order],
         disagreement=each[:, knows].std(axis=1)[order],
@@ -221,41 +219,23 @@ def explain(
     )
 
 
-def label_number(model: HedgerowClassifier, label: Any) -> int:
+def label_number(source: Model, label: Any) -> int:
     """The column of a label; an error if the model does not know it, or never saw it on an input."""
-    named = model.classes_.dtype == object
+    named = source.classes.dtype == object
     if isinstance(label, bool | np.bool_) or not isinstance(label, str if named else Integral):
         kind = "strings" if named else "integers"
         raise TypeError(f"label is {label!r} of type {type(label).__name__}; the model's labels are {kind}")
-    found = np.flatnonzero(model.classes_ == label)
+    found = np.flatnonzero(source.classes == label)
     if not found.size:
         raise ValueError(
-            f"label {label!r} is not among the {len(model.classes_)} labels of the model; classes_ lists them"
+            f"label {label!r} is not among the {len(source.classes)} labels of the model; classes_ lists them"
         )
     number = int(found[0])
-    if not any((tree.tree.labels == number).any() for tree in _parts_of(model).forest.trees):
+    if not any((tree.tree.labels == number).any() for tree in source.forest.trees):
         raise ValueError(
             f"label {label!r} is on no input that the model learned from; it cannot be explained"
         )
     return number
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """What an explanation needs of a model; one of features reads no texts and has no names."""
-
-    forest: Ensemble
-    read: Callable[[Sequence[str]], sp.csr_array] | None = None
-    feature_name: Callable[[int], str] | None = None
-
-
-def _parts_of(model: HedgerowClassifier) -> _Parts:
-    if not isinstance(model, HedgerowClassifier):
-        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
-    check_is_fitted(model, "tree_")
-    if isinstance(model, HedgerowTextClassifier):
-        return _Parts(model._ensemble, model._plain_features, model._feature_name)
-    return _Parts(model._ensemble)
 
 
 class _Walk:
@@ -319,16 +299,20 @@ def _log_probability(scores: Floats, transform: str) -> Floats:
     return np.asarray(-np.logaddexp(0.0, -scores))
 
 
-def _one_row(model: HedgerowClassifier, parts: _Parts, x: Any) -> sp.csr_array:
+def _as_inputs(source: Model, x: Any) -> Any:
+    if sp.issparse(x) or isinstance(x, bytes) or not isinstance(x, str | Sequence | np.ndarray):
+        raise TypeError(f"x is a {type(x).__name__}, but the model reads texts; give a string")
+    return source.inputs([x] if isinstance(x, str) else x)
+
+
+def _one_row(source: Model, x: Any) -> sp.csr_array:
     """The features of the one input, with sorted indices; never the caller's own arrays."""
-    if parts.read is not None:
-        if sp.issparse(x) or isinstance(x, bytes) or not isinstance(x, str | Sequence | np.ndarray):
-            raise TypeError(f"x is a {type(x).__name__}, but the model reads texts; give a string")
-        rows = parts.read([x] if isinstance(x, str) else cast("Sequence[str]", x))
+    if source.reader.kind != "features":
+        rows = source.reader.plain_features(_as_inputs(source, x), source.threads)
     else:
         if not sp.issparse(x) and np.ndim(x) == 1:
             x = np.reshape(x, (1, -1))
-        as_rows(x, "x", columns=model.n_features_in_)  # refuses whatever is wrong
+        as_rows(x, "x", columns=source.reader.width)  # refuses whatever is wrong
         rows = sp.csr_array(cast(Any, x if sp.issparse(x) else np.asarray(x, dtype=np.float32)), copy=True)
     if rows.shape[0] != 1:
         raise ValueError(f"x holds {rows.shape[0]} inputs; explain takes one: call it for each")
@@ -337,18 +321,13 @@ def _one_row(model: HedgerowClassifier, parts: _Parts, x: Any) -> sp.csr_array:
     return rows
 
 
-def _named(
-    model: HedgerowClassifier,
-    parts: _Parts,
-    columns: npt.NDArray[np.int32],
-    names: Sequence[str] | None,
-) -> npt.NDArray[Any]:
+def _named(source: Model, columns: npt.NDArray[np.int32], names: Sequence[str] | None) -> npt.NDArray[Any]:
     if isinstance(names, str | bytes):
         raise TypeError(f"names is {names!r:.60}; give a list with the name of each feature")
     if names is not None:
-        if len(names) != model.n_features_in_:
-            raise ValueError(f"there are {len(names)} names for {model.n_features_in_} features")
+        if len(names) != source.reader.width:
+            raise ValueError(f"there are {len(names)} names for {source.reader.width} features")
         return np.array([names[column] for column in columns.tolist()], dtype=object)
-    if parts.feature_name is not None:
-        return np.array([parts.feature_name(column) for column in columns.tolist()], dtype=object)
-    return columns.astype(np.int64)
+    if source.reader.kind == "features":
+        return columns.astype(np.int64)
+    return np.array([source.reader.feature_name(column) for column in columns.tolist()], dtype=object)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 from hedgerow.decisions.policy import Policy
 from hedgerow.familiarity.detector import OODDetector
@@ -29,7 +30,7 @@ from hedgerow.votes.signals import Signals
 from hedgerow.votes.source import Answer
 from hedgerow.votes.votes import Votes
 
-__all__ = ["Model"]
+__all__ = ["Fitted", "Model", "fitted_model"]
 
 # Two nodes of the first layer of the tree, four of the second, eight of the third: an input belongs to few.
 REACHES = ((1, 2), (2, 4), (3, 8))
@@ -259,6 +260,24 @@ class Model:
                 UncertainLabels.from_votes(votes, k, ranked_by=answer.ranking, n_jobs=self.threads or None)
             )
         return UncertainLabels.concatenate(parts)
+
+
+class Fitted(Protocol):
+    """A fitted classifier."""
+
+    @property
+    def source(self) -> Model:
+        """What it learned."""
+
+
+def fitted_model(model: Fitted | Model) -> Model:
+    """The model of a classifier; TypeError for what is none."""
+    if isinstance(model, Model):
+        return model
+    if not isinstance(model, BaseEstimator):
+        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
+    source: Model = model.source
+    return source
 
 
 def _signals(reach: Floats, wording: Wording | None, has_pairs: bool) -> Signals:

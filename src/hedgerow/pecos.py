@@ -23,7 +23,10 @@ from hedgerow import _native
 from hedgerow.data import DataError
 from hedgerow.data.pecos import load_matrix
 from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.features.readers import MatrixReader
+from hedgerow.model import Model
 from hedgerow.progress import Progress, Stage
+from hedgerow.trees.forest import Ensemble
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TRANSFORMS, TreeClassifier
 
@@ -151,9 +154,10 @@ def _classifier(models: list[_Imported]) -> HedgerowClassifier:
         normalize=False,
         **known,
     )
-    classifier._check_parameters()
-    classifier._adopt([model.tree for model in models], 0, np.arange(models[0].labels))
-    classifier.label_counts_ = classifier.n_samples_ = classifier.training_ = None
+    classifier.check_parameters()
+    forest = Ensemble([model.tree for model in models], models[0].labels)
+    method = classifier.training_settings().ensemble.method
+    classifier.model_ = Model(method, MatrixReader(forest.features), forest, np.arange(forest.labels))
     return classifier
 
 

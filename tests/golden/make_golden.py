@@ -7,6 +7,7 @@ releases must be able to read. It refuses to replace a file.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def feature_model(**options: Any) -> HedgerowClassifier:
 
 def text_model() -> Any:
     model = whole_model()
-    model.policy_ = thinned(model.policy_)
+    model.model_ = replace(model.model_, policy=thinned(model.policy_))
     return model
 
 
@@ -67,7 +68,7 @@ def predicted(name: str, model: Any) -> dict[str, Any]:
         "votes": model.predict_votes(X).probs,
     }
     if hasattr(model, "ood_detector_"):
-        arrays["ood"] = model.ood_scores(X).score
+        arrays["unfamiliarity"] = model.ood_scores(X).score
     if hasattr(model, "policy_"):
         arrays["decision"] = model.decide(X, risk=0.3).decision
     return arrays

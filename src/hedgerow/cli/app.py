@@ -487,7 +487,8 @@ def decide(
       hedgerow decide tags.hedgerow new.jsonl --wrong 1 --missed 2 --look 0.2 --out todo.csv
       hedgerow decide tags.hedgerow new.jsonl --inputs-by OOD score --inputs-coverage 0.9
     """  # noqa: D301
-    from hedgerow.decisions.deciding import Costs, Wish
+    from hedgerow.decisions.costs import Costs
+    from hedgerow.decisions.wishes import Wish
 
     from .decide import run_decide
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.held_out import Learned, learn_from_held_out
-from hedgerow.saving import load
+from hedgerow.estimators.loading import load
 from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, failing_as

@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from hedgerow.decisions.deciding import Decisions, Wish, rule_for
-from hedgerow.saving import load
+from hedgerow.decisions.results import Decisions
+from hedgerow.decisions.wishes import Wish, rule_for
+from hedgerow.estimators.loading import load
 from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, failing_as

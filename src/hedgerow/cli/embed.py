@@ -11,8 +11,8 @@ from rich.console import Console
 
 from hedgerow.data import DataError, read_part
 from hedgerow.deep.extra import load_torch
+from hedgerow.estimators.loading import load
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
-from hedgerow.saving import load
 from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, Failure, failing_as

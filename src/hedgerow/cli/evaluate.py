@@ -9,9 +9,10 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from hedgerow.evaluation.tasks import Evaluation, evaluate
+from hedgerow.estimators.loading import load
+from hedgerow.evaluation.results import Evaluation
+from hedgerow.evaluation.tasks import evaluate
 from hedgerow.inputs.training_record import MOST_SEEN
-from hedgerow.saving import load
 from hedgerow.storage.atomic_file import atomic_file
 from hedgerow.storage.container import ModelFileError
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.loading import load
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.explanation import Explanation, FeatureEffect, explain, label_number
-from hedgerow.saving import load
 from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, Failure, failing_as

@@ -15,13 +15,13 @@ from rich.console import Console
 from hedgerow.data import DataError, Part, read_part
 from hedgerow.deep.extra import is_first, load_torch
 from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.loading import load
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
 from hedgerow.features.tfidf import NoWordsError
-from hedgerow.saving import load
 from hedgerow.storage.atomic_file import check_target
 from hedgerow.storage.container import ModelFileError
-from hedgerow.training.members import Checkpoint
+from hedgerow.training.checkpoint import Checkpoint
 
 from .failures import ExitCode, Failure, failing_as, reason
 from .inputs import no_labels, no_rows

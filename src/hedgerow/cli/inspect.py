@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from hedgerow.saving import load
+from hedgerow.estimators.loading import load
 from hedgerow.storage.container import ModelFile, ModelFileError, read_model
 
 from .failures import ExitCode, failing_as

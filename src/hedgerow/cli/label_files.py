@@ -15,8 +15,9 @@ import numpy.typing as npt
 import orjson
 
 from hedgerow.data.compressed import SUFFIXES, packed_file
-from hedgerow.decisions.deciding import DECISIONS, Decisions
-from hedgerow.estimators.features import TopLabels
+from hedgerow.decisions.results import Decisions
+from hedgerow.decisions.rules import DECISIONS
+from hedgerow.estimators.fitted import TopLabels
 from hedgerow.votes.predictions import UncertainLabels
 
 from .failures import ExitCode, Failure

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hedgerow.estimators.features import HedgerowClassifier, TopLabels
+from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.fitted import TopLabels
+from hedgerow.estimators.loading import load
 from hedgerow.inputs.threads import threads_for
-from hedgerow.saving import load
 from hedgerow.storage.container import ModelFileError
 from hedgerow.votes.predictions import UncertainLabels
 

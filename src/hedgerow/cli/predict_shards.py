@@ -16,7 +16,7 @@ from rich.console import Console
 
 from hedgerow.data.compressed import SUFFIXES
 from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.saving import load
+from hedgerow.estimators.loading import load
 from hedgerow.storage.atomic_file import atomic_file, leftovers
 from hedgerow.storage.container import DIGEST_BYTES, ModelFileError
 from hedgerow.training.ray import ClusterError, Crew

@@ -14,7 +14,7 @@ from rich.table import Table
 from hedgerow.active_learning import Queries, check_members, query
 from hedgerow.data import Part
 from hedgerow.data.compressed import packed_file
-from hedgerow.saving import load
+from hedgerow.estimators.loading import load
 from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, failing_as

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hedgerow.estimators.loading import load
 from hedgerow.evaluation.tasks import evaluate
 from hedgerow.report import render
 from hedgerow.report.composition import compose
-from hedgerow.saving import load
 from hedgerow.storage.atomic_file import atomic_file
 from hedgerow.storage.container import ModelFileError
 

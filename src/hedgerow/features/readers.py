@@ -176,5 +176,5 @@ def checked_texts(X: Any) -> tuple[str, ...]:
     texts = as_texts(X)
     for row, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"text {row} is {text!r} of type {type(text).__name__}; texts are strings")
+            raise TypeError(f"text {row} is of type {type(text).__name__}, not str")
     return texts  # type: ignore[return-value]

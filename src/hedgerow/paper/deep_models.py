@@ -16,7 +16,7 @@ from hedgerow.deep.extra import load_torch
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
 from hedgerow.progress import Progress
 from hedgerow.storage.atomic_file import atomic_file
-from hedgerow.training.members import METHODS
+from hedgerow.training.settings import METHODS
 
 __all__ = ["DEEP_METHODS", "OWN_ENCODERS", "WORDS", "DeepSettings", "SharedEncoder", "computed_on"]
 

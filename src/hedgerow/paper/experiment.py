@@ -17,14 +17,14 @@ from scipy.sparse import csr_array
 from hedgerow.data import DataError
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.evaluation.efficiency import beam_costs, check_theorems
 from hedgerow.evaluation.tasks import evaluate
 from hedgerow.inputs.labels import align_labels
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.threads import threads_for
+from hedgerow.paper.efficiency import beam_costs, check_theorems
 from hedgerow.progress import Progress
 from hedgerow.storage.atomic_file import atomic_file
-from hedgerow.training.members import METHODS
+from hedgerow.training.settings import METHODS
 
 from .deep_models import OWN_ENCODERS, WORDS, DeepSettings, SharedEncoder, computed_on
 from .machine import machine

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.evaluation.efficiency import TheoremChecks, check_theorems
-from hedgerow.evaluation.tasks import Evaluation
+from hedgerow.evaluation.results import Evaluation
 from hedgerow.inputs.rows import count, take
 from hedgerow.inputs.training_record import MOST_SEEN
+from hedgerow.paper.efficiency import TheoremChecks, check_theorems
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.votes import Votes
 

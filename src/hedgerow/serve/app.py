@@ -16,7 +16,8 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from hedgerow import __version__
-from hedgerow.decisions.deciding import Costs, Wish
+from hedgerow.decisions.costs import Costs
+from hedgerow.decisions.wishes import Wish
 
 from . import schemas
 from .admission import Admitted

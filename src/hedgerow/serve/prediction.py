@@ -62,9 +62,7 @@ def predict(
     """
     model, k = served.model, min(wanted.k, served.known)
     detector = model.ood if wanted.uncertainty else None
-    answer = model.answer(
-        model.inputs(inputs), tolerance=served.tolerance, k=k, signals=detector is not None
-    )
+    answer = model.answer(model.inputs(inputs), tolerance=served.tolerance, k=k, signals=detector is not None)
     votes = replace(answer.votes, classes=None)
     best = UncertainLabels.from_votes(votes, k, ranked_by=answer.ranking, n_jobs=model.threads or None)
     names = _MEASURES if wanted.uncertainty else _MEASURES[:1]

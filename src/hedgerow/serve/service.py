@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import scipy.sparse as sp
 
-from hedgerow.decisions.deciding import Wish
+from hedgerow.decisions.wishes import Wish
 from hedgerow.explanation import Explanation, explain, label_number
 
 from .batching import Batcher
@@ -125,7 +125,7 @@ class Service:
         if served.reads_texts:
             raise ApiError(422, "kind", "the model reads texts; send text or texts", "features")
         self._check_count(len(rows), "features")
-        matrix = _matrix(rows, served.model.n_features_in_, self.limits.entries)
+        matrix = _matrix(rows, served.model.reader.width, self.limits.entries)
         return await self._predict(served, matrix, len(rows), wanted, wish, false_alarm)
 
     async def _predict(
@@ -188,7 +188,7 @@ class Service:
             "id": served.id,
             "labels": len(served.labels),
             "members": served.members,
-            "method": served.model.method,
+            "method": served.model.method.value,
             "texts": served.reads_texts,
             "calibrated": served.calibrated,
             "familiar": served.familiar,

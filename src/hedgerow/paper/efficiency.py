@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.inputs.rows import count
+from hedgerow.model import Model
 from hedgerow.progress import Stage
-from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.truth import Assessment, assess
 
@@ -102,10 +100,12 @@ def beam_costs(
     # A member that did not score a candidate gives it 0, as in the paper: going there costs more than a beam.
     ways += [(beam, {"candidates": "scored", "missing": "delta", "beam": beam}) for beam in beams]
     costs = []
+    source = model.source
+    inputs = source.inputs(X)
     for number, (beam, search) in enumerate(ways):
-        with searching(model, search):
-            seconds = min(_seconds(model, X) for _ in range(_REPEATS))
-            costs.append(BeamCost(beam, seconds, _mean_aurocs(model, X, Y)))
+        own = replace(source, search=replace(source.search, **search))
+        seconds = min(_seconds(own, inputs) for _ in range(_REPEATS))
+        costs.append(BeamCost(beam, seconds, _mean_aurocs(own, inputs, Y)))
         if progress:
             progress((number + 1) / len(ways))
     return costs
@@ -129,14 +129,15 @@ def check_theorems(
     -------
     TheoremChecks
     """
-    member, features = _first_member(model, X)
+    source = model.source
+    inputs = source.inputs(X)
+    member, features = source.forest.trees[0], source.reader.plain_features(inputs, source.threads)
     sizes = member.tree.layer_sizes
     exact = {
         layer: _node_probabilities(member, features, layer, 2**30, beams) for layer in range(1, len(sizes))
     }
     regret, label_error, input_error, certificate = [], [], [], []
-    with searching(model, {"candidates": "all"}):
-        true_totals = [totals for totals, _ in _totals(model, X)]
+    true_totals = [totals for totals, _ in _totals(source, inputs, candidates="all")]
     labels = true_totals[0].shape[1]
     for beam in beams:
         regret.append(
@@ -146,11 +147,11 @@ def check_theorems(
                 for k in [min(beam, sizes[layer])]
             ]
         )
-        with searching(model, {"candidates": "scored", "missing": "delta", "beam": beam}):
-            errors, missed = [], []
-            for (totals, bound), true in zip(_totals(model, X), true_totals, strict=True):
-                errors.append(np.abs(totals - true).sum(axis=1))
-                missed.append(bound)
+        errors, missed = [], []
+        found = _totals(source, inputs, candidates="scored", missing="delta", beam=beam)
+        for (totals, bound), true in zip(found, true_totals, strict=True):
+            errors.append(np.abs(totals - true).sum(axis=1))
+            missed.append(bound)
         error = float(np.concatenate(errors).mean())
         input_error.append(error)
         label_error.append(error / labels)
@@ -158,33 +159,17 @@ def check_theorems(
     return TheoremChecks(list(beams), regret, label_error, input_error, certificate)
 
 
-@contextmanager
-def searching(model: HedgerowClassifier, search: dict[str, Any]) -> Iterator[None]:
-    """Let a model search in another way for a while."""
-    before = {name: value for name, value in model.get_params(deep=False).items() if name in search}
-    model.set_params(**search)
-    try:
-        yield
-    finally:
-        model.set_params(**before)
-
-
-def _first_member(model: HedgerowClassifier, X: Any) -> tuple[TreeClassifier, sp.csr_array]:
-    """A member, and the inputs as it reads them."""
-    return model._ensemble.trees[0], model._transform(X)
-
-
-def _seconds(model: HedgerowClassifier, X: Any) -> float:
+def _seconds(source: Model, inputs: Any) -> float:
     start = time.perf_counter()
-    model.predict_uncertain(X, 1)
+    source.uncertain(inputs, 1)
     return time.perf_counter() - start
 
 
-def _mean_aurocs(model: HedgerowClassifier, X: Any, Y: Any) -> dict[str, float]:
+def _mean_aurocs(source: Model, inputs: Any, Y: Any) -> dict[str, float]:
     parts = []
     for begin in range(0, Y.shape[0], _BLOCK):
         rows = slice(begin, begin + _BLOCK)
-        parts.append(assess(model.predict_votes(X[rows]), Y[rows], k=1, n_jobs=model.n_jobs))
+        parts.append(assess(source.answer(inputs[rows]).votes, Y[rows], k=1, n_jobs=source.threads or None))
     return Assessment.concatenate(parts).mean_auroc()
 
 
@@ -196,10 +181,11 @@ def _node_probabilities(
     return np.asarray(np.exp(member.best_nodes(features, layer, k, beam)[1]))
 
 
-def _totals(model: HedgerowClassifier, X: Any) -> Iterator[tuple[Floats, Floats]]:
+def _totals(source: Model, inputs: Any, **search: Any) -> Iterator[tuple[Floats, Floats]]:
     """Total uncertainty of every label, as dense blocks, and the certificates."""
-    for begin in range(0, count(X), _BLOCK):
-        votes = model.predict_votes(X[begin : begin + _BLOCK])
+    own = replace(source, search=replace(source.search, **search))
+    for begin in range(0, count(inputs), _BLOCK):
+        votes = own.answer(inputs[begin : begin + _BLOCK]).votes
         block = np.zeros((len(votes), votes.n_labels))
         rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
         block[rows, votes.labels] = label_uncertainty(votes).total
