@@ -61,7 +61,7 @@ def calibrate(
             metavar="TRAIN",
             help="Calibrate on the training data (of a folder: its train part) instead, each row by the"
             " members that have not seen it. Leaves more of DATA for the guarantees. MODEL must be trained"
-            " with --method bagging or boosted-bagging.",
+            " with hedgerow fit --method bagging or boosted-bagging.",
         ),
     ] = None,
     part: PartName = None,
