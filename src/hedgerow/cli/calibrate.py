@@ -12,7 +12,6 @@ from rich.table import Table
 
 from .failures import ExitCode, Failure, failing_as
 from .options import (
-    EXPERT,
     AsJson,
     Beam,
     CalibrationGroups,
@@ -28,6 +27,7 @@ from .options import (
     Threads,
     Verbose,
     between_0_and_1,
+    expert_option,
     search_settings,
 )
 from .targets import check_new_file
@@ -52,8 +52,7 @@ def calibrate(
         ),
     ],
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write another model file. Default: replace MODEL."),
+        Path | None, typer.Option(metavar="FILE", help="Write another model file. Default: replace MODEL.")
     ] = None,
     out_of_bag: Annotated[
         Path | None,
@@ -72,25 +71,21 @@ def calibrate(
     json: AsJson = False,
     verbose: Verbose = False,
     method: Annotated[
-        CalibrationMethod,
-        typer.Option(rich_help_panel=EXPERT, help="The kind of calibration map."),
+        CalibrationMethod, expert_option(help="The kind of calibration map.")
     ] = CalibrationMethod.isotonic,
     by: Annotated[
         CalibrationGroups,
-        typer.Option(
-            rich_help_panel=EXPERT,
-            help="One map for all labels, or one per group: by depth in the label tree, or by frequency.",
+        expert_option(
+            help="One map for all labels, or one per group: by depth in the label tree, or by frequency."
         ),
     ] = CalibrationGroups.all,
     of: Annotated[
-        CalibrationTarget,
-        typer.Option(rich_help_panel=EXPERT, help="Calibrate the mean of the members, or each member."),
+        CalibrationTarget, expert_option(help="Calibrate the mean of the members, or each member.")
     ] = CalibrationTarget.mean,
     share: Annotated[
         float | None,
-        typer.Option(
+        expert_option(
             callback=between_0_and_1,
-            rich_help_panel=EXPERT,
             help="Share of the rows that fits calibration and OOD detection; the rest sets the thresholds."
             " Default: 0.5, and 0.2 with --out-of-bag.",
         ),

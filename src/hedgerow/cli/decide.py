@@ -12,7 +12,6 @@ from rich.table import Table
 from .failures import ExitCode, failing_as, option_words
 from .options import (
     COSTS,
-    EXPERT,
     InputMeasure,
     Inputs,
     LabelMeasure,
@@ -24,6 +23,7 @@ from .options import (
     Verbose,
     between_0_and_1,
     cost,
+    expert_option,
 )
 from .targets import check_table
 from .terminal import cell, show_progress
@@ -49,9 +49,7 @@ def decide(
     ] = None,
     size: Annotated[
         float | None,
-        typer.Option(
-            help="Instead of --risk: accept at most this many labels per input on average.",
-        ),
+        typer.Option(help="Instead of --risk: accept at most this many labels per input on average."),
     ] = None,
     false_alarm: Annotated[
         float,
@@ -70,17 +68,13 @@ def decide(
     wrong: Annotated[
         float | None,
         typer.Option(
-            callback=cost,
-            rich_help_panel=COSTS,
-            help="The cost of accepting a wrong label. Default: 1.",
+            callback=cost, rich_help_panel=COSTS, help="The cost of accepting a wrong label. Default: 1."
         ),
     ] = None,
     missed: Annotated[
         float | None,
         typer.Option(
-            callback=cost,
-            rich_help_panel=COSTS,
-            help="The cost of rejecting a true label. Default: 1.",
+            callback=cost, rich_help_panel=COSTS, help="The cost of rejecting a true label. Default: 1."
         ),
     ] = None,
     look: Annotated[
@@ -93,58 +87,44 @@ def decide(
     ] = None,
     by: Annotated[
         LabelMeasure,
-        typer.Option(
-            rich_help_panel=EXPERT,
-            help="Accept labels of high probability, or of low uncertainty of this kind.",
-        ),
+        expert_option(help="Accept labels of high probability, or of low uncertainty of this kind."),
     ] = LabelMeasure.probability,
     coverage: Annotated[
         float | None,
-        typer.Option(
+        expert_option(
             callback=between_0_and_1,
-            rich_help_panel=EXPERT,
             help="Accept at least this mean share of the labels with a probability of one half or more,"
             " instead of what --risk allows.",
         ),
     ] = None,
     groups: Annotated[
-        bool,
-        typer.Option(
-            "--groups",
-            rich_help_panel=EXPERT,
-            help="Guarantee --risk for rare and for frequent labels alike.",
-        ),
+        bool, expert_option("--groups", help="Guarantee --risk for rare and for frequent labels alike.")
     ] = False,
     confidence: Annotated[
         float,
-        typer.Option(
-            callback=between_0_and_1,
-            rich_help_panel=EXPERT,
-            help="The confidence with which the guarantee about wrong labels holds.",
+        expert_option(
+            callback=between_0_and_1, help="The confidence with which the guarantee about wrong labels holds."
         ),
     ] = 0.9,
     inputs_by: Annotated[
         InputMeasure | None,
-        typer.Option(
-            rich_help_panel=EXPERT,
+        expert_option(
             help="Accept nothing for the inputs that are most uncertain by this: the best label is improbable"
             " (top), few labels are expected (expected), a sum over all labels is high (total, data,"
-            " knowledge, variance), or the OOD score is (ood).",
+            " knowledge, variance), or the OOD score is (ood)."
         ),
     ] = None,
     inputs_risk: Annotated[
         float | None,
-        typer.Option(
+        expert_option(
             callback=between_0_and_1,
-            rich_help_panel=EXPERT,
             help="With --inputs-by: for at most this share of the other inputs, the best label is wrong.",
         ),
     ] = None,
     inputs_coverage: Annotated[
         float | None,
-        typer.Option(
+        expert_option(
             callback=between_0_and_1,
-            rich_help_panel=EXPERT,
             help="With --inputs-by: accept labels for at least this share of the inputs.",
         ),
     ] = None,

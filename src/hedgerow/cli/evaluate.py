@@ -51,8 +51,7 @@ def evaluate(
     data: LabelledData,
     ood: Ood = None,
     json: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write all figures to this file; - prints them."),
+        str | None, typer.Option(metavar="FILE", help="Write all figures to this file; - prints them.")
     ] = None,
     part: PartName = None,
     labels_field: LabelsField = "labels",

@@ -30,18 +30,13 @@ _VOTES_SHOWN = 20
 def explain(
     model: ModelFile,
     text_or_file: Annotated[
-        str,
-        typer.Argument(help="A text, - for one on stdin, or with --row a file.", metavar="TEXT_OR_FILE"),
+        str, typer.Argument(help="A text, - for one on stdin, or with --row a file.", metavar="TEXT_OR_FILE")
     ],
     label: Annotated[
-        str | None,
-        typer.Option(help="The label to explain. Default: the most probable one."),
+        str | None, typer.Option(help="The label to explain. Default: the most probable one.")
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Words to show of each kind.")] = 10,
-    row: Annotated[
-        int | None,
-        typer.Option(min=0, help="Explain this row of a file, from 0."),
-    ] = None,
+    row: Annotated[int | None, typer.Option(min=0, help="Explain this row of a file, from 0.")] = None,
     part: PartName = None,
     threads: Threads = 0,
     json: AsJson = False,
@@ -175,10 +170,7 @@ def print_explanation(console: Console, explanation: Explanation, n: int, what: 
         )
         return
     console.print()
-    sections = [
-        (f"{what} for it", explanation.for_(n)),
-        (f"{what} against it", explanation.against(n)),
-    ]
+    sections = [(f"{what} for it", explanation.for_(n)), (f"{what} against it", explanation.against(n))]
     if several:
         sections.append((f"{what} on which the members disagree", explanation.disputed(n)))
     for title, found in sections:

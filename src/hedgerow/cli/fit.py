@@ -15,8 +15,6 @@ from rich.filesize import decimal
 from .failures import ExitCode, Failure, failing_as, reason
 from .kept_members import KeptMembers
 from .options import (
-    DEEP,
-    EXPERT,
     AsJson,
     Base,
     BaseOption,
@@ -43,6 +41,8 @@ from .options import (
     Verbose,
     WeightThreshold,
     between_0_and_1,
+    deep_option,
+    expert_option,
     finite,
     given,
     refuse_without,
@@ -118,11 +118,8 @@ def fit(
     encoder: EncoderName = "bert-base-uncased",
     encoders: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=4096,
-            rich_help_panel=DEEP,
-            help="1 for all members together, or as many as --members: one for each.",
+        deep_option(
+            min=1, max=4096, help="1 for all members together, or as many as --members: one for each."
         ),
     ] = 1,
     device: Device = "auto",
@@ -132,9 +129,8 @@ def fit(
     batch_size: BatchSize = 32,
     micro_batch: Annotated[
         int | None,
-        typer.Option(
+        deep_option(
             min=1,
-            rich_help_panel=DEEP,
             help="Texts that are computed at the same time, if a batch needs too much memory. Default: the"
             " whole batch.",
         ),
@@ -143,79 +139,54 @@ def fit(
     max_length: MaxLength = 128,
     pooling: PoolingOption = Pooling.mean,
     cache: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=DEEP,
-            metavar="FOLDER",
-            help="Keep embeddings here, and use those that are there.",
-        ),
+        Path | None, deep_option(metavar="FOLDER", help="Keep embeddings here, and use those that are there.")
     ] = None,
     trees: Annotated[
         int | None,
-        typer.Option(
+        expert_option(
             min=1,
             max=4096,
-            rich_help_panel=EXPERT,
             help="Label trees that the members share: fewer make a smaller and faster model. Default: one per"
             " member.",
         ),
     ] = None,
     alpha: Annotated[
         float,
-        typer.Option(
+        expert_option(
             min=0.0,
             callback=finite,
-            rich_help_panel=EXPERT,
             help="With boosting: the weight of rows that an earlier mistake added; others have weight 1.",
         ),
     ] = 0.5,
     hard_negatives: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=100,
-            rich_help_panel=EXPERT,
-            help="With boosting: a mistake is a wrong label among the best N.",
-            metavar="N",
+        expert_option(
+            min=1, max=100, help="With boosting: a mistake is a wrong label among the best N.", metavar="N"
         ),
     ] = 10,
     dropout: Annotated[
-        float,
-        typer.Option(
-            callback=between_0_and_1,
-            rich_help_panel=EXPERT,
-            help="With mc-dropout: share of weights left out.",
-        ),
+        float, expert_option(callback=between_0_and_1, help="With mc-dropout: share of weights left out.")
     ] = 0.05,
     negatives: Annotated[
-        Negatives,
-        typer.Option(rich_help_panel=EXPERT, help="tfn+man is more accurate and several times slower."),
+        Negatives, expert_option(help="tfn+man is more accurate and several times slower.")
     ] = Negatives.tfn,
-    loss: Annotated[
-        Loss, typer.Option(rich_help_panel=EXPERT, help="Loss of the linear classifiers.")
-    ] = Loss.squared_hinge,
+    loss: Annotated[Loss, expert_option(help="Loss of the linear classifiers.")] = Loss.squared_hinge,
     C: Annotated[
         float,
-        typer.Option(
+        expert_option(
             "--C",
             min=1e-12,
             callback=finite,
-            rich_help_panel=EXPERT,
             help="Weight of errors relative to regularisation: larger fits the data more closely.",
         ),
     ] = 1.0,
     weight_threshold: WeightThreshold = 0.05,
-    branching: Annotated[
-        int, typer.Option(min=2, rich_help_panel=EXPERT, help="Children of a node of the label tree.")
-    ] = 8,
-    leaf_size: Annotated[
-        int, typer.Option(min=1, rich_help_panel=EXPERT, help="Most labels in a leaf of the label tree.")
-    ] = 100,
+    branching: Annotated[int, expert_option(min=2, help="Children of a node of the label tree.")] = 8,
+    leaf_size: Annotated[int, expert_option(min=1, help="Most labels in a leaf of the label tree.")] = 100,
     beam: Annotated[
         int,
-        typer.Option(
+        expert_option(
             min=1,
-            rich_help_panel=EXPERT,
             help="Nodes of the label tree that the search keeps per layer: more find more and take longer.",
         ),
     ] = 50,
@@ -331,7 +302,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         name = "cluster" if plan.site["cluster"] else "memory"
         raise Failure(ExitCode.USAGE, f"--{name}: a transformer is trained as a whole; leave --{name} out")
     if deep:
-        _check_deep(plan.place["device"], settings if old is None else {})
+        _check_deep_option(plan.place["device"], settings if old is None else {})
     several = deep or trains_members(settings["method"])
     kept = None
     if old is None and (several or in_blocks):
@@ -386,7 +357,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return about.st_ino, about.st_mtime_ns
 
 
-def _check_deep(device: str, settings: dict[str, Any]) -> None:
+def _check_deep_option(device: str, settings: dict[str, Any]) -> None:
     """Refuse now what could not be fine-tuned later."""
     from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.extra import load_torch

@@ -16,9 +16,7 @@ import typer
 
 from hedgerow.training.memory import parse_bytes
 
-EXPERT = "Expert options"
 LARGE = "Large data"
-DEEP = "Transformer"
 COSTS = "Costs, instead of --risk"
 LIMITS = "Limits"
 
@@ -44,6 +42,16 @@ CalibrationGroups = StrEnum("CalibrationGroups", ["all", "depth", "frequency"])
 CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
+
+
+def expert_option(*names: str, **about: Any) -> Any:
+    """An option that a newcomer need not know."""
+    return typer.Option(*names, rich_help_panel="Expert options", **about)
+
+
+def deep_option(*names: str, **about: Any) -> Any:
+    """An option for transformers."""
+    return typer.Option(*names, rich_help_panel="Transformer", **about)
 
 
 def finite(value: float) -> float:
@@ -177,48 +185,41 @@ Memory = Annotated[
 
 Beam = Annotated[
     int | None,
-    typer.Option(
+    expert_option(
         min=1,
-        rich_help_panel=EXPERT,
         help="Nodes of the label tree that the search keeps per layer: more find more and take longer."
         " Default: as trained.",
     ),
 ]
 Candidates = Annotated[
     str | None,
-    typer.Option(
+    expert_option(
         metavar="scored|all|N",
         callback=_candidates,
-        rich_help_panel=EXPERT,
         help="Labels that the members of an ensemble vote on: all that the search scored, all there are"
         " (slow), or the best N of each member. Default: as trained, usually scored.",
     ),
 ]
 MissingVotes = Annotated[
     Missing | None,
-    typer.Option(
-        rich_help_panel=EXPERT,
+    expert_option(
         help="The vote of a member whose search did not reach a label that others propose: score it (exact),"
-        " count it as 0 (delta), or take an upper bound (bound). Default: as trained, usually exact.",
+        " count it as 0 (delta), or take an upper bound (bound). Default: as trained, usually exact."
     ),
 ]
 Tolerance = Annotated[
     float | None,
-    typer.Option(
+    expert_option(
         min=0.0,
         max=1.0,
-        rich_help_panel=EXPERT,
         help="With --uncertainty: search until no missed label can be more probable than this (not with a"
         " number of --candidates). Default: stop where the beam ends.",
     ),
 ]
 WeightThreshold = Annotated[
     float,
-    typer.Option(
-        min=0.0,
-        callback=finite,
-        rich_help_panel=EXPERT,
-        help="Drop weights smaller than this: larger values make smaller models.",
+    expert_option(
+        min=0.0, callback=finite, help="Drop weights smaller than this: larger values make smaller models."
     ),
 ]
 
@@ -231,55 +232,31 @@ BaseOption = Annotated[
     ),
 ]
 EncoderName = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=DEEP,
-        metavar="PATH",
-        help="A folder with a Hugging Face encoder, or its name on the hub.",
-    ),
+    str, deep_option(metavar="PATH", help="A folder with a Hugging Face encoder, or its name on the hub.")
 ]
-Device = Annotated[
-    str,
-    typer.Option(rich_help_panel=DEEP, help="auto (a GPU if there is one), cpu, cuda or cuda:1."),
-]
+Device = Annotated[str, deep_option(help="auto (a GPU if there is one), cpu, cuda or cuda:1.")]
 Epochs = Annotated[
     float,
-    typer.Option(
+    deep_option(
         min=0.0,
         callback=finite,
-        rich_help_panel=DEEP,
         help="Passes over the texts at each level of the label tree; 0 leaves the encoder as it is.",
     ),
 ]
 Steps = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        rich_help_panel=DEEP,
-        help="Batches at each level of the label tree, instead of --epochs.",
-    ),
+    int | None, deep_option(min=0, help="Batches at each level of the label tree, instead of --epochs.")
 ]
 Levels = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        rich_help_panel=DEEP,
-        help="Levels of the label tree to fine-tune on, coarse to fine. Default: all.",
-    ),
+    deep_option(min=1, help="Levels of the label tree to fine-tune on, coarse to fine. Default: all."),
 ]
-BatchSize = Annotated[int, typer.Option(min=1, rich_help_panel=DEEP, help="Texts per step.")]
+BatchSize = Annotated[int, deep_option(min=1, help="Texts per step.")]
 LearningRate = Annotated[
-    float,
-    typer.Option(
-        min=1e-12, callback=finite, rich_help_panel=DEEP, help="The highest learning rate of AdamW."
-    ),
+    float, deep_option(min=1e-12, callback=finite, help="The highest learning rate of AdamW.")
 ]
-MaxLength = Annotated[
-    int, typer.Option(min=3, rich_help_panel=DEEP, help="Tokens of a text that the encoder reads.")
-]
+MaxLength = Annotated[int, deep_option(min=3, help="Tokens of a text that the encoder reads.")]
 PoolingOption = Annotated[
-    Pooling,
-    typer.Option(rich_help_panel=DEEP, help="Embed a text by the mean of its tokens, or by the first one."),
+    Pooling, deep_option(help="Embed a text by the mean of its tokens, or by the first one.")
 ]
 
 # --- the server ---

@@ -115,12 +115,7 @@ def predict(
 
 
 def predict_part(
-    model: OpenModel,
-    data: Path,
-    question: Question,
-    threads: int,
-    report: Report,
-    may_be_empty: bool = False,
+    model: OpenModel, data: Path, question: Question, threads: int, report: Report, may_be_empty: bool = False
 ) -> LabelTable:
     """Read inputs and predict their labels, with uncertainty or without."""
     import numpy as np

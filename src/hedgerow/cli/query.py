@@ -12,7 +12,6 @@ from rich.table import Table
 
 from .failures import ExitCode, failing_as
 from .options import (
-    EXPERT,
     AsJson,
     Inputs,
     LabelsOut,
@@ -21,6 +20,7 @@ from .options import (
     PartName,
     Threads,
     Verbose,
+    expert_option,
     finite,
 )
 from .targets import check_table, load_pyarrow
@@ -49,11 +49,10 @@ def query(
     verbose: Verbose = False,
     diversity: Annotated[
         float,
-        typer.Option(
+        expert_option(
             min=0.0,
             max=1.0,
             callback=finite,
-            rich_help_panel=EXPERT,
             help="From 0 (the most uncertain inputs, however alike) to 1 (no similar inputs).",
         ),
     ] = 1.0,

@@ -12,8 +12,6 @@ from rich.markdown import Markdown
 
 from .failures import ExitCode, Failure, failing_as
 from .options import (
-    DEEP,
-    EXPERT,
     Base,
     BaseOption,
     BatchSize,
@@ -31,6 +29,8 @@ from .options import (
     Threads,
     Verbose,
     WeightThreshold,
+    deep_option,
+    expert_option,
     refuse_without,
 )
 from .terminal import cell, plain, show_progress
@@ -59,8 +59,7 @@ def reproduce(
         ),
     ] = None,
     method: Annotated[
-        list[Method] | None,
-        typer.Option(metavar="METHOD", help="Only this method. Repeat for more."),
+        list[Method] | None, typer.Option(metavar="METHOD", help="Only this method. Repeat for more.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Train each method with N seeds.", metavar="N")] = 3,
     members: Annotated[int, typer.Option(min=2, max=4096, help="Members of an ensemble.")] = 10,
@@ -77,9 +76,8 @@ def reproduce(
     encoder: EncoderName = "bert-base-uncased",
     encoders: Annotated[
         bool,
-        typer.Option(
+        deep_option(
             "--encoders",
-            rich_help_panel=DEEP,
             help="Also fine-tune an encoder for each member of boosted bagging, as the paper did: it takes"
             " --members times as long.",
         ),
@@ -94,24 +92,18 @@ def reproduce(
     pooling: PoolingOption = Pooling.mean,
     cache: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=DEEP,
-            help="Keep fine-tuned encoders and embeddings here. Default: DIR/encoders.",
+        deep_option(
+            metavar="FOLDER", help="Keep fine-tuned encoders and embeddings here. Default: DIR/encoders."
         ),
     ] = None,
     beam: Annotated[
-        int,
-        typer.Option(
-            min=1, rich_help_panel=EXPERT, help="Nodes of the label tree that the search keeps per layer."
-        ),
+        int, expert_option(min=1, help="Nodes of the label tree that the search keeps per layer.")
     ] = 50,
     missing: Annotated[
         Missing,
-        typer.Option(
-            rich_help_panel=EXPERT,
+        expert_option(
             help="The vote of a member whose search did not reach a label: 0, as in the paper (delta), its"
-            " score (exact), or an upper bound (bound).",
+            " score (exact), or an upper bound (bound)."
         ),
     ] = Missing.delta,
     weight_threshold: WeightThreshold = 0.05,

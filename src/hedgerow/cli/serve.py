@@ -37,8 +37,7 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     queue: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The review queue. Default: MODEL.queue.sqlite."),
+        Path | None, typer.Option(metavar="FILE", help="The review queue. Default: MODEL.queue.sqlite.")
     ] = None,
     token_file: TokenFile = None,
     allow_host: Annotated[
@@ -63,8 +62,7 @@ def serve(
         int, typer.Option(min=1, rich_help_panel=LIMITS, help="Characters per text.")
     ] = Limits.text,
     max_seconds: Annotated[
-        float,
-        typer.Option(min=0.01, callback=finite, rich_help_panel=LIMITS, help="Seconds per request."),
+        float, typer.Option(min=0.01, callback=finite, rich_help_panel=LIMITS, help="Seconds per request.")
     ] = Limits.seconds,
     max_waiting: Annotated[
         int,
