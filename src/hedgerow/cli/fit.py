@@ -459,7 +459,8 @@ def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: flo
         "seconds": round(seconds, 3),
         "settings": {name: about["parameters"][name] for name in plan.settings},
     }
-    if isinstance(classifier, HedgerowTransformerClassifier):
+    # Extending a model leaves its encoder as it is.
+    if isinstance(classifier, HedgerowTransformerClassifier) and plan.extend is None:
         tuned = [report.to_dict() for report in classifier.fine_tuning_ if report.tokens]
         if tuned:
             summary["fine_tuning"] = tuned

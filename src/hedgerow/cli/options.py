@@ -137,8 +137,8 @@ Ood = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="DATA2",
-        help="Out-of-distribution (OOD) data, to be told from DATA: a file, or a folder (its test part)."
-        " Repeat for more.",
+        help="Out-of-distribution (OOD) data that should be detected as such: a file, or a folder (its test"
+        " part). Repeat for more.",
     ),
 ]
 LabelsOut = Annotated[
