@@ -69,6 +69,6 @@ def import_pecos(
         + cell(f" {summary['features']:,} features, in {summary['seconds']:.1f} s.")
     )
     console.print(
-        cell("Inputs are used as in PECOS: scale rows to length 1 only if PECOS was trained on such rows.")
+        cell("Inputs are used as in PECOS: give rows scaled to length 1 if PECOS was trained on such.")
     )
     console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))
