@@ -8,8 +8,8 @@ from pathlib import Path
 import hedgerow
 import hedgerow.data
 import hedgerow.evaluation
-import hedgerow.paper.efficiency
 import hedgerow.evaluation.tasks
+import hedgerow.paper.efficiency
 import hedgerow.report
 
 PAGE = Path(__file__).with_name("api.md")

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from hedgerow import load
-from hedgerow.cli.inputs import read_truth
+from hedgerow.cli.inputs import OpenModel, Selection
 from hedgerow.data import read_part, write_xmc_text
-from hedgerow.decisions.wishes import Wish, rule_for
 from hedgerow.decisions.outcomes import Outcome, Tally
+from hedgerow.decisions.wishes import Wish, rule_for
 from hedgerow.votes.batches import answer_batches
 
 OUT = Path(__file__).with_name("decisions.svg")
@@ -67,7 +67,10 @@ def hedgerow(*arguments: object) -> None:
 def draw(model_path: Path, data: Path) -> None:
     """Decide at many risks, and draw what comes of it."""
     model = load(model_path)
-    _, X, truth, _ = read_truth(model_path, model, data, None, "labels", 0, lambda share, what: None)
+    rows = OpenModel(model_path, model).read_truth(
+        Selection(data, labels_field="labels"), lambda share, what: None
+    )
+    X, truth = rows.inputs, rows.truth
     tallies: dict[float, Tally] = {}
     for risk in np.arange(0.02, 0.4001, 0.01).round(3).tolist():
         try:
@@ -77,7 +80,7 @@ def draw(model_path: Path, data: Path) -> None:
         tallies[risk] = Tally(rule)
     for rows, answer in answer_batches(model.source, X, "deciding"):
         for tally in tallies.values():
-            tally.add(votes, truth[rows])
+            tally.add(answer.votes, truth[rows])
     OUT.write_text(drawn({risk: tally.finish() for risk, tally in tallies.items()}), encoding="utf-8")
 
 

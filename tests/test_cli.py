@@ -25,7 +25,7 @@ from hedgerow.cli.app import app
 from hedgerow.cli.demo import print_demo
 from hedgerow.cli.demonstration import DemoResult, Example, Prediction, demonstrate
 from hedgerow.cli.failures import ExitCode
-from hedgerow.cli.terminal import plain, plain_json, progress_bar, shortened
+from hedgerow.cli.terminal import plain, plain_json, shortened, show_progress
 from hedgerow.training.checkpoint import Checkpoint
 
 RECORDS = [
@@ -314,7 +314,8 @@ def test_interrupted_ensemble_goes_on_with_the_same_command_to_the_same_model(
         assert main(command) == ExitCode.INTERRUPTED
     assert capsys.readouterr() == (
         "",
-        f"hedgerow: interrupted; 2 of 4 members are kept in {folder}; the same command goes on from there\n",
+        f"hedgerow: interrupted; 2 of 4 members are kept in {folder};"
+        " the same command continues from there\n",
     )
     assert not path.exists()
     (folder / ".member-0002.hedgerow.0123456789abcdef.tmp").touch()  # a kill while it was written
@@ -756,9 +757,9 @@ def test_demo_predicts_held_out_texts_of_which_it_is_sure_or_in_doubt(demo: Demo
     assert demo.precision[5] > 0.5
     text = printed(demo, width=80)
     assert text.count("The model is fairly sure.") == 1
-    assert text.count("In doubt: the description does not tell.") == 1
-    assert text.count("In doubt, also because it saw too few descriptions like this one.") == 1
-    assert "doubt from lack" in text
+    assert text.count("Uncertain: the description is ambiguous.") == 1
+    assert text.count("Uncertain, also because it saw too few descriptions like this one.") == 1
+    assert "knowledge (epistemic)" in text.lower()
     assert "much" in text
     assert "hardly" in text
 
@@ -766,7 +767,7 @@ def test_demo_predicts_held_out_texts_of_which_it_is_sure_or_in_doubt(demo: Demo
 def test_demo_with_json_prints_one_object(
     demo: DemoResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hedgerow.cli.demo.demonstrate", lambda n_jobs, progress: demo)
+    monkeypatch.setattr("hedgerow.cli.demonstration.demonstrate", lambda n_jobs, progress: demo)
     assert main(["demo", "--json", "--threads", "1"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["precision"]) == {"1", "3", "5"}
@@ -850,12 +851,12 @@ def test_program_starts_without_loading_the_library() -> None:
 def test_progress_goes_to_a_terminal_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with progress_bar() as report:
+    with show_progress() as report:
         report(0.5, "training")
     assert capsys.readouterr() == ("", "")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with progress_bar() as report:
+    with show_progress() as report:
         report(0.5, "[red]training")
         report(0.1, "saving")
     captured = capsys.readouterr()

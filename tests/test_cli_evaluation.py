@@ -99,7 +99,7 @@ def test_evaluate_writes_the_documented_keys(
     assert found["settings"]["unknown_labels"] == 1
     assert "120 inputs, 240 true labels" not in shown  # one input has one label only
     assert "120 inputs, 239 true labels, of which the model does not know 1" in shown
-    assert "How well it knows out-of-distribution inputs: fish" in shown
+    assert "How well it detects out-of-distribution inputs: fish" in shown
     assert "trained on" not in shown
 
 
@@ -295,7 +295,7 @@ def test_reproduce_tells_where_missing_data_of_the_paper_come_from_and_goes_on(
     out = tmp_path / "results"
     assert run_reproduce(folder, out, f"{tmp_path}/Amazon-670K", "--method", "single") == 0
     told = quiet.readouterr().err
-    assert "Amazon-670K is not there, and left out" in told
+    assert "Amazon-670K is not there and is left out" in told
     assert "extreme classification repository" in told
     assert "X.trn.npz" in told
     assert (out / "tables.md").exists()
@@ -337,7 +337,7 @@ def test_reproduce_after_an_interrupt_goes_on_and_ends_with_the_same_tables(
     process.send_signal(signal.SIGINT)
     told = process.communicate()[1]
     assert process.returncode == ExitCode.INTERRUPTED
-    assert "the same command goes on from there" in told
+    assert "the same command continues from there" in told
     done = len(list((out / "experiments").rglob("*.json")))
     assert 1 <= done < 10
     assert not (out / "tables.md").exists()

@@ -96,7 +96,7 @@ def test_demo_is_printed_where_the_locale_lacks_its_bars(
 ) -> None:
     example = Example("id", "a text", [Prediction("梅", 0.5, 0.6, 0.09, True)], [])
     result = DemoResult(1, 1, 1, 1, 0.1, 0.1, {1: 1.0}, [example])
-    monkeypatch.setattr("hedgerow.cli.demo.demonstrate", lambda n_jobs, progress: result)
+    monkeypatch.setattr("hedgerow.cli.demonstration.demonstrate", lambda n_jobs, progress: result)
     assert rb"\u6885" in printed("demo", folder, "latin-1", monkeypatch)
     found = json.loads(printed("demo --json", folder, "latin-1", monkeypatch))
     assert found["examples"][0]["predictions"][0]["label"] == "梅"

@@ -504,7 +504,13 @@ def test_calibrate_command_then_prints_errors_and_promises_and_can_replace_the_m
     model.write_bytes((folder / "bare.hedgerow").read_bytes())
     assert main(["calibrate", str(model), str(folder / "held.jsonl"), "--threads", "1"]) == 0
     printed = capsys.readouterr().out
-    for words in ("200 inputs tell what is familiar", "before", "after", "At 10 %", "not for each label"):
+    for words in (
+        "200 rows fit calibration and OOD detection",
+        "before",
+        "after",
+        "At 10 %",
+        "not for each label",
+    ):
         assert words in printed
     assert load(model).policy_.rows == 200
     assert main(["inspect", str(model)]) == 0
@@ -584,7 +590,7 @@ def test_decide_command_with_costs_then_tells_the_expected_cost(folder, capsys):
         (["--risk", "0.1", "--look", "1"], 2, "risk and costs are given"),
         (["--by", "entropy"], 2, "entropy"),
         (["--risk", "0.001"], 4, "needs at least 2302"),
-        (["--inputs-by", "top"], 3, "inputs_risk or inputs_coverage"),
+        (["--inputs-by", "top"], 3, "--inputs-risk or --inputs-coverage"),
         (["--out", "x.txt"], 2, "ending tells the format"),
     ],
 )

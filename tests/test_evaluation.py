@@ -14,7 +14,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
 from hedgerow.estimators.held_out import calibration_errors
-from hedgerow.evaluation.tasks import Evaluation, evaluate
+from hedgerow.evaluation.results import Evaluation
+from hedgerow.evaluation.tasks import evaluate
 from hedgerow.inputs.labels import align_labels
 from hedgerow.paper.efficiency import beam_costs, check_theorems
 from hedgerow.votes.measures import label_uncertainty

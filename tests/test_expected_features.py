@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hedgerow import HedgerowClassifier
-from hedgerow import Votes
+from hedgerow import HedgerowClassifier, Votes
 from hedgerow.trees.forest import Ensemble
 
 WORDS, DENSE, LABELS = 60, 300, 300

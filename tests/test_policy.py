@@ -17,9 +17,10 @@ from hedgerow.decisions.learning import PolicyLearner, label_groups
 from hedgerow.decisions.policy import CAP, Policy
 from hedgerow.decisions.risk import GRID, TooFewRows, Unreachable
 from hedgerow.inputs.matrices import as_truth
+from hedgerow.inputs.search import SearchSettings
 from hedgerow.votes.measures import label_uncertainty
 
-SEARCH = {"beam": 50, "candidates": "scored", "missing": "exact", "tolerance": None}
+SEARCH = SearchSettings()
 MARK = "0" * 32
 
 

@@ -230,7 +230,7 @@ def test_overwriting_removes_what_an_earlier_run_left_also_of_inputs_that_are_go
     elsewhere.mkdir()
     (elsewhere / "part-1.jsonl").write_text("precious")
     assert score(model, shards, elsewhere, "--overwrite") == ExitCode.WRITE
-    assert "not by this command" in capsys.readouterr().err
+    assert "not written by this command" in capsys.readouterr().err
     assert (elsewhere / "part-1.jsonl").read_text() == "precious"
 
 

@@ -4,90 +4,173 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.estimators.held_out import Learned, learn_from_held_out
-from hedgerow.estimators.loading import load
-from hedgerow.storage.container import ModelFileError
+from .failures import ExitCode, Failure, failing_as
+from .options import (
+    AsJson,
+    Beam,
+    CalibrationGroups,
+    CalibrationMethod,
+    CalibrationTarget,
+    Candidates,
+    LabelsField,
+    MissingVotes,
+    ModelFile,
+    Overwrite,
+    PartName,
+    Seed,
+    Threads,
+    Verbose,
+    between_0_and_1,
+    expert_option,
+    search_settings,
+)
+from .targets import check_new_file
+from .terminal import cell, print_json, show_progress
 
-from .failures import ExitCode, failing_as
-from .fit import check_new_file
-from .inputs import read_truth
-from .terminal import cell, print_json, progress_bar
+if TYPE_CHECKING:
+    from hedgerow import Learned, Policy
+
+    from .inputs import OpenModel
 
 _RISKS = (0.05, 0.1, 0.2)
 
 
-def run_calibrate(
-    model: Path,
-    data: Path,
-    out: Path | None,
-    options: dict[str, Any],
-    out_of_bag: Path | None,
-    part_name: str | None,
-    labels_field: str,
-    threads: int,
-    overwrite: bool,
-    as_json: bool,
+def calibrate(
+    context: typer.Context,
+    model: ModelFile,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="Labelled data that MODEL was not trained on: a file, or a folder (its test part).",
+            metavar="DATA",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write another model file. Default: replace MODEL.")
+    ] = None,
+    out_of_bag: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRAIN",
+            help="Calibrate on the training data (of a folder: its train part) instead, each row by the"
+            " members that have not seen it. Leaves more of DATA for the guarantees. MODEL must be trained"
+            " with hedgerow fit --method bagging or boosted-bagging.",
+        ),
+    ] = None,
+    part: PartName = None,
+    labels_field: LabelsField = "labels",
+    seed: Seed = 0,
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+    verbose: Verbose = False,
+    method: Annotated[
+        CalibrationMethod, expert_option(help="The kind of calibration map.")
+    ] = CalibrationMethod.isotonic,
+    by: Annotated[
+        CalibrationGroups,
+        expert_option(
+            help="One map for all labels, or one per group: by depth in the label tree, or by frequency."
+        ),
+    ] = CalibrationGroups.all,
+    of: Annotated[
+        CalibrationTarget, expert_option(help="Calibrate the mean of the members, or each member.")
+    ] = CalibrationTarget.mean,
+    share: Annotated[
+        float | None,
+        expert_option(
+            callback=between_0_and_1,
+            help="Share of the rows that fits calibration and OOD detection; the rest sets the thresholds."
+            " Default: 0.5, and 0.2 with --out-of-bag.",
+        ),
+    ] = None,
+    beam: Beam = None,
+    candidates: Candidates = None,
+    missing: MissingVotes = None,
 ) -> None:
-    """Load, read, learn and save."""
+    """Calibrate MODEL on held-out DATA and save it.
+
+    The rows are split in two at random. One part fits the calibration of probabilities and the detection of
+    out-of-distribution (OOD) inputs; the other sets the thresholds that `hedgerow decide` needs for its
+    guarantees. Rows that the model was trained on are left out.
+
+    The guarantees hold for the search that was calibrated: MODEL keeps --beam, --candidates and --missing.
+    To check the guarantees, run `hedgerow evaluate` on further data.
+
+    \b
+    Examples:
+      hedgerow calibrate tags.hedgerow held-out.jsonl
+      hedgerow calibrate eurlex.hedgerow held-out/ --out-of-bag eurlex-4k/ --out calibrated.hedgerow
+    """  # noqa: D301
     if out is not None:
         check_new_file(out, overwrite)
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        classifier = load(model)
-    classifier.set_params(n_jobs=threads or -1)
-    with progress_bar() as report:
-        _, inputs, truth, _ = read_truth(model, classifier, data, part_name, labels_field, threads, report)
-        training = None
+    from hedgerow import learn_from_held_out
+
+    from .inputs import Selection, open_model
+
+    opened = open_model(model, threads, **search_settings(beam, candidates, missing))
+    if out_of_bag is not None:
+        _check_bagged(opened)
+    training: tuple[Any, Any] | None = None
+    with show_progress(verbose) as report:
+        held_out = opened.read_truth(Selection(data, part, labels_field, threads), report)
         if out_of_bag is not None:
-            part = "train" if out_of_bag.is_dir() else None
-            _, *training = read_truth(model, classifier, out_of_bag, part, labels_field, threads, report)[:3]
-        with failing_as(ExitCode.DATA, ValueError, TypeError):
+            own = "train" if out_of_bag.is_dir() else None
+            rows = opened.read_truth(Selection(out_of_bag, own, labels_field, threads), report)
+            training = rows.inputs, rows.truth
+        with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
             learned = learn_from_held_out(
-                classifier,
-                inputs,
-                truth,
-                training=None if training is None else (training[0], training[1]),
+                opened.classifier,
+                held_out.inputs,
+                held_out.truth,
+                method=method.value,
+                by=by.value,
+                of=of.value,
+                training=training,
+                share=share,
+                seed=seed,
                 progress=report,
-                **options,
             )
     target = out or model
     with failing_as(ExitCode.WRITE):
-        classifier.save(target, overwrite=out is None or overwrite)
-    if as_json:
-        print_json(
-            {
-                "model": str(target),
-                **{
-                    f"rows_{name}": value for name, value in asdict(learned).items() if isinstance(value, int)
-                },
-                "ece_before": {str(k): value for k, value in learned.before.items()},
-                "ece_after": {str(k): value for k, value in learned.after.items()},
-                "policy": classifier.policy_.describe(),
-            }
-        )
+        opened.classifier.save(target, overwrite=out is None or overwrite)
+    policy = opened.classifier.policy_
+    if json:
+        counts = {f"rows_{name}": value for name, value in asdict(learned).items() if isinstance(value, int)}
+        errors = {
+            name: {str(k): value for k, value in of_cut.items()}
+            for name, of_cut in (("ece_before", learned.before), ("ece_after", learned.after))
+        }
+        print_json({"model": str(target), **counts, **errors, "policy": policy.describe()})
     else:
-        _print(Console(highlight=False), classifier, learned, target)
+        _print(Console(highlight=False, soft_wrap=True), policy, learned)
+        Console(highlight=False, soft_wrap=True).print(cell(f"Saved {target}"))
 
 
-def _print(console: Console, classifier: HedgerowClassifier, learned: Learned, target: Path) -> None:
-    source = f"{learned.out_of_bag:,} training inputs, out of bag" if learned.out_of_bag else "the same"
-    console.print(
-        cell(
-            f"{learned.first:,} inputs tell what is familiar, {source} how often probabilities come true,"
-            f" and {learned.second:,} others what can be guaranteed."
-        ),
-        soft_wrap=True,
-    )
-    if left_out := classifier.policy_.left_out:
-        console.print(
-            cell(f"{left_out:,} of the latter are left out, as the model was trained on them."),
-            soft_wrap=True,
+def _check_bagged(model: OpenModel) -> None:
+    method = model.classifier.method
+    if "bagging" not in method:
+        raise Failure(
+            ExitCode.MODEL,
+            f"--out-of-bag: {model.path} was trained with --method {method}, so every member has seen all"
+            " training data; leave --out-of-bag out, or train with hedgerow fit --method bagging",
         )
+
+
+def _print(console: Console, policy: Policy, learned: Learned) -> None:
+    if learned.out_of_bag:
+        fitted = f"{learned.out_of_bag:,} training rows fit calibration; {learned.first:,} rows OOD detection"
+    else:
+        fitted = f"{learned.first:,} rows fit calibration and OOD detection"
+    console.print(cell(f"{fitted}; {learned.second:,} others set the thresholds."))
+    if policy.left_out:
+        console.print(cell(f"{policy.left_out:,} of those were left out: the model was trained on them."))
     table = Table(title=cell("Calibration error, %", "bold"), box=None, padding=(0, 1), title_justify="left")
     table.add_column("")
     for k in learned.before:
@@ -95,16 +178,27 @@ def _print(console: Console, classifier: HedgerowClassifier, learned: Learned, t
     for name, errors in (("before", learned.before), ("after", learned.after)):
         table.add_row(cell(name), *(cell(f"{100 * error:.2f}") for error in errors.values()))
     console.print(table)
-    policy = classifier.policy_
     for risk in _RISKS:
-        try:
-            console.print(
-                cell(f"At {100 * risk:g} %: ", "bold") + cell(policy.guarantee(risk)), soft_wrap=True
-            )
-        except ValueError as error:
-            console.print(
-                cell(f"At {100 * risk:g} %: ", "bold") + cell(f"not possible, {error}"), soft_wrap=True
-            )
+        console.print(cell(f"At {100 * risk:g} %: ", "bold") + cell(guarantee(policy, risk)))
     for note in policy.notes:
-        console.print(cell(note, "dim"), soft_wrap=True)
-    console.print(cell(f"Written {target}"), soft_wrap=True)
+        console.print(cell(note, "dim"))
+
+
+def guarantee(policy: Policy, risk: float) -> str:
+    """What is guaranteed at this risk, or why nothing is and what to do about it here."""
+    from hedgerow.decisions.risk import Unreachable
+
+    try:
+        return policy.guarantee(risk)
+    except Unreachable:
+        about = policy.describe()
+        lowest, unknown, lost = (
+            f"{100 * about[name]:.1f} %" for name in ("lowest_risk", "unknown_labels", "lost_by_the_beam")
+        )
+        return (
+            f"no guarantee. {lowest} of the true labels may be missed at best: {unknown} of them never occur"
+            f" in training (train on data that have them), and the search does not find {lost} (calibrate"
+            " again with a larger --beam); the rest is the margin for chance (more DATA)."
+        )
+    except ValueError as error:
+        return f"no guarantee: {error}"

@@ -3,61 +3,191 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from hedgerow.decisions.results import Decisions
-from hedgerow.decisions.wishes import Wish, rule_for
-from hedgerow.estimators.loading import load
-from hedgerow.storage.container import ModelFileError
+from .failures import ExitCode, failing_as, option_words
+from .options import (
+    COSTS,
+    InputMeasure,
+    Inputs,
+    LabelMeasure,
+    LabelsOut,
+    ModelFile,
+    Overwrite,
+    PartName,
+    Threads,
+    Verbose,
+    between_0_and_1,
+    cost,
+    expert_option,
+)
+from .targets import check_table
+from .terminal import cell, show_progress
 
-from .failures import ExitCode, failing_as
-from .fit import check_new_file
-from .inputs import read_inputs
-from .label_files import LabelTable, check_output, print_labels, write_labels
-from .terminal import cell, progress_bar
+if TYPE_CHECKING:
+    from hedgerow import Decisions
 
 _SHOWN = 20
 _LABELS = 6
 
 
-def run_decide(
-    model: Path,
-    data: Path,
-    wish: Wish,
-    false_alarm: float,
-    k: int,
-    out: str | None,
-    part_name: str | None,
-    threads: int,
-    overwrite: bool,
-    as_json: bool,
+def decide(
+    context: typer.Context,
+    model: ModelFile,
+    input: Inputs,
+    risk: Annotated[
+        float | None,
+        typer.Option(
+            callback=between_0_and_1,
+            help="The largest mean share of an input's true labels that are rejected, and of wrong labels"
+            " among those that are accepted. Default: 0.1.",
+        ),
+    ] = None,
+    size: Annotated[
+        float | None,
+        typer.Option(help="Instead of --risk: accept at most this many labels per input on average."),
+    ] = None,
+    false_alarm: Annotated[
+        float,
+        typer.Option(
+            callback=between_0_and_1,
+            help="Share of normal inputs that are flagged as out-of-distribution (OOD) by mistake.",
+        ),
+    ] = 0.05,
+    k: Annotated[int, typer.Option("--k", "-k", min=0, help="List at least this many labels per input.")] = 5,
+    out: LabelsOut = None,
+    part: PartName = None,
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")] = False,
+    verbose: Verbose = False,
+    wrong: Annotated[
+        float | None,
+        typer.Option(
+            callback=cost, rich_help_panel=COSTS, help="The cost of accepting a wrong label. Default: 1."
+        ),
+    ] = None,
+    missed: Annotated[
+        float | None,
+        typer.Option(
+            callback=cost, rich_help_panel=COSTS, help="The cost of rejecting a true label. Default: 1."
+        ),
+    ] = None,
+    look: Annotated[
+        float | None,
+        typer.Option(
+            callback=cost,
+            rich_help_panel=COSTS,
+            help="The cost of a human who reviews a label. Default: 0.2.",
+        ),
+    ] = None,
+    by: Annotated[
+        LabelMeasure,
+        expert_option(help="Accept labels of high probability, or of low uncertainty of this kind."),
+    ] = LabelMeasure.probability,
+    coverage: Annotated[
+        float | None,
+        expert_option(
+            callback=between_0_and_1,
+            help="Accept at least this mean share of the labels with a probability of one half or more,"
+            " instead of what --risk allows.",
+        ),
+    ] = None,
+    groups: Annotated[
+        bool, expert_option("--groups", help="Guarantee --risk for rare and for frequent labels alike.")
+    ] = False,
+    confidence: Annotated[
+        float,
+        expert_option(
+            callback=between_0_and_1, help="The confidence with which the guarantee about wrong labels holds."
+        ),
+    ] = 0.9,
+    inputs_by: Annotated[
+        InputMeasure | None,
+        expert_option(
+            help="Accept nothing for the inputs that are most uncertain by this: the best label is improbable"
+            " (top), few labels are expected (expected), a sum over all labels is high (total, data,"
+            " knowledge, variance), or the OOD score is (ood)."
+        ),
+    ] = None,
+    inputs_risk: Annotated[
+        float | None,
+        expert_option(
+            callback=between_0_and_1,
+            help="With --inputs-by: for at most this share of the other inputs, the best label is wrong.",
+        ),
+    ] = None,
+    inputs_coverage: Annotated[
+        float | None,
+        expert_option(
+            callback=between_0_and_1,
+            help="With --inputs-by: accept labels for at least this share of the inputs.",
+        ),
+    ] = None,
 ) -> None:
-    """Load, read, decide and write."""
-    if out is not None:
-        check_new_file(out, overwrite)
-        check_output(out)
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        classifier = load(model)
-    classifier.set_params(n_jobs=threads or -1)
-    with failing_as(ExitCode.MODEL, ValueError):
+    """Accept, review or reject each label, with a guarantee.
+
+    MODEL must have been calibrated with `hedgerow calibrate`. With --risk 0.1, two guarantees hold on
+    average over inputs like those it was calibrated on. Conformal risk control: at most 10 % of an
+    input's true labels are rejected. Learn then Test: with a confidence of 90 %, at most 10 % of an
+    input's accepted labels are wrong (0 for an input without any). Labels in between are for a human to
+    review. With costs instead, each label is treated in the way that costs least.
+
+    JSON lines hold one object per input: {"id": ..., "labels": [{"label": ..., "decision": "accept",
+    "probability": ..., ...}, ...], "input": {"is_ood": false, "p_value": ..., ...}}. CSV and Parquet hold one
+    row per label. Labels that are not listed are rejected.
+
+    \b
+    Examples:
+      hedgerow decide tags.hedgerow new.jsonl --risk 0.1
+      hedgerow decide tags.hedgerow new.jsonl --wrong 1 --missed 2 --look 0.2 --out todo.csv
+      hedgerow decide tags.hedgerow new.jsonl --inputs-by ood --inputs-coverage 0.9
+    """  # noqa: D301
+    from hedgerow.decisions.costs import Costs
+    from hedgerow.decisions.wishes import Wish, rule_for
+
+    asked = {"wrong": wrong, "missed": missed, "look": look}
+    costs = {name: value for name, value in asked.items() if value is not None}
+    try:
+        wish = Wish(
+            risk=risk,
+            costs=Costs(**costs) if costs else None,
+            size=size,
+            by=by.value,
+            coverage=coverage,
+            groups=groups,
+            confidence=confidence,
+            inputs_by=inputs_by and inputs_by.value,
+            inputs_risk=inputs_risk,
+            inputs_coverage=inputs_coverage,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(option_words(str(error), context.params), ctx=context) from error
+    check_table(out, overwrite)
+    from .inputs import Selection, open_model
+    from .label_files import LabelTable, print_labels, write_labels
+
+    opened = open_model(model, threads)
+    classifier = opened.classifier
+    with failing_as(ExitCode.MODEL, ValueError, options=context.params):
         # Before any data are read: what cannot be guaranteed at all.
-        rule_for(wish, getattr(classifier, "policy_", None), classifier.label_counts_)
-    with progress_bar() as report:
-        part, inputs = read_inputs(model, classifier, data, part_name, threads, report)
-        with failing_as(ExitCode.DATA, ValueError, TypeError):
+        rule_for(wish, classifier.source.policy, classifier.label_counts_)
+    with show_progress(verbose) as report:
+        rows, inputs = opened.read_inputs(Selection(input, part, threads=threads), report)
+        with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
             found = classifier.decide(inputs, **vars(wish), false_alarm=false_alarm, k=k, progress=report)
-    table = LabelTable.of_decisions(found, part.ids)
     with failing_as(ExitCode.WRITE):
+        table = LabelTable.of_decisions(found, rows.ids)
         if out is not None:
             write_labels(out, table, overwrite)
-        elif as_json:
+        elif json:
             print_labels(table)
-    if out is not None or not as_json:
-        _print(Console(highlight=False), found, part.ids, out)
+    if out is not None or not json:
+        _print(Console(highlight=False), found, rows.ids, out)
 
 
 def _print(console: Console, found: Decisions, ids: Sequence[str] | None, out: str | None) -> None:
@@ -69,13 +199,13 @@ def _print(console: Console, found: Decisions, ids: Sequence[str] | None, out: s
     if not len(found):
         return
     means = ", ".join(f"{found.count(name).mean():.1f} to {name}" for name in ("accept", "review"))
-    console.print(cell(f"{len(found):,} inputs; labels of an input on average: {means}"), soft_wrap=True)
+    console.print(cell(f"{len(found):,} inputs; labels per input on average: {means}"), soft_wrap=True)
     if found.is_ood is not None:
         flagged = int(found.is_ood.sum())
-        console.print(cell(f"{flagged:,} inputs are unlike those that the model knows"), soft_wrap=True)
+        console.print(cell(f"{flagged:,} inputs are out-of-distribution (OOD): check them"), soft_wrap=True)
     if not found.answered.all():
         withheld = int((~found.answered).sum())
-        console.print(cell(f"{withheld:,} inputs are too doubtful to accept anything"), soft_wrap=True)
+        console.print(cell(f"{withheld:,} inputs are too uncertain to accept any label"), soft_wrap=True)
     if found.expected_cost is not None:
         cost = float(found.expected_cost.mean())
         console.print(cell(f"Expected cost of an input: {cost:.4g}"), soft_wrap=True)
@@ -84,7 +214,7 @@ def _print(console: Console, found: Decisions, ids: Sequence[str] | None, out: s
 
 def _table(found: Decisions, ids: Sequence[str] | None) -> Table:
     table = Table(box=None, padding=(0, 1))
-    for name in ("input", "accept", "review", "is_ood"):
+    for name in ("input", "accept", "review", "out-of-distribution"):
         table.add_column(cell(name, "dim"), overflow="fold")
     for row in range(min(_SHOWN, len(found))):
         of_input = found[row]

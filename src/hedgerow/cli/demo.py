@@ -6,19 +6,25 @@ import math
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from hedgerow.cli.demonstration import DemoResult, Example, Prediction, demonstrate, prepare
+from hedgerow.serve.limits import Limits
 
-from .serve import Place, check_extra, run_serve
-from .terminal import cell, plain, print_json, progress_bar, shortened
+from .options import AsJson, Host, Port, Threads, TokenFile, Verbose, refuse_without
+from .serve import Place, check_extra, run_server
+from .terminal import cell, plain, print_json, shortened, show_progress
+
+if TYPE_CHECKING:
+    from .demonstration import DemoResult, Example, Prediction
 
 _BAR = 12
-_COIN_TOSS = math.log(2)  # the entropy of a label that is there or not by chance: no doubt can be larger
+_COIN_TOSS = math.log(2)  # the highest entropy that a label can have
 _DEGREES = ((5, "hardly", "dim"), (20, "little", ""), (40, "some", "yellow"), (math.inf, "much", "red"))
 _RECORD = '{"text": ..., "labels": [...]}'
 _NEXT = (
@@ -28,31 +34,49 @@ _NEXT = (
 )
 
 
-def run_demo(threads: int, as_json: bool) -> None:
-    """Train, predict and print."""
-    with progress_bar() as report:
-        result = demonstrate(n_jobs=threads or -1, progress=report)
-    if as_json:
-        print_json(asdict(result))
-    else:
-        print_demo(Console(highlight=False), result)
+def demo(
+    context: typer.Context,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the model, with its page and a review queue.")
+    ] = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token_file: TokenFile = None,
+    threads: Threads = 0,
+    json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Train on a built-in sample and show predictions; takes seconds.
 
+    \b
+    Examples:
+      hedgerow demo
+      hedgerow demo --serve
+    """  # noqa: D301
+    if not serve:
+        refuse_without(context, {"host", "port", "token_file"}, "--serve")
+        from .demonstration import demonstrate
 
-def serve_demo(threads: int, place: Place) -> None:
-    """Train, calibrate on held-out texts, and serve from a folder that goes when the server stops."""
+        with show_progress(verbose) as report:
+            result = demonstrate(n_jobs=threads or -1, progress=report)
+        if json:
+            print_json(asdict(result))
+        else:
+            print_demo(Console(highlight=False), result)
+        return
     check_extra()
-    from hedgerow.serve.limits import Limits
+    from .demonstration import prepare
 
     with tempfile.TemporaryDirectory(prefix="hedgerow-demo-") as folder:
         model = Path(folder) / "demo.hedgerow"
-        with progress_bar() as report:
+        with show_progress(verbose) as report:
             classifier, texts = prepare(n_jobs=threads or -1, progress=report)
         classifier.save(model)
         about = (
-            f"Some texts wait for review. The model and its queue are in {folder}, and go when the server"
-            " stops."
+            f"Some texts wait for review. The model and its queue are in {folder}, which is deleted when the"
+            " server stops."
         )
-        run_serve(model, place, None, threads, Limits(), about, texts)
+        run_server(model, Place(host, port, token_file), threads, Limits(), about=about, texts=texts)
 
 
 def print_demo(console: Console, result: DemoResult) -> None:
@@ -61,7 +85,7 @@ def print_demo(console: Console, result: DemoResult) -> None:
         cell(
             f"Learned {result.labels:,} tags of Debian packages from {result.train_rows:,} descriptions in "
             f"{result.fit_seconds:.1f} s; predicted {result.test_rows:,} unseen ones in "
-            f"{result.predict_seconds:.2f} s. {result.members} members voted, each taught by its own sample "
+            f"{result.predict_seconds:.2f} s. {result.members} members voted, each trained on its own sample "
             "of the descriptions."
         )
     )
@@ -69,9 +93,9 @@ def print_demo(console: Console, result: DemoResult) -> None:
         console.print(_panel(example, console.width))
     console.print(Text.assemble(("✓", "green"), (" a tag that the package has", "dim")))
     for name, meaning in (
-        ("Doubt of 100 %:", "one could as well toss a coin."),
-        ("Doubt from the data:", "like descriptions differ in the tag; more would not help."),
-        ("Doubt from lack of knowledge:", "members disagree; more like it would help."),
+        ("Uncertainty of 100 %:", "as good as tossing a coin."),
+        ("Data (aleatoric):", "similar descriptions differ in the tag; more of them would not help."),
+        ("Knowledge (epistemic):", "members disagree; more descriptions like this one would help."),
     ):
         console.print(Text.assemble(name, " ", (meaning, "dim")))
     console.print()
@@ -79,7 +103,7 @@ def print_demo(console: Console, result: DemoResult) -> None:
     console.print("Share of right tags among the first 1, 3 and 5, over all unseen texts:")
     console.print(cell(f"  {scores}", "bold"))
     console.print()
-    console.print("Try next, with your own texts, one a line:", cell(_RECORD, "bold"))
+    console.print("Try next, with your own texts, one per line:", cell(_RECORD, "bold"))
     for command in _NEXT:
         console.print(cell(f"  {command}", "cyan"))
 
@@ -89,8 +113,8 @@ def _panel(example: Example, width: int) -> Panel:
     table.add_column("")
     table.add_column("probability", min_width=_BAR + 6)
     table.add_column("tag", min_width=23, overflow="fold")
-    table.add_column("doubt from\nthe data", min_width=13)
-    table.add_column("doubt from lack\nof knowledge", min_width=15)
+    table.add_column("uncertainty:\ndata", min_width=13)
+    table.add_column("uncertainty:\nknowledge", min_width=15)
     for prediction in example.predictions:
         filled = round(_BAR * prediction.probability)
         table.add_row(
@@ -101,8 +125,8 @@ def _panel(example: Example, width: int) -> Panel:
                 f" {100 * prediction.probability:3.0f} %",
             ),
             cell(prediction.label),
-            _doubt(prediction.data),
-            _doubt(prediction.knowledge),
+            _degree(prediction.data),
+            _degree(prediction.knowledge),
         )
     excerpt = Text(plain(shortened(example.text, 2 * max(20, width - 12))), style="italic")
     parts: list[Text | Table] = [excerpt, table, cell(_verdict(example.predictions), "bold")]
@@ -111,7 +135,7 @@ def _panel(example: Example, width: int) -> Panel:
     return Panel(Group(*parts), title=cell(example.id, "bold"), title_align="left")
 
 
-def _doubt(nats: float) -> Text:
+def _degree(nats: float) -> Text:
     percent = round(100 * nats / _COIN_TOSS)
     word, style = next((word, style) for limit, word, style in _DEGREES if percent < limit)
     return Text(f"{word:6} {percent:3} %", style=style)
@@ -123,5 +147,5 @@ def _verdict(predictions: list[Prediction]) -> str:
     if data + knowledge < len(predictions) / 3:
         return "The model is fairly sure."
     if knowledge < data / 3:
-        return "In doubt: the description does not tell."
-    return "In doubt, also because it saw too few descriptions like this one."
+        return "Uncertain: the description is ambiguous."
+    return "Uncertain, also because it saw too few descriptions like this one."

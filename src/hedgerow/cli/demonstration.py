@@ -46,19 +46,7 @@ class Example:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demonstration found.
-
-    Attributes
-    ----------
-    train_rows, test_rows, labels, members : int
-        Sizes.
-    fit_seconds, predict_seconds : float
-        Wall-clock times.
-    precision : dict of int to float
-        Share of right labels among the first 1, 3 and 5, mean over the held-out texts.
-    examples : list of Example
-        A few held-out texts.
-    """
+    """Sizes, wall-clock times, the precision of the first 1, 3 and 5 labels, and a few held-out texts."""
 
     train_rows: int
     test_rows: int
@@ -71,19 +59,7 @@ class DemoResult:
 
 
 def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None = None) -> DemoResult:
-    """Train an ensemble on the embedded sample and predict its test part.
-
-    Parameters
-    ----------
-    n_jobs : int, default -1
-        Threads; -1 means all cores.
-    progress : callable, optional
-        Is told the share of the work that is done and what it is.
-
-    Returns
-    -------
-    DemoResult
-    """
+    """Train an ensemble on the embedded sample and predict its test part."""
     sample = load_sample()
     classifier = HedgerowTextClassifier(method="bagging", members=MEMBERS, n_jobs=n_jobs, random_state=0)
     start = time.perf_counter()
@@ -106,22 +82,10 @@ def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None 
 def prepare(
     n_jobs: int = -1, progress: Callable[[float, str], None] | None = None
 ) -> tuple[HedgerowTextClassifier, list[str]]:
-    """Train an ensemble on the embedded sample, and let it learn what it may decide.
+    """Train an ensemble on the embedded sample and calibrate it; return it with held-out texts it never saw.
 
-    Probabilities are calibrated out of bag, with the training texts; what is familiar and what may be decided
-    is learned from held-out ones.
-
-    Parameters
-    ----------
-    n_jobs : int, default -1
-        Threads; -1 means all cores.
-    progress : callable, optional
-        Is told the share of the work that is done and what it is.
-
-    Returns
-    -------
-    HedgerowTextClassifier, list of str
-        The model, and held-out texts that had no part in it.
+    Probabilities are calibrated out of bag, on the training texts; held-out texts fit OOD detection and
+    set the thresholds of decisions.
     """
     sample = load_sample()
     classifier = HedgerowTextClassifier(method="bagging", members=MEMBERS, n_jobs=n_jobs, random_state=0)

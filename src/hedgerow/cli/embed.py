@@ -5,37 +5,63 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
-
-from hedgerow.data import DataError, read_part
-from hedgerow.deep.extra import load_torch
-from hedgerow.estimators.loading import load
-from hedgerow.estimators.transformer import HedgerowTransformerClassifier
-from hedgerow.storage.container import ModelFileError
+from rich.filesize import decimal
 
 from .failures import ExitCode, Failure, failing_as
-from .inputs import check_part
-from .terminal import cell, human_bytes, print_json, progress_bar
+from .options import AsJson, Pooling, Precision, Threads, Verbose
+from .terminal import cell, print_json, show_progress
 
 if TYPE_CHECKING:
     from hedgerow.deep.encoder import Encoder
 
 
-def run_embed(
-    name: str,
-    data: Path,
-    out: Path,
-    part_name: str | None,
-    precision: str,
-    max_length: int,
-    pooling: str,
-    device: str,
-    threads: int,
-    as_json: bool,
+def embed(
+    encoder: Annotated[
+        str,
+        typer.Argument(
+            help="A folder with an encoder, its name on the hub, or a model file.", metavar="ENCODER_OR_MODEL"
+        ),
+    ],
+    data: Annotated[Path, typer.Argument(help="A file, or a data folder.", metavar="DATA")],
+    out: Annotated[Path, typer.Option(help="The folder for embeddings.", metavar="FOLDER")],
+    part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Read this part: train, test, or any other value of the field 'split' of JSON records."
+            " Default: train of a folder, all of a file.",
+        ),
+    ] = None,
+    precision: Annotated[
+        Precision, typer.Option(help="float16 takes half the space; fit uses float32.")
+    ] = Precision.float32,
+    max_length: Annotated[
+        int, typer.Option(min=3, help="Tokens of a text that are read; a model file has its own.")
+    ] = 128,
+    pooling: Annotated[
+        Pooling, typer.Option(help="Mean of the tokens, or the first one; a model file has its own.")
+    ] = Pooling.mean,
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda or cuda:1.")] = "auto",
+    threads: Threads = 0,
+    json: AsJson = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Open the encoders, read, embed and tell where the files are."""
+    """Embed the texts of DATA with a transformer and keep the result.
+
+    FOLDER gets one .npy file per encoder and list of texts. Its name is a hash of both: with --cache FOLDER,
+    `hedgerow fit` uses what is there, and never what belongs to other texts or another encoder.
+
+    \b
+    Examples:
+      hedgerow embed MiniLM/ records.jsonl.xz --out embeddings/
+      hedgerow embed deep.hedgerow new.jsonl --out embeddings/ --precision float16
+    """  # noqa: D301
+    from hedgerow.deep.extra import load_torch
+
     with failing_as(ExitCode.USAGE, ValueError, ImportError):
         load_torch()
         from hedgerow.deep.device import choose_device
@@ -44,67 +70,63 @@ def run_embed(
         choose_device(device)
     if out.exists() and not out.is_dir():
         raise Failure(ExitCode.WRITE, f"{out} is a file; name a folder with --out")
-    encoders = _encoders(name, max_length, pooling)
-    cache = EmbeddingCache(out, precision)
-    found: list[dict[str, Any]] = []
-    with progress_bar() as report:
-        with failing_as(ExitCode.DATA, DataError):
-            part = read_part(
-                data,
-                part_name or ("train" if data.is_dir() else None),
-                labels_field=None,
-                threads=threads,
-                progress=lambda share: report(share, "reading"),
-            )
-        if part.texts is None or not part.n:
+    from .inputs import Selection
+
+    encoders = _open_encoders(encoder, max_length, pooling)
+    cache = EmbeddingCache(out, precision.value)
+    with show_progress(verbose) as report:
+        rows = Selection(data, part, threads=threads).read(report, "train")
+        if rows.texts is None or not rows.n:
             raise Failure(ExitCode.DATA, f"{data} has no texts to embed")
-        check_part(data, part, part_name)
-        texts = list(part.texts)
-        for encoder in encoders:
+        texts = list(rows.texts)
+        found: list[dict[str, Any]] = []
+        for one in encoders:
             start = time.perf_counter()
-            encoder.to(device)
-            there = cache.read(encoder, texts) is not None
+            one.to(device)
+            there = cache.read(one, texts) is not None
             with failing_as(ExitCode.WRITE, ValueError):
                 vectors = cache.embed(
-                    encoder, texts, threads=threads, progress=lambda share: report(share, "embedding")
+                    one, texts, threads=threads, progress=lambda share: report(share, "embedding")
                 )
-            path = cache.path(encoder, texts)
+            path = cache.path(one, texts)
             found.append(
                 {
                     "file": str(path),
                     "rows": len(vectors),
                     "width": int(vectors.shape[1]),
-                    "precision": precision,
+                    "precision": precision.value,
                     "bytes": path.stat().st_size,
                     "new": not there,
                     "seconds": round(time.perf_counter() - start, 3),
                 }
             )
-    if as_json:
+    if json:
         print_json({"embeddings": found})
         return
     console = Console(soft_wrap=True, highlight=False)
-    for one in found:
-        told = f"in {one['seconds']:.1f} s" if one["new"] else "which were there already"
+    for about in found:
+        when = f"in {about['seconds']:.1f} s" if about["new"] else "which were there already"
         console.print(
             cell(
-                f"Saved {one['file']} ({human_bytes(one['bytes'])}): {one['rows']:,} embeddings of"
-                f" {one['width']} numbers, {told}."
+                f"Saved {about['file']} ({decimal(about['bytes'])}): {about['rows']:,} embeddings of"
+                f" {about['width']} numbers, {when}."
             )
         )
 
 
-def _encoders(name: str, max_length: int, pooling: str) -> list[Encoder]:
+def _open_encoders(name: str, max_length: int, pooling: Pooling) -> list[Encoder]:
+    from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.encoder import Encoder
+
+    from .inputs import open_model
 
     if not os.path.isfile(name):
         with failing_as(ExitCode.USAGE, ValueError):
-            return [Encoder.open(name, pooling, max_length)]
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        model = load(name)
+            return [Encoder.open(name, pooling.value, max_length)]
+    model = open_model(Path(name)).classifier
     if not isinstance(model, HedgerowTransformerClassifier):
         raise Failure(
             ExitCode.MODEL,
-            f"{name} has no encoder; name a model fitted with --base transformer, or an encoder",
+            f"{name} has no encoder; name a model trained with --base transformer, or an encoder",
         )
     return model.encoders_

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-import orjson
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from hedgerow.estimators.loading import load
-from hedgerow.evaluation.results import Evaluation
-from hedgerow.evaluation.tasks import evaluate
-from hedgerow.inputs.training_record import MOST_SEEN
-from hedgerow.storage.atomic_file import atomic_file
-from hedgerow.storage.container import ModelFileError
-
 from .failures import ExitCode, failing_as
-from .fit import check_new_file
-from .inputs import read_ood, read_truth
-from .terminal import cell, print_json, progress_bar
+from .options import (
+    Beam,
+    Candidates,
+    LabelledData,
+    LabelsField,
+    MissingVotes,
+    ModelFile,
+    Ood,
+    Overwrite,
+    PartName,
+    Threads,
+    Verbose,
+    search_settings,
+)
+from .targets import check_new_file
+from .terminal import cell, print_json, show_progress
+
+if TYPE_CHECKING:
+    from hedgerow import Evaluation
 
 _MEASURES = {
     "variance": "variance",
@@ -29,7 +37,7 @@ _MEASURES = {
     "energy": "Energy",
 }
 _SCORES = {
-    "ood": "ood",
+    "ood": "OOD score",
     "variance": "variance",
     "total": "total uncertainty",
     "knowledge": "knowledge uncertainty",
@@ -38,40 +46,70 @@ _SCORES = {
 }
 
 
-def run_evaluate(
-    model: Path,
-    data: Path,
-    ood: list[Path],
-    json_file: str | None,
-    part_name: str | None,
-    labels_field: str,
-    threads: int,
-    search: dict[str, Any],
-    overwrite: bool,
+def evaluate(
+    model: ModelFile,
+    data: LabelledData,
+    ood: Ood = None,
+    json: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write all figures to this file; - prints them.")
+    ] = None,
+    part: PartName = None,
+    labels_field: LabelsField = "labels",
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    verbose: Verbose = False,
+    beam: Beam = None,
+    candidates: Candidates = None,
+    missing: MissingVotes = None,
 ) -> None:
-    """Load, read, evaluate, and write or print."""
-    if json_file not in (None, "-"):
-        check_new_file(str(json_file), overwrite)
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        classifier = load(model)
-    classifier.set_params(**search, n_jobs=threads or -1)
-    with progress_bar() as report:
-        _, inputs, truth, _ = read_truth(model, classifier, data, part_name, labels_field, threads, report)
-        read = read_ood(model, classifier, ood, threads, report)
+    """Measure how well MODEL ranks labels, and how good its uncertainty is.
+
+    Good uncertainty finds wrong labels and, with --ood, out-of-distribution inputs. A label is wrong if it is
+    true and not among the best ones, or among them and not true, where there are as many best labels as true
+    ones. Labels of DATA that the model does not know count as missed.
+
+    With --ood, the inputs of DATA2 are out-of-distribution (OOD). Their probabilities are low everywhere,
+    so sums over labels (total, variance, JointEnergy, ...) are low for them; the OOD score is high.
+
+    \b
+    Examples:
+      hedgerow evaluate eurlex.hedgerow eurlex-4k/
+      hedgerow evaluate tags.hedgerow packages/ --labels-field tags --ood reuters/ --json tags.json
+    """  # noqa: D301
+    if json not in (None, "-"):
+        check_new_file(str(json), overwrite)
+    import orjson
+
+    import hedgerow
+    from hedgerow.storage.atomic_file import atomic_file
+
+    from .inputs import Selection, open_model
+
+    sources = ood or []
+    opened = open_model(model, threads, **search_settings(beam, candidates, missing))
+    with show_progress(verbose) as report:
+        rows = opened.read_truth(Selection(data, part, labels_field, threads), report)
+        others = opened.read_ood(sources, threads, report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
-            found = evaluate(classifier, inputs, truth, ood=read, progress=report)
-    plain = found.to_dict()
-    plain["settings"] |= {"model": str(model), "data": str(data), "ood": {Path(p).name: str(p) for p in ood}}
-    if json_file == "-":
-        print_json(plain)
+            found = hedgerow.evaluate(opened.classifier, rows.inputs, rows.truth, ood=others, progress=report)
+    figures = found.to_dict()
+    figures["settings"] |= {
+        "model": str(model),
+        "data": str(data),
+        "ood": {path.name: str(path) for path in sources},
+    }
+    if json == "-":
+        print_json(figures)
         return
-    if json_file is not None:
-        with failing_as(ExitCode.WRITE), atomic_file(json_file, overwrite=overwrite) as file:
-            file.write(orjson.dumps(plain, option=orjson.OPT_INDENT_2) + b"\n")
+    if json is not None:
+        with failing_as(ExitCode.WRITE), atomic_file(json, overwrite=overwrite) as file:
+            file.write(orjson.dumps(figures, option=orjson.OPT_INDENT_2) + b"\n")
     _print(Console(highlight=False), found)
 
 
 def _print(console: Console, found: Evaluation) -> None:
+    from hedgerow.inputs.training_record import MOST_SEEN
+
     settings = found.settings
     unknown = settings["unknown_labels"]
     console.print(
@@ -80,8 +118,8 @@ def _print(console: Console, found: Evaluation) -> None:
         soft_wrap=True,
     )
     if (seen := settings["seen_in_training"]) > MOST_SEEN * settings["inputs"]:
-        told = f"The model was trained on {seen:,} of these inputs, so this says little about others."
-        console.print(cell(told, "yellow"), soft_wrap=True)
+        warning = f"The model was trained on {seen:,} of these inputs, so this says little about others."
+        console.print(cell(warning, "yellow"), soft_wrap=True)
     ranking = found.ranking
     rows: list[tuple[str, dict[int, float] | None]] = [
         ("precision", ranking.precision),
@@ -91,19 +129,19 @@ def _print(console: Console, found: Evaluation) -> None:
         ("macro-F1", ranking.macro_f1),
         ("calibration error", {k: found.reliability[k].ece for k in found.reliability}),
     ]
-    table = _table("How well it ranks, %", [f"@{k}" for k in ranking.precision])
+    table = _table("How well it ranks labels, %", [f"@{k}" for k in ranking.precision])
     for name, values in rows:
         if values is not None:
             table.add_row(cell(name), *(cell(f"{100 * value:.2f}") for value in values.values()))
     console.print(table)
-    table = _table("How well doubt finds wrong labels, %", ["AUROC", "AUPR", "AURC"])
+    table = _table("How well uncertainty finds wrong labels, %", ["AUROC", "AUPR", "AURC"])
     for measure, of in found.misclassification.items():
         figures = (of.auroc, of.aupr, of.risk_coverage.area)
         table.add_row(cell(_MEASURES[measure]), *(cell(f"{100 * value:.2f}") for value in figures))
     console.print(table)
     for name, scores in found.ood.items():
-        title = f"How well it knows out-of-distribution inputs: {name}, %"
-        table = _table(title, ["out-of-distribution inputs are", "AUROC", "AUPR", "FPR@95"])
+        title = f"How well it detects out-of-distribution inputs: {name}, %"
+        table = _table(title, ["OOD inputs score", "AUROC", "AUPR", "FPR@95"])
         for score, title in _SCORES.items():
             if score in scores:
                 of_score = scores[score]
@@ -124,9 +162,9 @@ def _print(console: Console, found: Evaluation) -> None:
 
 
 def _print_decisions(console: Console, found: Evaluation) -> None:
-    """What the policy guarantees beside what was achieved; a refusal in its own words."""
-    names = ["missed", "wrong", "labels to accept", "to review", "flagged"]
-    table = _table("What its policy guarantees, and what came of it", ["guaranteed, %", *names])
+    """What the policy guarantees beside what was achieved, or why it guarantees nothing."""
+    names = ["missed", "wrong", "accepted labels", "to review", "flagged as OOD"]
+    table = _table("What its policy guarantees, and what was achieved", ["guaranteed, %", *names])
     for of in found.decisions:
         outcome = of.outcome
         figures = ["refused"]

@@ -6,53 +6,78 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.estimators.loading import load
-from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.explanation import Explanation, FeatureEffect, explain, label_number
-from hedgerow.storage.container import ModelFileError
-
 from .failures import ExitCode, Failure, failing_as
-from .inputs import read_inputs
-from .terminal import cell, print_json, progress_bar
+from .options import AsJson, ModelFile, PartName, Threads, Verbose
+from .terminal import cell, print_json, show_progress
+
+if TYPE_CHECKING:
+    from hedgerow import Explanation
+    from hedgerow.explanation import FeatureEffect
+
+    from .inputs import OpenModel, Selection
+    from .terminal import Report
 
 _VOTES_SHOWN = 20
 
 
-def run_explain(
-    model: Path,
-    text_or_file: str,
-    label: str | None,
-    n: int,
-    row: int | None,
-    part_name: str | None,
-    threads: int,
-    as_json: bool,
+def explain(
+    model: ModelFile,
+    text_or_file: Annotated[
+        str, typer.Argument(help="A text, - for one on stdin, or with --row a file.", metavar="TEXT_OR_FILE")
+    ],
+    label: Annotated[
+        str | None, typer.Option(help="The label to explain. Default: the most probable one.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Words to show of each kind.")] = 10,
+    row: Annotated[int | None, typer.Option(min=0, help="Explain this row of a file, from 0.")] = None,
+    part: PartName = None,
+    threads: Threads = 0,
+    json: AsJson = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Load, find the one input, explain and print."""
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        classifier = load(model)
-    classifier.set_params(n_jobs=threads or -1)
-    wanted = None if label is None else _as_label(classifier, label)
-    x = _input(model, classifier, text_or_file, row, part_name, threads)
+    """Show which words speak for or against a label of one input.
+
+    It also shows on which words the members of an ensemble disagree. The effect of a word is how much the
+    logarithm of the label's probability would fall without it.
+
+    \b
+    Examples:
+      hedgerow explain tags.hedgerow "an address book for the terminal"
+      hedgerow explain tags.hedgerow - --label role::program < description.txt
+      hedgerow explain eurlex.hedgerow eurlex-4k/ --row 17 --json
+    """  # noqa: D301
+    import hedgerow
+
+    from .inputs import Selection, open_model
+
+    opened = open_model(model, threads)
+    wanted = None if label is None else _as_label(opened, label)
+    if opened.reads_texts and row is None:
+        x: Any = _one_text(text_or_file)
+    else:
+        with show_progress(verbose) as report:
+            x = _one_row(opened, Selection(Path(text_or_file), part, threads=threads), row, report)
     with failing_as(ExitCode.DATA, ValueError, TypeError):
-        explanation = explain(classifier, x, wanted)
-    reads_text = isinstance(classifier, HedgerowTextClassifier)
-    if as_json:
+        explanation = hedgerow.explain(opened.classifier, x, wanted)
+    if json:
         print_json(_to_json(explanation, n))
     else:
-        print_explanation(Console(highlight=False), explanation, n, "words" if reads_text else "features")
+        what = "words" if opened.reads_texts else "features"
+        print_explanation(Console(highlight=False), explanation, n, what)
 
 
-def _as_label(classifier: HedgerowClassifier, label: str) -> Any:
+def _as_label(model: OpenModel, label: str) -> Any:
+    from hedgerow.explanation import label_number
+
     wanted: Any = label
-    if classifier.classes_.dtype != object:
+    if model.classifier.classes_.dtype != object:
         try:
             wanted = int(label)
         except ValueError:
@@ -60,38 +85,31 @@ def _as_label(classifier: HedgerowClassifier, label: str) -> Any:
                 ExitCode.USAGE, f"--label {label}: the labels of this model are numbers; give one"
             ) from None
     with failing_as(ExitCode.USAGE, ValueError):
-        label_number(classifier, wanted)
+        label_number(model.classifier, wanted)
     return wanted
 
 
-def _input(
-    model: Path,
-    classifier: HedgerowClassifier,
-    text_or_file: str,
-    row: int | None,
-    part_name: str | None,
-    threads: int,
-) -> Any:
-    if isinstance(classifier, HedgerowTextClassifier) and row is None:
-        if text_or_file == "-":
-            with failing_as(ExitCode.DATA, ValueError):
-                return sys.stdin.read()
-        if os.path.isfile(text_or_file):
-            raise Failure(
-                ExitCode.USAGE,
-                f"{text_or_file} is a file; choose one of its texts with --row, or give a text:"
-                " on the command line, or on stdin with -",
-            )
-        return text_or_file
-    data = Path(text_or_file)
-    with progress_bar() as report:
-        part, inputs = read_inputs(model, classifier, data, part_name, threads, report)
+def _one_text(text_or_file: str) -> str:
+    if text_or_file == "-":
+        with failing_as(ExitCode.DATA, ValueError):
+            return sys.stdin.read()
+    if os.path.isfile(text_or_file):
+        raise Failure(
+            ExitCode.USAGE,
+            f"{text_or_file} is a file; choose one of its texts with --row, or give a text: on the command"
+            " line, or on stdin with -",
+        )
+    return text_or_file
+
+
+def _one_row(model: OpenModel, rows: Selection, row: int | None, report: Report) -> Any:
+    part, inputs = model.read_inputs(rows, report)
     if row is None and part.n > 1:
-        raise Failure(ExitCode.USAGE, f"{data} has {part.n:,} inputs; choose one with --row, from 0")
+        raise Failure(ExitCode.USAGE, f"{rows.path} has {part.n:,} inputs; choose one with --row, from 0")
     row = row or 0
     if row >= part.n:
-        raise Failure(ExitCode.USAGE, f"--row is {row}, but {data} has rows 0 to {part.n - 1}")
-    return inputs[row] if isinstance(classifier, HedgerowTextClassifier) else inputs[[row]]
+        raise Failure(ExitCode.USAGE, f"--row is {row}, but {rows.path} has rows 0 to {part.n - 1}")
+    return inputs[row] if model.reads_texts else inputs[[row]]
 
 
 def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
@@ -144,18 +162,15 @@ def print_explanation(console: Console, explanation: Explanation, n: int, what: 
     if several:
         console.print(cell(_votes(explanation), "dim"), soft_wrap=True)
     if explanation.without_dropout:
-        console.print(cell("Explained is the single model, without dropout.", "dim"))
+        console.print(cell("This explains the single model, without dropout.", "dim"))
     if not len(explanation):
         console.print(
-            cell(f"The model knows none of the input's {what}; it says this of every such input."),
+            cell(f"The model knows none of the input's {what}; it predicts the same for every such input."),
             soft_wrap=True,
         )
         return
     console.print()
-    sections = [
-        (f"{what} for it", explanation.for_(n)),
-        (f"{what} against it", explanation.against(n)),
-    ]
+    sections = [(f"{what} for it", explanation.for_(n)), (f"{what} against it", explanation.against(n))]
     if several:
         sections.append((f"{what} on which the members disagree", explanation.disputed(n)))
     for title, found in sections:

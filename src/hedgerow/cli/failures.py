@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from enum import IntEnum
 
 
@@ -22,20 +23,23 @@ class ExitCode(IntEnum):
 
 
 class Failure(Exception):  # noqa: N818
-    """A failure that is told to the user in one line."""
+    """A failure that the user reads as one line."""
 
     def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
         self.code = code
 
-    # Met on another machine, it travels back with its code.
+    # Raised on another machine, it travels back with its code.
     def __reduce__(self) -> tuple[type[Failure], tuple[ExitCode, str]]:
         return Failure, (self.code, str(self))
 
 
 @contextlib.contextmanager
-def failing_as(code: ExitCode, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn exceptions of these kinds (OSError always) into a `Failure` with this exit code."""
+def failing_as(code: ExitCode, *kinds: type[Exception], options: Collection[str] = ()) -> Iterator[None]:
+    """Turn exceptions of these kinds (OSError always) into a `Failure` with this exit code.
+
+    `options` are the options of the command, by which messages call parameters of the library.
+    """
     try:
         yield
     except Failure:
@@ -45,7 +49,7 @@ def failing_as(code: ExitCode, *kinds: type[Exception]) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, (OSError, *kinds)):
             raise
-        raise Failure(code, reason(error)) from error
+        raise Failure(code, option_words(reason(error), options)) from error
 
 
 def reason(error: Exception) -> str:
@@ -53,3 +57,21 @@ def reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{os.fsdecode(error.filename)}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__
+
+
+def option_words(message: str, options: Collection[str]) -> str:
+    """Write parameters of the library as the options that the command has for them.
+
+    Examples
+    --------
+    >>> option_words("use by='all', or inputs_risk", {"by", "inputs_risk"})
+    'use --by all, or --inputs-risk'
+    """
+
+    def as_option(found: re.Match[str]) -> str:
+        name, equals, value = found.groups()
+        if name not in options or not (equals or "_" in name):
+            return found.group()
+        return f"--{name.replace('_', '-')}" + (f" {value.strip(chr(39))}" if value else "")
+
+    return re.sub(r"(?<![\w-])([a-z_]+)(?:(=)('[^']*'|[\d.]*\d)?)?", as_option, message)

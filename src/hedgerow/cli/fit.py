@@ -2,116 +2,347 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
-
-from hedgerow.data import DataError, Part, read_part
-from hedgerow.deep.extra import is_first, load_torch
-from hedgerow.estimators.features import HedgerowClassifier
-from hedgerow.estimators.loading import load
-from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.estimators.transformer import HedgerowTransformerClassifier
-from hedgerow.features.tfidf import NoWordsError
-from hedgerow.storage.atomic_file import check_target
-from hedgerow.storage.container import ModelFileError
-from hedgerow.training.checkpoint import Checkpoint
+from rich.filesize import decimal
 
 from .failures import ExitCode, Failure, failing_as, reason
-from .inputs import no_labels, no_rows
-from .terminal import Report, cell, human_bytes, plain, print_json, progress_bar
+from .kept_members import KeptMembers
+from .options import (
+    AsJson,
+    Base,
+    BaseOption,
+    BatchSize,
+    Cluster,
+    Device,
+    EncoderName,
+    Epochs,
+    LabelsField,
+    LearningRate,
+    Levels,
+    Loss,
+    MaxLength,
+    Memory,
+    Method,
+    Negatives,
+    NewModelFile,
+    Overwrite,
+    Pooling,
+    PoolingOption,
+    Seed,
+    Steps,
+    Threads,
+    Verbose,
+    WeightThreshold,
+    between_0_and_1,
+    deep_option,
+    expert_option,
+    finite,
+    given,
+    refuse_without,
+)
+from .targets import check_new_file
+from .terminal import Report, cell, print_json, show_progress
 
-_TRAINS_MEMBERS = ("bagging", "boosting", "boosted-bagging")
-_PLACE = ("device", "cache")
+if TYPE_CHECKING:
+    from hedgerow import HedgerowClassifier
+    from hedgerow.data import Part
+
+    from .inputs import Selection
 
 
 @dataclass(frozen=True)
-class Extension:
-    """A model that gets more members.
+class Plan:
+    """What to train: settings of the estimator, where it computes, and the model that it extends.
 
-    Attributes
-    ----------
-    model : Path
-        Its file.
-    given : frozenset of str
-        Names of the settings that were asked for, rather than left at their defaults: they must be those of
-        the model, but for where a transformer computes and keeps embeddings.
+    `place` says where a transformer computes and keeps embeddings, `site` has the cluster or the memory
+    budget of other models, `given` names the settings on the command line.
     """
 
+    rows: Selection
     model: Path
+    deep: bool
+    settings: dict[str, Any]
+    place: dict[str, Any]
+    site: dict[str, str | None]
+    extend: Path | None
     given: frozenset[str]
+    overwrite: bool
 
 
-def run_fit(
-    data: Path,
-    model: Path,
-    settings: dict[str, Any],
-    base: str,
-    place: dict[str, Any],
-    threads: int,
-    site: dict[str, str | None],
-    labels_field: str,
-    extension: Extension | None,
-    overwrite: bool,
-    as_json: bool,
+def fit(
+    context: typer.Context,
+    data: Annotated[
+        Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
+    ],
+    model: NewModelFile,
+    method: Annotated[
+        Method,
+        typer.Option(
+            metavar="METHOD",
+            help="How to train. One tree: single, or mc-dropout, which predicts several times with some"
+            " weights left out. Or an ensemble: bagging (each member learns from its own sample of the"
+            " rows), boosting (from the mistakes of those before it) or boosted-bagging (from both). All but"
+            " single give knowledge (epistemic) uncertainty.",
+        ),
+    ] = Method.single,
+    members: Annotated[
+        int,
+        typer.Option(
+            min=1, max=4096, help="Members of an ensemble: more take longer and measure uncertainty better."
+        ),
+    ] = 10,
+    base: BaseOption = Base.linear,
+    labels_field: LabelsField = "labels",
+    extend: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OLD_MODEL",
+            help="Train only the members that this ensemble lacks to have --members, and write all of them as"
+            " MODEL. DATA must be the data it was trained on; other rows or labels are refused.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+    verbose: Verbose = False,
+    cluster: Cluster = None,
+    memory: Memory = None,
+    encoder: EncoderName = "bert-base-uncased",
+    encoders: Annotated[
+        int,
+        deep_option(
+            min=1, max=4096, help="1 for all members together, or as many as --members: one for each."
+        ),
+    ] = 1,
+    device: Device = "auto",
+    epochs: Epochs = 1.0,
+    steps: Steps = None,
+    levels: Levels = None,
+    batch_size: BatchSize = 32,
+    micro_batch: Annotated[
+        int | None,
+        deep_option(
+            min=1,
+            help="Texts that are computed at the same time, if a batch needs too much memory. Default: the"
+            " whole batch.",
+        ),
+    ] = None,
+    learning_rate: LearningRate = 5e-5,
+    max_length: MaxLength = 128,
+    pooling: PoolingOption = Pooling.mean,
+    cache: Annotated[
+        Path | None, deep_option(metavar="FOLDER", help="Keep embeddings here, and use those that are there.")
+    ] = None,
+    trees: Annotated[
+        int | None,
+        expert_option(
+            min=1,
+            max=4096,
+            help="Label trees that the members share: fewer make a smaller and faster model. Default: one per"
+            " member.",
+        ),
+    ] = None,
+    alpha: Annotated[
+        float,
+        expert_option(
+            min=0.0,
+            callback=finite,
+            help="With boosting: the weight of rows that an earlier mistake added; others have weight 1.",
+        ),
+    ] = 0.5,
+    hard_negatives: Annotated[
+        int,
+        expert_option(
+            min=1, max=100, help="With boosting: a mistake is a wrong label among the best N.", metavar="N"
+        ),
+    ] = 10,
+    dropout: Annotated[
+        float, expert_option(callback=between_0_and_1, help="With mc-dropout: share of weights left out.")
+    ] = 0.05,
+    negatives: Annotated[
+        Negatives, expert_option(help="tfn+man is more accurate and several times slower.")
+    ] = Negatives.tfn,
+    loss: Annotated[Loss, expert_option(help="Loss of the linear classifiers.")] = Loss.squared_hinge,
+    C: Annotated[
+        float,
+        expert_option(
+            "--C",
+            min=1e-12,
+            callback=finite,
+            help="Weight of errors relative to regularisation: larger fits the data more closely.",
+        ),
+    ] = 1.0,
+    weight_threshold: WeightThreshold = 0.05,
+    branching: Annotated[int, expert_option(min=2, help="Children of a node of the label tree.")] = 8,
+    leaf_size: Annotated[int, expert_option(min=1, help="Most labels in a leaf of the label tree.")] = 100,
+    beam: Annotated[
+        int,
+        expert_option(
+            min=1,
+            help="Nodes of the label tree that the search keeps per layer: more find more and take longer.",
+        ),
+    ] = 50,
 ) -> None:
-    """Read, train, save and tell; what would fail at the end fails at the start.
+    """Train a model on DATA and save it as MODEL.
 
-    `base` is "linear" or "transformer", `place` says where the latter computes and keeps embeddings, `site`
-    has the cluster, to which this process is connected, and the memory budget of the former.
-    """
-    old = None if extension is None else _open_extendable(extension, settings)
-    deep = base == "transformer" or isinstance(old, HedgerowTransformerClassifier)
-    in_blocks = any(site.values())
-    if deep and in_blocks:
-        name = "cluster" if site["cluster"] else "memory"
-        raise Failure(ExitCode.USAGE, f"--{name}: a transformer is fitted as one piece; leave it out")
+    DATA is recognised by its layout: records with text and labels as .jsonl, .csv or .parquet, train.txt
+    of the extreme classification repository, a PECOS folder, or train_texts.txt with train_labels.txt.
+
+    Finished members of an ensemble, and the state of fine-tuning, are kept in the folder MODEL.members until
+    MODEL is saved: after Ctrl-C or a crash, the same command continues from there.
+
+    With --cluster (pip install 'hedgerow\\[ray]'), the trees are trained in blocks on a Ray cluster. The
+    model is the same, byte for byte. With --memory, DATA that is mapped (see hedgerow map) may be larger
+    than memory.
+
+    With --base transformer (pip install 'hedgerow\\[deep]'), the embeddings of an encoder are used beside the
+    words. The default learning rate suits small encoders such as MiniLM and larger ones such as BERT.
+
+    \b
+    Examples:
+      hedgerow fit records.jsonl tags.hedgerow
+      hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --method bagging
+      hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
+      hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
+      hedgerow fit records.jsonl deep.hedgerow --base transformer --encoder MiniLM/
+      hedgerow fit amazon-3m/ three.hedgerow --method bagging --cluster ray://head:10001
+      hedgerow fit amazon-3m-mapped/ three.hedgerow --memory 8GB
+    """  # noqa: D301
+    if trees is not None and trees > members:
+        raise typer.BadParameter(
+            f"{trees} trees are more than the {members} members that share them (--members)",
+            ctx=context,
+            param_hint="--trees",
+        )
+    settings: dict[str, Any] = {
+        "method": method.value,
+        "members": members,
+        "trees": trees,
+        "alpha": alpha,
+        "hard_negatives": hard_negatives,
+        "dropout": dropout,
+        "branching": branching,
+        "leaf_size": leaf_size,
+        "loss": loss.value,
+        "C": C,
+        "weight_threshold": weight_threshold,
+        "negatives": negatives.value,
+        "beam": beam,
+        "random_state": seed,
+    }
+    tuning: dict[str, Any] = {
+        "encoder": encoder,
+        "encoders": encoders,
+        "epochs": epochs,
+        "steps": steps,
+        "levels": levels,
+        "batch_size": batch_size,
+        "micro_batch": micro_batch,
+        "learning_rate": learning_rate,
+        "max_length": max_length,
+        "pooling": pooling.value,
+    }
+    place = {"device": device, "cache": cache}
+    deep = base is Base.transformer
+    asked = {"random_state" if name == "seed" else name for name in given(context)}
     if deep:
-        _check_deep(place["device"], settings if old is None else {})
+        if "dropout" not in asked:
+            settings["dropout"] = None  # the encoder's own
+        settings |= tuning
+    elif extend is not None:
+        settings |= {name: value for name, value in tuning.items() if name in asked}
+    else:
+        refuse_without(context, {*tuning, *place}, "--base transformer")
+    if deep and cluster is not None:
+        raise typer.BadParameter(
+            "a transformer is trained on this machine only", ctx=context, param_hint="--cluster"
+        )
+    if memory is not None and (deep or cluster is not None):
+        other = "--cluster" if cluster is not None else "--base transformer"
+        raise typer.BadParameter(f"it cannot be used with {other}", ctx=context, param_hint="--memory")
+    check_new_file(model, overwrite)
+    from .connection import connected
+    from .inputs import Selection
+
+    plan = Plan(
+        rows=Selection(data, None, labels_field, threads),
+        model=model,
+        deep=deep,
+        settings=settings,
+        place=place,
+        site={"cluster": cluster, "memory": memory},
+        extend=extend,
+        given=frozenset(asked) & {*settings, *place},
+        overwrite=overwrite,
+    )
+    with connected(cluster):
+        _run(plan, json, verbose)
+
+
+def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
+    """Read, train, save and print; what would fail at the end fails at the start."""
+    from hedgerow import HedgerowTransformerClassifier
+    from hedgerow.deep.extra import is_first
+
+    from .extending import Extension, open_extendable, trains_members
+
+    settings = plan.settings
+    old = None if plan.extend is None else open_extendable(Extension(plan.extend, plan.given), settings)
+    deep = plan.deep or isinstance(old, HedgerowTransformerClassifier)
+    in_blocks = any(plan.site.values())
+    if deep and in_blocks:
+        name = "cluster" if plan.site["cluster"] else "memory"
+        raise Failure(ExitCode.USAGE, f"--{name}: a transformer is trained as a whole; leave --{name} out")
+    if deep:
+        _check_deep_option(plan.place["device"], settings if old is None else {})
+    several = deep or trains_members(settings["method"])
     kept = None
-    if old is None and (deep or in_blocks or settings["method"] in _TRAINS_MEMBERS):
-        several = deep or settings["method"] in _TRAINS_MEMBERS
-        kept = _KeptMembers(Path(f"{model}.members"), settings["members"] if several else 1)
-        kept.tell()
+    if old is None and (several or in_blocks):
+        kept = KeptMembers(Path(f"{plan.model}.members"), settings["members"] if several else 1)
+        kept.announce()
     start = time.perf_counter()
-    before = _identity(model)
+    before = _identity(plan.model)
     try:
-        with progress_bar() as report:
-            with failing_as(ExitCode.DATA, DataError):
-                part = read_part(
-                    data,
-                    "train",
-                    labels_field=labels_field,
-                    threads=threads,
-                    progress=lambda share: report(share, "reading"),
-                )
-            inputs, estimator = _choose(data, part, labels_field, deep)
-            own = place if deep else site
-            if extension is None or old is None:
-                classifier = estimator(**settings, **own, n_jobs=threads or -1)
+        with show_progress(verbose) as report:
+            part = plan.rows.read(report, "train")
+            inputs, estimator = _choose(plan.rows, part, deep)
+            own = {**(plan.place if deep else plan.site), "n_jobs": plan.rows.threads or -1}
+            if old is None:
+                classifier = estimator(**settings, **own)
                 _fit(classifier, inputs, part, kept, report)
             else:
-                _check_same_data(data, part, extension.model, old, estimator)
-                classifier = old.set_params(**own, n_jobs=threads or -1)
-                _extend(classifier, inputs, part, settings, report)
+                if type(old) is not estimator:
+                    raise Failure(
+                        ExitCode.DATA,
+                        f"{plan.rows.path} needs a {estimator.__name__}, but {plan.extend} holds a"
+                        f" {type(old).__name__}",
+                    )
+                classifier = old.set_params(**own)
+                _extend(plan, classifier, inputs, part, report)
             if not is_first():  # of several processes, one writes
                 return
             report(0.0, "saving")
             with failing_as(ExitCode.WRITE):
-                classifier.save(model, overwrite=overwrite)
+                classifier.save(plan.model, overwrite=plan.overwrite)
         if kept is not None:
             with failing_as(ExitCode.WRITE):
                 kept.delete()
-        _tell(model, classifier, part, list(settings), time.perf_counter() - start, as_json)
+        summary = _summary(plan, classifier, part.n, time.perf_counter() - start)
+        if as_json:
+            print_json(summary)
+        else:
+            _print(Console(soft_wrap=True, highlight=False), summary)
     except KeyboardInterrupt:
-        if _identity(model) != before:
-            left = f"{model} is saved"
+        if _identity(plan.model) != before:
+            left = f"{plan.model} is saved"
         else:
             left = kept.left_behind() if kept else "nothing was written"
         raise Failure(ExitCode.INTERRUPTED, left) from None
@@ -126,62 +357,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return about.st_ino, about.st_mtime_ns
 
 
-def _tell(
-    model: Path,
-    classifier: HedgerowClassifier,
-    part: Part,
-    settings: list[str],
-    seconds: float,
-    as_json: bool,
-) -> None:
-    about = classifier.describe()
-    summary: dict[str, Any] = {
-        "model": str(model),
-        "bytes": model.stat().st_size,
-        "method": about["method"],
-        "members": about["members"],
-        "rows": part.n,
-        "labels": about["labels"],
-        "seconds": round(seconds, 3),
-        "settings": {name: about["parameters"][name] for name in settings},
-    }
-    tuned = [report.to_dict() for report in getattr(classifier, "fine_tuning_", []) if report.tokens]
-    if tuned:
-        summary["fine_tuning"] = tuned
-    if as_json:
-        print_json(summary)
-        return
-    console = Console(soft_wrap=True, highlight=False)
-    members = "1 member" if summary["members"] == 1 else f"{summary['members']:,} members"
-    kind = f"{human_bytes(summary['bytes'])}; {summary['method']}, {members}"
-    console.print(
-        cell(f"Saved {model} ({kind}): {summary['labels']:,} labels learned from")
-        + cell(f" {summary['rows']:,} rows in {summary['seconds']:.1f} s.")
-    )
-    if tuned:
-        tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
-        console.print(
-            cell(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} a second.")
-        )
-    console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))
-
-
-def check_new_file(path: Path | str, overwrite: bool) -> None:
-    """Refuse a target that cannot be written, before any long work."""
-    try:
-        check_target(path, overwrite)
-    except FileExistsError as error:
-        if overwrite:
-            raise Failure(ExitCode.WRITE, reason(error)) from error
-        raise Failure(
-            ExitCode.WRITE, f"{path} exists already; choose another name, or replace it with --overwrite"
-        ) from error
-    except OSError as error:
-        raise Failure(ExitCode.WRITE, reason(error)) from error
-
-
-def _check_deep(device: str, settings: dict[str, Any]) -> None:
+def _check_deep_option(device: str, settings: dict[str, Any]) -> None:
     """Refuse now what could not be fine-tuned later."""
+    from hedgerow import HedgerowTransformerClassifier
+    from hedgerow.deep.extra import load_torch
+
     with failing_as(ExitCode.USAGE, ValueError, ImportError):
         load_torch()
         from hedgerow.deep.device import choose_device
@@ -191,90 +371,31 @@ def _check_deep(device: str, settings: dict[str, Any]) -> None:
             HedgerowTransformerClassifier(**settings).check_encoder()
 
 
-def _choose(data: Path, part: Part, labels_field: str, deep: bool) -> tuple[Any, type[HedgerowClassifier]]:
-    if part.n == 0:
-        raise no_rows(data)
-    if part.Y is None or part.Y.nnz == 0:
-        raise no_labels(data, part, labels_field, "learn from")
+def _choose(rows: Selection, part: Part, deep: bool) -> tuple[Any, type[HedgerowClassifier]]:
+    """What to learn from, and the estimator that can."""
+    import hedgerow
+
+    rows.check_rows(part)
+    rows.labels_of(part, "learn from")
     if part.X is not None:
         if deep:
             raise Failure(
-                ExitCode.DATA, f"{data} has features and no texts, which a transformer reads; give it texts"
+                ExitCode.DATA,
+                f"{rows.path} has features and no texts, which a transformer reads; give it texts",
             )
-        return part.X, HedgerowClassifier
+        return part.X, hedgerow.HedgerowClassifier
     if part.texts is not None:
-        return part.texts, HedgerowTransformerClassifier if deep else HedgerowTextClassifier
-    raise Failure(ExitCode.DATA, f"{data} has neither texts nor features to learn from")
-
-
-@dataclass(frozen=True)
-class _KeptMembers:
-    """The folder beside the model with the members that are done."""
-
-    folder: Path
-    wanted: int
-
-    def tell(self) -> None:
-        """Say on stderr what is there of an earlier run."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise Failure(
-                ExitCode.WRITE,
-                f"{self.folder} is a file, but finished members are kept in a folder of that name;"
-                " move it away, or choose another MODEL",
-            )
-        if found := self.count():
-            print(f"hedgerow: {self._share(found)} found in {plain(self.folder)}", file=sys.stderr)
-        elif blocks := self.blocks():
-            print(f"hedgerow: {blocks:,} finished blocks found in {plain(self.folder)}", file=sys.stderr)
-        elif self.encoders():
-            print(f"hedgerow: the state of fine-tuning found in {plain(self.folder)}", file=sys.stderr)
-
-    def count(self) -> int:
-        """How many members are done."""
-        return len(list(self.folder.glob("member-*.hedgerow")))
-
-    def blocks(self) -> int:
-        """How many blocks of other members are done."""
-        return len(list(self.folder.glob("block-*.hedgerow")))
-
-    def encoders(self) -> list[Path]:
-        """Files with the state of fine-tuning."""
-        return sorted(self.folder.glob("encoder-*.hedgerow"))
-
-    def left_behind(self) -> str:
-        """What an interrupt leaves: members, blocks of them, or nothing at all."""
-        if (blocks := self.blocks()) and not self.count():
-            return f"{blocks:,} blocks are kept in {self.folder}; the same command goes on from there"
-        if found := self.count():
-            verb = "is" if found == 1 else "are"
-            return f"{self._share(found)} {verb} kept in {self.folder}; the same command goes on from there"
-        if self.encoders():
-            return f"the state of fine-tuning is kept in {self.folder}; the same command goes on from there"
-        if any(self.folder.glob("tree-*.hedgerow")):
-            return f"a label tree is kept in {self.folder}; the same command goes on from there"
-        with contextlib.suppress(OSError):  # not there, or not ours alone
-            self.folder.rmdir()
-        return "nothing was written"
-
-    def delete(self) -> None:
-        """Remove the members and what a crash left of one; other files stay, and so does their folder."""
-        for path in [
-            *self.folder.glob(".member-*.tmp"),
-            *self.folder.glob(".encoder-*.tmp"),
-            *self.folder.glob(".block-*.tmp"),
-            *self.folder.glob(".tree-*.tmp"),
-            *self.encoders(),
-        ]:
-            path.unlink()
-        Checkpoint(self.folder, fingerprint="", labels=0).clear()
-
-    def _share(self, found: int) -> str:
-        return f"{found} of {self.wanted} member{'' if self.wanted == 1 else 's'}"
+        return part.texts, (
+            hedgerow.HedgerowTransformerClassifier if deep else hedgerow.HedgerowTextClassifier
+        )
+    raise Failure(ExitCode.DATA, f"{rows.path} has neither texts nor features to learn from")
 
 
 def _fit(
-    classifier: HedgerowClassifier, inputs: Any, part: Part, kept: _KeptMembers | None, report: Report
+    classifier: HedgerowClassifier, inputs: Any, part: Part, kept: KeptMembers | None, report: Report
 ) -> None:
+    from hedgerow.storage.container import ModelFileError
+
     folder = None if kept is None else kept.folder
     try:
         # What a disk refuses here are members, not data.
@@ -286,16 +407,17 @@ def _fit(
             )
     except ModelFileError as error:
         raise Failure(
-            ExitCode.MODEL, f"{reason(error)}; to begin anew, delete the folder {folder}"
+            ExitCode.MODEL, f"{reason(error)}; to start again, delete the folder {folder}"
         ) from error
 
 
-def _extend(
-    classifier: HedgerowClassifier, inputs: Any, part: Part, settings: dict[str, Any], report: Report
-) -> None:
-    wanted = settings["members"]
+def _extend(plan: Plan, classifier: HedgerowClassifier, inputs: Any, part: Part, report: Report) -> None:
+    from .extending import check_same_labels
+
+    check_same_labels(plan.rows.path, part, plan.extend, classifier)
+    wanted = plan.settings["members"]
     # Each member has a tree of its own, whether that was said by number or not.
-    named = classifier.trees is not None or settings["trees"] is not None
+    named = classifier.trees is not None or plan.settings["trees"] is not None
     classifier.set_params(trees=None)
     more = wanted - classifier.members
     _train(lambda: classifier.add_members(inputs, part.Y, more, progress=report))
@@ -303,6 +425,9 @@ def _extend(
 
 
 def _train(train: Callable[[], object]) -> None:
+    from hedgerow.features.tfidf import NoWordsError
+    from hedgerow.storage.container import ModelFileError
+
     try:
         train()
     except ModelFileError:
@@ -312,83 +437,47 @@ def _train(train: Callable[[], object]) -> None:
     except NoWordsError as error:
         raise Failure(
             ExitCode.DATA,
-            "no word is in more than one of the texts, and only from such words can be learned; add texts",
+            "no word occurs in more than one text, and only such words can be learned from; add texts",
         ) from error
     except (ValueError, TypeError) as error:
         # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
-        kinds = ("InvalidParameterError", "BudgetTooSmallError")
-        wrong = type(error).__name__ in kinds
+        wrong = type(error).__name__ in ("InvalidParameterError", "BudgetTooSmallError")
         raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
 
 
-def _open_extendable(extension: Extension, settings: dict[str, Any]) -> HedgerowClassifier:
-    """Load the model and refuse now what could not be extended later."""
-    path = extension.model
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        model = load(path)
-    about = model.describe()
-    members, trees = about["members"], about["trees"]
-    if model.method not in _TRAINS_MEMBERS:
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: it was fitted with --method {model.method}, which trains one tree only;"
-            " fit an ensemble anew, such as with --method bagging",
-        )
-    if trees != members:
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: its {members} members share {trees} trees; fit all members anew",
-        )
-    if not isinstance(model.random_state, int):
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: it was imported, or fitted without a seed; fit all members anew",
-        )
-    if settings["members"] <= members:
-        raise Failure(
-            ExitCode.USAGE, f"--extend {path}: it has {members} members already; ask for more with --members"
-        )
-    if settings["trees"] not in (None, settings["members"]):
-        raise Failure(ExitCode.USAGE, "--extend gives every new member a tree of its own; leave out --trees")
-    params = model.get_params(deep=False)
-    for name in sorted(extension.given - {"members", "trees"}):
-        option = "seed" if name == "random_state" else name.replace("_", "-")
-        if name not in params:
-            raise Failure(
-                ExitCode.USAGE, f"--{option} is for a transformer, but {path} has none; leave it out"
-            )
-        used = params[name]
-        if name not in _PLACE and settings[name] != used:
-            raise Failure(
-                ExitCode.USAGE,
-                f"--{option} is {settings[name]}, but {path} was fitted with {used}; leave it out, or fit"
-                " anew without --extend",
-            )
-    return model
+def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: float) -> dict[str, Any]:
+    from hedgerow import HedgerowTransformerClassifier
+
+    about = classifier.describe()
+    summary: dict[str, Any] = {
+        "model": str(plan.model),
+        "bytes": plan.model.stat().st_size,
+        "method": about["method"],
+        "members": about["members"],
+        "rows": rows,
+        "labels": about["labels"],
+        "seconds": round(seconds, 3),
+        "settings": {name: about["parameters"][name] for name in plan.settings},
+    }
+    # Extending a model leaves its encoder as it is.
+    if isinstance(classifier, HedgerowTransformerClassifier) and plan.extend is None:
+        tuned = [report.to_dict() for report in classifier.fine_tuning_ if report.tokens]
+        if tuned:
+            summary["fine_tuning"] = tuned
+    return summary
 
 
-def _check_same_data(
-    data: Path, part: Part, path: Path, model: HedgerowClassifier, estimator: type[HedgerowClassifier]
-) -> None:
-    """Refuse data that the model cannot have been fitted to, as far as it remembers them."""
-    if type(model) is not estimator:
-        raise Failure(
-            ExitCode.DATA, f"{data} needs a {estimator.__name__}, but {path} holds a {type(model).__name__}"
+def _print(console: Console, summary: dict[str, Any]) -> None:
+    model = summary["model"]
+    members = "1 member" if summary["members"] == 1 else f"{summary['members']:,} members"
+    kind = f"{decimal(summary['bytes'])}; {summary['method']}, {members}"
+    console.print(
+        cell(f"Saved {model} ({kind}): {summary['labels']:,} labels learned from")
+        + cell(f" {summary['rows']:,} rows in {summary['seconds']:.1f} s.")
+    )
+    if tuned := summary.get("fine_tuning"):
+        tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
+        console.print(
+            cell(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")
         )
-    known = model.classes_.tolist()
-    columns = 0 if part.Y is None else part.Y.shape[1]
-    found: list[Any] = list(range(columns) if part.label_names is None else part.label_names)
-    if found != known:
-        raise Failure(
-            ExitCode.DATA,
-            f"{data} has other labels than {path} was fitted to ({_difference(found, known)});"
-            " --extend needs the same DATA",
-        )
-
-
-def _difference(found: list[Any], known: list[Any]) -> str:
-    if new := sorted(set(found) - set(known), key=str):
-        return f"{new[0]!r} is new"
-    if lost := sorted(set(known) - set(found), key=str):
-        return f"{lost[0]!r} is missing"
-    return "in another order"
+    console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))

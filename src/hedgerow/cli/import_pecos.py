@@ -4,25 +4,49 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
-
-from hedgerow.data import DataError
-from hedgerow.pecos import import_pecos
+from rich.filesize import decimal
 
 from .failures import ExitCode, failing_as
-from .fit import check_new_file
-from .terminal import cell, human_bytes, print_json, progress_bar
+from .options import AsJson, NewModelFile, Overwrite, Verbose
+from .targets import check_new_file
+from .terminal import cell, print_json, show_progress
 
 
-def run_import_pecos(folders: list[Path], model: Path, overwrite: bool, as_json: bool) -> None:
-    """Read the folders, save one model and tell."""
+def import_pecos(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders written by PECOS's XLinearModel.save.", metavar="DIR")
+    ],
+    model: NewModelFile,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Turn trained PECOS XR-Linear models into one model.
+
+    Each DIR becomes a member of an ensemble: several of them give uncertainty without training again.
+    Scores are those of PECOS. All must have the same features and labels, and the post-processor l3-hinge
+    (PECOS's default) or sigmoid.
+
+    Inputs are used as they are, as in PECOS: if it was trained on rows scaled to length 1, give such rows to
+    predict, too.
+
+    \b
+    Examples:
+      hedgerow import-pecos pecos-model/ tags.hedgerow
+      hedgerow import-pecos seed-0/ seed-1/ seed-2/ ensemble.hedgerow
+    """  # noqa: D301
     check_new_file(model, overwrite)
+    import hedgerow
+    from hedgerow.data import DataError
+
     start = time.perf_counter()
-    with progress_bar() as report:
+    with show_progress(verbose) as report:
         with failing_as(ExitCode.MODEL, DataError, ValueError):
-            classifier = import_pecos(folders, progress=report)
+            classifier = hedgerow.import_pecos(folders, progress=report)
         report(0.0, "saving")
         with failing_as(ExitCode.WRITE):
             classifier.save(model, overwrite=overwrite)
@@ -35,16 +59,16 @@ def run_import_pecos(folders: list[Path], model: Path, overwrite: bool, as_json:
         "beam": classifier.beam,
         "seconds": round(time.perf_counter() - start, 3),
     }
-    if as_json:
+    if json:
         print_json(summary)
         return
     console = Console(soft_wrap=True, highlight=False)
     members = "1 member" if len(folders) == 1 else f"{len(folders):,} members"
     console.print(
-        cell(f"Saved {model} ({human_bytes(summary['bytes'])}): {members}, {summary['labels']:,} labels,")
+        cell(f"Saved {model} ({decimal(summary['bytes'])}): {members}, {summary['labels']:,} labels,")
         + cell(f" {summary['features']:,} features, in {summary['seconds']:.1f} s.")
     )
     console.print(
-        cell("It takes inputs as PECOS did: rows scaled to length 1 only if PECOS was trained on such rows.")
+        cell("Inputs are used as in PECOS: give rows scaled to length 1 if PECOS was trained on such.")
     )
     console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))

@@ -1,122 +1,160 @@
-"""Reading what a model predicts from."""
+"""Reading models and the data that they work on.
+
+This imports the whole library, which takes a while: commands import it when they run, not before.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import scipy.sparse as sp
+
 from hedgerow.data import DataError, Part, read_part
 from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.loading import load
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.inputs.labels import align_labels
+from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, Failure, failing_as
 from .terminal import Report
 
-_FIELDS_TOLD = 20
+_FIELDS_SHOWN = 20
 
 
-def read_inputs(
-    model: Path,
-    classifier: HedgerowClassifier,
-    data: Path,
-    part_name: str | None,
-    threads: int,
-    report: Report,
-    labels_field: str | None = None,
-    may_be_empty: bool = False,
-) -> tuple[Part, Any]:
-    """Read what a model predicts from: a part of the data, and its texts or features."""
-    with failing_as(ExitCode.DATA, DataError):
-        part = read_part(
-            data,
-            part_name or ("test" if data.is_dir() else None),
-            labels_field=labels_field,
-            threads=threads,
-            progress=lambda share: report(share, "reading"),
-        )
-    reads_text = isinstance(classifier, HedgerowTextClassifier)
-    inputs = part.texts if reads_text else part.X
-    if inputs is None:
-        wanted, found = ("texts", "features") if reads_text else ("features", "texts")
-        raise Failure(
-            ExitCode.DATA, f"{model} was trained on {wanted}, but {data} has only {found}; give it {wanted}"
-        )
-    if part.n == 0 and not may_be_empty:
-        raise no_rows(data)
-    check_part(data, part, part_name)
-    return part, inputs
+@dataclass(frozen=True)
+class Selection:
+    """Which rows to read, and which field of records has their labels (None: no labels)."""
 
+    path: Path
+    part: str | None = None
+    labels_field: str | None = None
+    threads: int = 0
 
-def check_part(data: Path, part: Part, part_name: str | None) -> None:
-    """Refuse a part that was asked for and not looked for, as a file has no parts."""
-    if part_name is not None and part.n and part.split is None and not data.is_dir():
-        raise Failure(
-            ExitCode.USAGE,
-            f"--part {part_name}: {data} has no parts, which are told by a field 'split' of JSON records;"
-            " leave it out",
-        )
+    def read(self, report: Report, default_part: str = "test") -> Part:
+        """The rows; of a folder the default part, where none is named."""
+        with failing_as(ExitCode.DATA, DataError):
+            part = read_part(
+                self.path,
+                self.part or (default_part if self.path.is_dir() else None),
+                labels_field=self.labels_field,
+                threads=self.threads,
+                progress=lambda share: report(share, "reading"),
+            )
+        if self.part is not None and part.n and part.split is None and not self.path.is_dir():
+            raise Failure(
+                ExitCode.USAGE,
+                f"--part {self.part}: {self.path} has no parts, as its records have no field 'split';"
+                " leave --part out",
+            )
+        return part
 
+    def check_rows(self, part: Part) -> None:
+        """Refuse data without rows."""
+        if part.n == 0:
+            raise Failure(ExitCode.DATA, f"{self.path} has no rows; give data with at least one")
 
-def no_rows(data: Path) -> Failure:
-    """What to raise where there is nothing to work on."""
-    return Failure(ExitCode.DATA, f"{data} has no rows; give data with at least one")
-
-
-def no_labels(data: Path, part: Part, labels_field: str, use: str) -> Failure:
-    """What to raise where labels are needed and there are none: where they were looked for."""
-    told = f"{data} has no labels to {use}"
-    if part.fields is None:
-        return Failure(ExitCode.DATA, f"{told}; give data with labels")
-    if labels_field in part.fields:
-        return Failure(ExitCode.DATA, f"{told}: the field {labels_field!r} is empty in all records")
-    found = ", ".join(part.fields[:_FIELDS_TOLD]) + (" and more" if len(part.fields) > _FIELDS_TOLD else "")
-    return Failure(
-        ExitCode.DATA,
-        f"{told}: there is no field {labels_field!r}, but there are {found}; name one with --labels-field",
-    )
-
-
-def read_truth(
-    model: Path,
-    classifier: HedgerowClassifier,
-    data: Path,
-    part_name: str | None,
-    labels_field: str,
-    threads: int,
-    report: Report,
-) -> tuple[Part, Any, Any, list[Any]]:
-    """Read what a model is judged by: a part of the data, its texts or features, its true labels, and the
-    names of those that the model does not know.
-    """
-    part, inputs = read_inputs(model, classifier, data, part_name, threads, report, labels_field)
-    if part.Y is None or part.Y.nnz == 0:
-        raise no_labels(data, part, labels_field, "compare with")
-    if part.X is not None and part.X.shape[1] > classifier.n_features_in_:
+    def labels_of(self, part: Part, use: str) -> sp.csr_array:
+        """The labels; data without any are refused, and the message says where they were looked for."""
+        if part.Y is not None and part.Y.nnz > 0:
+            return part.Y
+        problem = f"{self.path} has no labels to {use}"
+        if part.fields is None:
+            raise Failure(ExitCode.DATA, f"{problem}; give data with labels")
+        if self.labels_field in part.fields:
+            raise Failure(
+                ExitCode.DATA, f"{problem}: the field {self.labels_field!r} is empty in all records"
+            )
+        found = ", ".join(part.fields[:_FIELDS_SHOWN])
+        more = " and more" if len(part.fields) > _FIELDS_SHOWN else ""
         raise Failure(
             ExitCode.DATA,
-            f"{data} has {part.X.shape[1]} features, but {model} was trained on {classifier.n_features_in_};"
-            " evaluate it on data that were made in the same way",
+            f"{problem}: there is no field {self.labels_field!r}, but there are {found}{more}; name one with"
+            " --labels-field",
         )
-    if part.label_names is None and classifier.classes_.dtype == object:
-        raise Failure(
-            ExitCode.DATA,
-            f"{data} knows labels by number, but {model} by name, such as {classifier.classes_[0]!r}",
-        )
-    with failing_as(ExitCode.DATA, ValueError):
-        truth, unknown = align_labels(part.Y, part.label_names, classifier.classes_)
-    return part, inputs, truth, unknown
 
 
-def read_ood(
-    model: Path, classifier: HedgerowClassifier, sources: list[Path], threads: int, report: Report
-) -> dict[str, Any]:
-    """Read data that a model was not made for, by name."""
-    ood: dict[str, Any] = {}
-    for source in sources:
-        _, inputs = read_inputs(model, classifier, source, None, threads, report)
-        name = source.resolve().name.split(".")[0]
-        if name in ood:
-            raise Failure(ExitCode.USAGE, f"two data sets for --ood are called {name!r}; rename one of them")
-        ood[name] = inputs
-    return ood
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Rows with their true labels in the columns of a model, and the labels that the model does not know."""
+
+    part: Part
+    inputs: Any
+    truth: sp.csr_array
+    unknown: list[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenModel:
+    """A model and the file it was loaded from."""
+
+    path: Path
+    classifier: HedgerowClassifier
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether inputs are texts, rather than rows of features."""
+        return isinstance(self.classifier, HedgerowTextClassifier)
+
+    @property
+    def known_labels(self) -> int:
+        """Labels that can be predicted: those that at least one member learned."""
+        return self.classifier.source.known
+
+    def read_inputs(self, rows: Selection, report: Report, may_be_empty: bool = False) -> tuple[Part, Any]:
+        """Rows, and what the model predicts from: their texts or features."""
+        part = rows.read(report)
+        inputs = part.texts if self.reads_texts else part.X
+        if inputs is None:
+            wanted, found = ("texts", "features") if self.reads_texts else ("features", "texts")
+            raise Failure(
+                ExitCode.DATA,
+                f"{self.path} was trained on {wanted}, but {rows.path} has only {found}; give it {wanted}",
+            )
+        if not may_be_empty:
+            rows.check_rows(part)
+        return part, inputs
+
+    def read_truth(self, rows: Selection, report: Report) -> LabelledRows:
+        """Rows with labels that the model can be compared with."""
+        part, inputs = self.read_inputs(rows, report)
+        labels = rows.labels_of(part, "compare with")
+        classifier = self.classifier
+        if part.X is not None and part.X.shape[1] > classifier.n_features_in_:
+            raise Failure(
+                ExitCode.DATA,
+                f"{rows.path} has {part.X.shape[1]} features, but {self.path} was trained on"
+                f" {classifier.n_features_in_}; use data that were made in the same way",
+            )
+        if part.label_names is None and classifier.classes_.dtype == object:
+            raise Failure(
+                ExitCode.DATA,
+                f"{rows.path} has labels by number, but {self.path} by name, such as"
+                f" {classifier.classes_[0]!r}",
+            )
+        with failing_as(ExitCode.DATA, ValueError):
+            truth, unknown = align_labels(labels, part.label_names, classifier.classes_)
+        return LabelledRows(part, inputs, truth, unknown)
+
+    def read_ood(self, paths: list[Path], threads: int, report: Report) -> dict[str, Any]:
+        """Out-of-distribution inputs, by the name of their data."""
+        ood: dict[str, Any] = {}
+        for path in paths:
+            _, inputs = self.read_inputs(Selection(path, threads=threads), report)
+            name = path.resolve().name.split(".")[0]
+            if name in ood:
+                raise Failure(
+                    ExitCode.USAGE, f"two data sets for --ood are called {name!r}; rename one of them"
+                )
+            ood[name] = inputs
+        return ood
+
+
+def open_model(path: Path, threads: int = 0, **search: Any) -> OpenModel:
+    """Load a model that works with N threads and searches in this way."""
+    with failing_as(ExitCode.MODEL, ModelFileError):
+        classifier = load(path)
+    classifier.set_params(**search, n_jobs=threads or -1)
+    return OpenModel(path, classifier)

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table
 
-from hedgerow.estimators.loading import load
-from hedgerow.storage.container import ModelFile, ModelFileError, read_model
-
 from .failures import ExitCode, failing_as
-from .terminal import cell, human_bytes, print_json
+from .options import AsJson, ModelFile
+from .terminal import cell, print_json
+
+if TYPE_CHECKING:
+    from hedgerow.storage.container import ModelFile as File
 
 
-def run_inspect(model: Path, as_json: bool) -> None:
-    """Check the file, load the model and print what both say."""
+def inspect(model: ModelFile, json: AsJson = False) -> None:
+    """Check a model file and show what is in it.
+
+    \b
+    Examples:
+      hedgerow inspect tags.hedgerow
+      hedgerow inspect tags.hedgerow --json | jq .parameters
+    """  # noqa: D301
+    import hedgerow
+    from hedgerow.storage.container import ModelFileError, read_model
+
     with failing_as(ExitCode.MODEL, ModelFileError):
         file = read_model(model)
-        description: dict[str, Any] = load(model).describe()
-    if as_json:
+        description: dict[str, Any] = hedgerow.load(model).describe()
+    if json:
         print_json({**_about_file(file), **description})
     else:
         _print(file, description)
 
 
-def _about_file(file: ModelFile) -> dict[str, Any]:
+def _about_file(file: File) -> dict[str, Any]:
     return {
         "file": file.path,
         "format_version": file.version,
@@ -39,13 +49,13 @@ def _about_file(file: ModelFile) -> dict[str, Any]:
     }
 
 
-def _print(file: ModelFile, description: dict[str, Any]) -> None:
+def _print(file: File, description: dict[str, Any]) -> None:
     console = Console(highlight=False)
     console.print(cell(file.path, "bold"))
     facts = _facts(
         {
             "format": f"hedgerow {file.version}, written by hedgerow {file.writer}, all checksums match",
-            "size": human_bytes(file.size),
+            "size": decimal(file.size),
             **{
                 key: value for key, value in description.items() if not isinstance(value, (dict, list, tuple))
             },

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,16 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from hedgerow.data.compressed import SUFFIXES, packed_file
+from hedgerow.data.compressed import packed_file
 from hedgerow.decisions.results import Decisions
 from hedgerow.decisions.rules import DECISIONS
 from hedgerow.estimators.fitted import TopLabels
 from hedgerow.votes.predictions import UncertainLabels
 
-from .failures import ExitCode, Failure
+from .targets import load_pyarrow, table_format
 from .terminal import print_json_lines
 
-_JSON_LINES = (".jsonl", ".ndjson")
 _ROWS_A_WRITE = 4096
 _MEASURES = ("probability", "total", "data", "knowledge", "variance")
 
@@ -32,18 +30,8 @@ _MEASURES = ("probability", "total", "data", "knowledge", "variance")
 class LabelTable:
     """Labels of inputs in rank order, as the columns that every format writes.
 
-    Attributes
-    ----------
-    indptr : int array, shape (n + 1,)
-        The labels of input `i` are the entries ``indptr[i]`` to ``indptr[i + 1] - 1``.
-    labels : array, shape (entries,)
-        Names or numbers.
-    of_labels : dict of str to array, shape (entries,)
-        What is known of each label, by name.
-    of_inputs : dict of str to array, shape (n,)
-        What is known of each input as a whole, by name.
-    ids : sequence of str, or None
-        The names of the inputs.
+    The labels of input `i` are the entries ``indptr[i]`` to ``indptr[i + 1] - 1``. `of_labels` has
+    columns with a value per label, `of_inputs` with one per input.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -54,7 +42,7 @@ class LabelTable:
 
     @classmethod
     def of_predictions(cls, best: TopLabels | UncertainLabels, ids: Sequence[str] | None) -> LabelTable:
-        """The best labels, with or without doubts."""
+        """The best labels, with or without uncertainty."""
         n, k = best.labels.shape
         columns = {
             name: values.ravel() for name, values in vars(best).items() if name not in ("labels", "instance")
@@ -92,35 +80,14 @@ class LabelTable:
         return np.asarray(np.arange(1, len(self.labels) + 1) - self.indptr[self.row])
 
 
-def check_output(path: str) -> None:
-    """Refuse now a format that could not be written later.
-
-    Parameters
-    ----------
-    path : str
-        The file; its ending tells the format.
-    """
-    if output_kind(path) == "parquet":
-        load_pyarrow()
-
-
 def write_labels(path: str, table: LabelTable, overwrite: bool) -> None:
     """Write labels so that the file is whole or not there.
 
-    JSON lines have one object an input. CSV and Parquet are tables with one row a label: ``row`` (the number
-    of the input, from 0), ``id`` (where inputs have one), ``rank`` (from 1), ``label``, what is known of the
-    label, and what is known of the input, as ``input_...``.
-
-    Parameters
-    ----------
-    path : str
-        Ends in .jsonl (also with .gz, .xz, .zst), .csv or .parquet.
-    table : LabelTable
-        What to write.
-    overwrite : bool
-        Whether an existing file is replaced.
+    JSON lines have one object per input. CSV and Parquet are tables with one row per label: ``row`` (the
+    number of the input, from 0), ``id`` (if inputs have one), ``rank`` (from 1), ``label``, what is known of
+    the label, and what is known of the input, as ``input_...``.
     """
-    kind = output_kind(path)
+    kind = table_format(path)
     with packed_file(path, overwrite) as file:
         if kind == "jsonl":
             for block in json_lines(table):
@@ -162,23 +129,6 @@ def _plain(value: Any) -> Any:
     return bool(value) if isinstance(value, np.bool_) else value
 
 
-def output_kind(path: str) -> str:
-    """The format that the ending of a file names."""
-    name = os.path.basename(path)
-    stem, packing = os.path.splitext(name)
-    if name.endswith(_JSON_LINES) or (packing in SUFFIXES and stem.endswith(_JSON_LINES)):
-        return "jsonl"
-    if name.endswith(".csv"):
-        return "csv"
-    if name.endswith(".parquet"):
-        return "parquet"
-    raise Failure(
-        ExitCode.USAGE,
-        f"--out {path}: the ending tells the format; use .jsonl (also .jsonl.gz, .jsonl.xz, .jsonl.zst),"
-        " .csv or .parquet",
-    )
-
-
 def _write_csv(file: IO[bytes], table: LabelTable) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text)
@@ -193,18 +143,6 @@ def _write_csv(file: IO[bytes], table: LabelTable) -> None:
         writer.writerow([row, *name, rank, label, *of_label, *of_input])
     text.flush()
     text.detach()  # the file is not ours to close
-
-
-def load_pyarrow() -> Any:
-    """What writes Parquet, where it is installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise Failure(
-            ExitCode.USAGE, "Parquet needs pyarrow; install it with: pip install 'hedgerow[parquet]'"
-        ) from None
-    return pyarrow
 
 
 def _write_parquet(file: IO[bytes], table: LabelTable) -> None:

@@ -1,152 +1,87 @@
-"""Options that several commands share, and the values they take."""
+"""Arguments and options that several commands share, and the values that they take.
+
+The lists of values stand here once more than in the library, which takes seconds to import; tests/test_cli.py
+compares them.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any
 
 import typer
 
 from hedgerow.training.memory import parse_bytes
 
-
-class Method(str, Enum):
-    """Ways to train."""
-
-    single = "single"
-    mc_dropout = "mc-dropout"
-    bagging = "bagging"
-    boosting = "boosting"
-    boosted_bagging = "boosted-bagging"
+LARGE = "Large data"
+COSTS = "Costs, instead of --risk"
+LIMITS = "Limits"
 
 
-class Base(str, Enum):
-    """What reads the inputs."""
-
-    linear = "linear"
-    transformer = "transformer"
-
-
-class Precision(str, Enum):
-    """How embeddings are stored."""
-
-    float32 = "float32"
-    float16 = "float16"
-
-
-class Pooling(str, Enum):
-    """How the vectors of tokens become one."""
-
-    mean = "mean"
-    cls = "cls"
-
-
-class Missing(str, Enum):
-    """What stands for a member's vote on a label that it did not meet."""
-
-    exact = "exact"
-    delta = "delta"
-    bound = "bound"
+Method = StrEnum(
+    "Method",
+    {
+        "single": "single",
+        "mc_dropout": "mc-dropout",
+        "bagging": "bagging",
+        "boosting": "boosting",
+        "boosted_bagging": "boosted-bagging",
+    },
+)
+Base = StrEnum("Base", ["linear", "transformer"])
+Precision = StrEnum("Precision", ["float32", "float16"])
+Pooling = StrEnum("Pooling", ["mean", "cls"])
+Missing = StrEnum("Missing", ["exact", "delta", "bound"])
+Loss = StrEnum("Loss", ["squared_hinge", "logistic"])
+Negatives = StrEnum("Negatives", {"tfn": "tfn", "tfn_man": "tfn+man"})
+CalibrationMethod = StrEnum("CalibrationMethod", ["isotonic", "platt", "temperature", "beta"])
+CalibrationGroups = StrEnum("CalibrationGroups", ["all", "depth", "frequency"])
+CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
+LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
+InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
 
 
-class Loss(str, Enum):
-    """Losses of the classifiers in the tree."""
-
-    squared_hinge = "squared_hinge"
-    logistic = "logistic"
+def expert_option(*names: str, **about: Any) -> Any:
+    """An option that a newcomer need not know."""
+    return typer.Option(*names, rich_help_panel="Expert options", **about)
 
 
-class Negatives(str, Enum):
-    """Which rows a classifier is trained against."""
-
-    tfn = "tfn"
-    tfn_man = "tfn+man"
-
-
-class CalibrationMethod(str, Enum):
-    """Maps from probabilities to probabilities."""
-
-    isotonic = "isotonic"
-    platt = "platt"
-    temperature = "temperature"
-    beta = "beta"
-
-
-class CalibrationGroups(str, Enum):
-    """Labels that share a map."""
-
-    all = "all"
-    depth = "depth"
-    frequency = "frequency"
-
-
-class CalibrationTarget(str, Enum):
-    """What is calibrated."""
-
-    mean = "mean"
-    members = "members"
-
-
-class LabelMeasure(str, Enum):
-    """What makes a label certain."""
-
-    probability = "probability"
-    total = "total"
-    data = "data"
-    knowledge = "knowledge"
-    variance = "variance"
-
-
-class InputMeasure(str, Enum):
-    """What makes an input doubtful."""
-
-    top = "top"
-    expected = "expected"
-    total = "total"
-    data = "data"
-    knowledge = "knowledge"
-    variance = "variance"
-    ood = "ood"
+def deep_option(*names: str, **about: Any) -> Any:
+    """An option for transformers."""
+    return typer.Option(*names, rich_help_panel="Transformer", **about)
 
 
 def finite(value: float) -> float:
-    """Refuse infinities and what is no number."""
+    """Refuse infinities and what is not a number."""
     if not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number")
     return value
 
 
-def between_0_and_1(value: float) -> float:
-    """Refuse what is no share of something, nor of all."""
-    if not 0 < value < 1:
+def between_0_and_1(value: float | None) -> float | None:
+    """Refuse a share of nothing or of everything."""
+    if value is not None and not 0 < value < 1:
         raise typer.BadParameter(f"{value} is not between 0 and 1")
     return value
 
 
-def share_or_none(value: float | None) -> float | None:
-    """Refuse what is no share of something, nor of all."""
-    return None if value is None else between_0_and_1(value)
-
-
-def cost_or_none(value: float | None) -> float | None:
-    """Refuse what is no cost."""
+def cost(value: float | None) -> float | None:
+    """Refuse costs below 0 or without end."""
     if value is not None and not 0 <= value < math.inf:
         raise typer.BadParameter(f"{value} is not a finite cost of 0 or more")
     return value
 
 
-def read_candidates(value: str | None) -> str | None:
-    """Refuse what names no candidates."""
+def _candidates(value: str | None) -> str | None:
     if value is None or value in ("scored", "all") or re.fullmatch("[1-9][0-9]{0,17}", value):
         return value
-    raise typer.BadParameter(f"{value!r} is none of scored, all and positive numbers")
+    raise typer.BadParameter(f"{value!r} is neither scored, nor all, nor a positive number")
 
 
-def size_of_memory(value: str | None) -> str | None:
-    """Refuse what is no size."""
+def _size_of_memory(value: str | None) -> str | None:
     if value is not None:
         try:
             parse_bytes(value)
@@ -155,261 +90,185 @@ def size_of_memory(value: str | None) -> str | None:
     return value
 
 
-Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. Results do not depend on it.")]
+def given(context: typer.Context) -> frozenset[str]:
+    """Names of the parameters on the command line, as opposed to those left at their defaults."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+
+
+def refuse_without(context: typer.Context, names: set[str], needed: str) -> None:
+    """Refuse the first of these options on the command line: it makes sense with another one only."""
+    for name in sorted(given(context) & names):
+        option = name.replace("_", "-")
+        raise typer.BadParameter(f"it needs {needed}", ctx=context, param_hint=f"--{option}")
+
+
+def search_settings(beam: int | None, candidates: str | None, missing: Missing | None) -> dict[str, Any]:
+    """The settings of the search that were asked for, as parameters of a model."""
+    search = {
+        "beam": beam,
+        "candidates": int(candidates) if candidates and candidates.isdigit() else candidates,
+        "missing": missing and missing.value,
+    }
+    return {name: value for name, value in search.items() if value is not None}
+
+
+# --- what to read and to write ---
+
+ModelFile = Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")]
+NewModelFile = Annotated[Path, typer.Argument(help="The model file to write.", metavar="MODEL")]
+Inputs = Annotated[Path, typer.Argument(help="A file, or a data folder (its test part).", metavar="INPUT")]
+LabelledData = Annotated[
+    Path, typer.Argument(help="Data with labels: a file, or a folder (its test part).", metavar="DATA")
+]
+PartName = Annotated[
+    str | None,
+    typer.Option(
+        "--part",
+        metavar="NAME",
+        help="Read this part: train, test, or any other value of the field 'split' of JSON records. Default:"
+        " test of a folder, all of a file.",
+    ),
+]
+LabelsField = Annotated[
+    str, typer.Option(metavar="NAME", help="The field of JSON, CSV or Parquet with the labels.")
+]
+Ood = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="DATA2",
+        help="Out-of-distribution (OOD) data that should be detected as such: a file, or a folder (its test"
+        " part). Repeat for more.",
+    ),
+]
+LabelsOut = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write to this file: .jsonl (also .gz, .xz, .zst), .csv or .parquet. Default: print.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+
+# --- how to work and to report ---
+
+Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. Results do not depend on it.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Print progress as lines on stderr, for logs. Default: a bar on a terminal."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-# typer reads these annotations at run time, and Python 3.10 with older typer cannot read "int | None" there.
-Beam = Annotated[Optional[int], typer.Option(min=1, help="Search this wide instead of as fitted.")]  # noqa: UP045
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
 Cluster = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         metavar="auto|local|ray://HOST:PORT",
-        help="Work on a Ray cluster: that of this machine (auto), one that is started for this (local), or"
-        " another. Results do not depend on it.",
-        show_default=False,
+        rich_help_panel=LARGE,
+        help="Work on a Ray cluster: the one that runs on this machine (auto), one started for this command"
+        " (local), or another. Results do not depend on it.",
     ),
 ]
 Memory = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         metavar="SIZE",
-        callback=size_of_memory,
-        help="Fit within this much memory, such as 8GB; DATA may be larger, if mapped (hedgerow map)."
+        callback=_size_of_memory,
+        rich_help_panel=LARGE,
+        help="Train within this much memory, such as 8GB. DATA may be larger if it is mapped (hedgerow map)."
         " Results do not depend on it.",
-        show_default=False,
     ),
 ]
-Out = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        help="Write here: .jsonl (also .gz, .xz, .zst), .csv or .parquet. Default: JSON lines to stdout."
-    ),
-]
-Extend = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        metavar="OLD_MODEL",
-        help="Do not fit anew: take this ensemble, train more members on the same DATA until there are"
-        " --members, and write all as MODEL.",
-        show_default=False,
-    ),
-]
-Trees = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
+
+# --- how to search ---
+
+Beam = Annotated[
+    int | None,
+    expert_option(
         min=1,
-        max=4096,
-        help="Label trees that the members share: fewer make a smaller and faster model. Default: one for"
-        " each member.",
-        show_default=False,
-    ),
-]
-DEEP = "Transformer"
-EncoderName = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=DEEP,
-        metavar="PATH",
-        help="A folder with an encoder of Hugging Face, or its name on the hub.",
-    ),
-]
-Device = Annotated[
-    str,
-    typer.Option(rich_help_panel=DEEP, help="auto (a GPU where there is one), cpu, cuda or cuda:1."),
-]
-MaxLength = Annotated[int, typer.Option(min=3, rich_help_panel=DEEP, help="Tokens of a text that count.")]
-PoolingOption = Annotated[
-    Pooling,
-    typer.Option(rich_help_panel=DEEP, help="Embed a text by the mean of its tokens, or by the first."),
-]
-Steps = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        min=0,
-        rich_help_panel=DEEP,
-        help="Batches at each level of the label tree, instead of --epochs.",
-        show_default=False,
-    ),
-]
-Levels = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        min=1,
-        rich_help_panel=DEEP,
-        help="Levels of the label tree to fine-tune on, coarse to fine. Default: all.",
-        show_default=False,
-    ),
-]
-MicroBatch = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        min=1,
-        rich_help_panel=DEEP,
-        help="Texts computed at once, if a whole batch needs too much memory. Default: all of it.",
-        show_default=False,
-    ),
-]
-CacheFolder = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        rich_help_panel=DEEP,
-        metavar="FOLDER",
-        help="Keep embeddings here and use those that are there.",
-        show_default=False,
-    ),
-]
-Tolerance = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        min=0.0,
-        max=1.0,
-        help="With --uncertainty: search on until no missed label can be more probable than this"
-        " (not with a number of --candidates). Default: stop where the beam ends.",
-        show_default=False,
+        help="Nodes of the label tree that the search keeps per layer: more find more and take longer."
+        " Default: as trained.",
     ),
 ]
 Candidates = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
+    str | None,
+    expert_option(
         metavar="scored|all|N",
-        callback=read_candidates,
+        callback=_candidates,
         help="Labels that the members of an ensemble vote on: all that the search scored, all there are"
-        " (slow), or the best N of each member. Default: as fitted, usually scored.",
-        show_default=False,
+        " (slow), or the best N of each member. Default: as trained, usually scored.",
     ),
 ]
 MissingVotes = Annotated[
-    Optional[Missing],  # noqa: UP045
-    typer.Option(
-        help="Where a member did not meet a label that another one proposes: let it look (exact), count it as"
-        " 0 (delta), or take the most it can be (bound). Default: as fitted, usually exact.",
-        show_default=False,
+    Missing | None,
+    expert_option(
+        help="The vote of a member whose search did not reach a label that others propose: score it (exact),"
+        " count it as 0 (delta), or take an upper bound (bound). Default: as trained, usually exact."
     ),
 ]
-PartName = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        "--part", help="Part of INPUT. Default: test of a folder, all of a file.", show_default=False
+Tolerance = Annotated[
+    float | None,
+    expert_option(
+        min=0.0,
+        max=1.0,
+        help="With --uncertainty: search until no missed label can be more probable than this (not with a"
+        " number of --candidates). Default: stop where the beam ends.",
     ),
 ]
-Ood = Annotated[
-    Optional[list[Path]],  # noqa: UP045
-    typer.Option(
-        metavar="DATA2",
-        help="Data of another kind, to be told from DATA: a file, or a folder (its test part). Repeat for"
-        " more.",
-        show_default=False,
+WeightThreshold = Annotated[
+    float,
+    expert_option(
+        min=0.0, callback=finite, help="Drop weights smaller than this: larger values make smaller models."
     ),
 ]
-LabelsField = Annotated[str, typer.Option(help="Field of JSON, CSV or Parquet with the labels.")]
-OutOfBag = Annotated[
-    Optional[Path],  # noqa: UP045
+
+# --- transformers ---
+
+BaseOption = Annotated[
+    Base,
     typer.Option(
-        metavar="TRAIN",
-        help="Learn the calibration map from the training data (a folder: its train part), of each input by"
-        " the members that have not seen it. MODEL must be bagged.",
-        show_default=False,
+        help="What reads the inputs: words (linear), or words and a transformer that is fine-tuned first."
     ),
 ]
-FirstShare = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        callback=share_or_none,
-        help="Share of the rows for the map and for what is familiar; the rest is for the policy. Default:"
-        " 0.5, and 0.2 with --out-of-bag.",
-        show_default=False,
+EncoderName = Annotated[
+    str, deep_option(metavar="PATH", help="A folder with a Hugging Face encoder, or its name on the hub.")
+]
+Device = Annotated[str, deep_option(help="auto (a GPU if there is one), cpu, cuda or cuda:1.")]
+Epochs = Annotated[
+    float,
+    deep_option(
+        min=0.0,
+        callback=finite,
+        help="Passes over the texts at each level of the label tree; 0 leaves the encoder as it is.",
     ),
 ]
-NewModel = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(help="Write another model file. Default: MODEL is replaced.", show_default=False),
+Steps = Annotated[
+    int | None, deep_option(min=0, help="Batches at each level of the label tree, instead of --epochs.")
 ]
-Risk = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        callback=share_or_none,
-        help="Mean share of an input's true labels that may be rejected, and of wrong labels among those that"
-        " are accepted. Default: 0.1.",
-        show_default=False,
-    ),
+Levels = Annotated[
+    int | None,
+    deep_option(min=1, help="Levels of the label tree to fine-tune on, coarse to fine. Default: all."),
 ]
-Size = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        help="Instead of --risk: accept at most so many labels of an input on average.", show_default=False
-    ),
+BatchSize = Annotated[int, deep_option(min=1, help="Texts per step.")]
+LearningRate = Annotated[
+    float, deep_option(min=1e-12, callback=finite, help="The highest learning rate of AdamW.")
 ]
-COSTS = "Costs, instead of --risk"
-WrongCost = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        callback=cost_or_none,
-        rich_help_panel=COSTS,
-        help="Of a label that is accepted and wrong. Default: 1.",
-        show_default=False,
-    ),
+MaxLength = Annotated[int, deep_option(min=3, help="Tokens of a text that the encoder reads.")]
+PoolingOption = Annotated[
+    Pooling, deep_option(help="Embed a text by the mean of its tokens, or by the first one.")
 ]
-MissedCost = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        callback=cost_or_none,
-        rich_help_panel=COSTS,
-        help="Of a true label that is rejected. Default: 1.",
-        show_default=False,
-    ),
-]
-LookCost = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        callback=cost_or_none,
-        rich_help_panel=COSTS,
-        help="Of a person who looks at a label. Default: 0.2.",
-        show_default=False,
-    ),
-]
-Coverage = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        callback=share_or_none,
-        help="Accept at least this mean share of the labels with a probability of one half or more, in place"
-        " of what --risk allows.",
-        show_default=False,
-    ),
-]
-InputsBy = Annotated[
-    Optional[InputMeasure],  # noqa: UP045
-    typer.Option(
-        help="Accept nothing for the inputs that are most doubtful by this: 1 less the highest probability"
-        " (top), few expected labels, sums of doubt, or OOD score.",
-        show_default=False,
-    ),
-]
-InputsRisk = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        callback=share_or_none,
-        help="With --inputs-by: of the inputs that are left, the best label of at most this share is wrong.",
-        show_default=False,
-    ),
-]
-InputsCoverage = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        callback=share_or_none,
-        help="With --inputs-by: leave at least this share of the inputs.",
-        show_default=False,
-    ),
-]
-LIMITS = "Limits"
+
+# --- the server ---
+
 Host = Annotated[
-    str, typer.Option(help="The address to listen on. Any but this machine's own needs a token.")
+    str, typer.Option(help="The address to listen on. One that other machines can reach needs a token.")
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
 TokenFile = Annotated[
-    Optional[Path],  # noqa: UP045
+    Path | None,
     typer.Option(
         metavar="FILE",
         help="Ask every client for the token in this file. Default: the variable HEDGEROW_TOKEN.",
-        show_default=False,
     ),
 ]

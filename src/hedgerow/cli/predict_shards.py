@@ -24,35 +24,19 @@ from hedgerow.training.tasks import Engine
 
 from .connection import connected
 from .failures import ExitCode, Failure, failing_as
-from .label_files import check_output, write_labels
-from .predict import predict_part
-from .terminal import cell, plain, progress_bar
+from .inputs import OpenModel, open_model
+from .label_files import write_labels
+from .predict import Question, predict_part
+from .targets import check_format
+from .terminal import Report, cell, plain, show_progress
 
 RECORD = "_run.json"
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How files are scored.
-
-    Attributes
-    ----------
-    model : str
-        The model file, where all nodes can read it.
-    digest : str
-        What its last bytes must be: the checksum of all checksums.
-    version : str
-        Of hedgerow.
-    k : int
-        Labels for each input.
-    part : str or None
-        Which records of a file.
-    search : dict
-        Ways to search that were asked for.
-    uncertainty : bool
-        Whether doubts are told.
-    tolerance : float or None
-        How far to search.
+    """How files are scored: with which model (its file, where all nodes can read it, and the checksum that it
+    ends with) and version of hedgerow, and what is asked of it.
     """
 
     model: str
@@ -63,6 +47,11 @@ class Scoring:
     search: dict[str, Any]
     uncertainty: bool
     tolerance: float | None
+
+    @property
+    def question(self) -> Question:
+        """What is asked of each file."""
+        return Question(self.k, self.part, self.search, self.uncertainty, self.tolerance)
 
 
 @dataclass(frozen=True)
@@ -75,35 +64,22 @@ class Shard:
     changed: int
 
 
-def run_predict_shards(
-    model: Path,
-    data: Path,
-    k: int,
-    out: str | None,
-    part_name: str | None,
-    cluster: str,
-    search: dict[str, Any],
-    uncertainty: bool,
-    tolerance: float | None,
-    overwrite: bool,
+def predict_shards(
+    model: Path, data: Path, out: Path, question: Question, cluster: str, overwrite: bool, verbose: bool
 ) -> None:
     """Score every file that has no predictions yet, on a cluster."""
-    if out is None:
-        raise Failure(
-            ExitCode.USAGE, "--cluster writes a file for each file of inputs; name a folder with --out"
-        )
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        load(model)
+    open_model(model)  # a file that is no model fails here, before a cluster is started
     engine = Engine.here()
-    path, folder = model.resolve(), Path(out).resolve()
-    scoring = Scoring(str(path), _digest(path), engine.version, k, part_name, search, uncertainty, tolerance)
+    path, folder = model.resolve(), out.resolve()
+    scoring = Scoring(str(path), _digest(path), engine.version, **vars(question))
     shards = find_shards(data.resolve(), folder)
     for shard in shards:
-        check_output(shard.target)
+        check_format(shard.target)
     with connected(cluster) as crew, failing_as(ExitCode.WRITE):
         _begin(folder, scoring, shards, overwrite)
         todo = [shard for shard in shards if not os.path.exists(shard.target)]
-        rows = 0 if crew is None else _score(crew, engine, scoring, shards, todo)
+        with show_progress(verbose) as report:
+            rows = 0 if crew is None else _score(crew, (engine, scoring), shards, todo, report)
         _tidy(shards)
     there = len(shards) - len(todo)
     console = Console(soft_wrap=True, highlight=False)
@@ -123,8 +99,8 @@ def find_shards(data: Path, folder: Path) -> list[Shard]:
             elif not path.name.startswith((".", "_")):
                 others.append(path.name)
     if others and shards:
-        told = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")
-        print(f"hedgerow: passed over {plain(told)} in {plain(data)}: no files of inputs", file=sys.stderr)
+        names = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")
+        print(f"hedgerow: skipped {plain(names)} in {plain(data)}: not files of inputs", file=sys.stderr)
     if not shards:
         raise Failure(ExitCode.DATA, f"{data} has no files of inputs: .jsonl, .csv, .parquet or .txt")
     if folder == (data if data.is_dir() else data.parent):
@@ -156,14 +132,15 @@ def _target_name(name: str) -> str | None:
 
 
 def _begin(folder: Path, scoring: Scoring, shards: list[Shard], overwrite: bool) -> None:
-    """Note what is about to be done; go on only with what was begun in the same way."""
+    """Record what is about to be done; continue only what was begun in the same way."""
     inputs = {Path(shard.source).name: [shard.bytes, shard.changed] for shard in shards}
     wanted = json.loads(json.dumps({**asdict(scoring), "inputs": inputs}))
     record = folder / RECORD
     folder.mkdir(parents=True, exist_ok=True)
     if not record.exists() and any(folder.iterdir()):
         raise Failure(
-            ExitCode.WRITE, f"{folder} is not empty, and not by this command; choose another folder"
+            ExitCode.WRITE,
+            f"{folder} is not empty, and its files were not written by this command; choose another folder",
         )
     if record.exists():
         found = _read_record(record)
@@ -173,7 +150,7 @@ def _begin(folder: Path, scoring: Scoring, shards: list[Shard], overwrite: bool)
             raise Failure(
                 ExitCode.WRITE,
                 f"{folder} holds predictions of other inputs, or made in another way; choose another folder,"
-                " or begin anew with --overwrite",
+                " or start again with --overwrite",
             )
         # What was begun before, also of inputs that are gone now.
         with failing_as(ExitCode.WRITE, ValueError):  # for names that no file can have
@@ -186,7 +163,7 @@ def _begin(folder: Path, scoring: Scoring, shards: list[Shard], overwrite: bool)
 
 
 def _read_record(path: Path) -> dict[str, Any]:
-    """What an earlier run noted; its names decide what is deleted, so they must be names and no paths."""
+    """What an earlier run recorded; its names decide what is deleted, so they must be names and no paths."""
     try:
         found = json.loads(path.read_text())
     except (ValueError, RecursionError) as error:
@@ -199,32 +176,25 @@ def _read_record(path: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def _score(crew: Crew, engine: Engine, scoring: Scoring, shards: list[Shard], todo: list[Shard]) -> int:
-    """Score files, the largest first."""
+def _score(
+    crew: Crew, work: tuple[Engine, Scoring], shards: list[Shard], todo: list[Shard], report: Report
+) -> int:
+    """Score files, the largest first, and return how many rows they have."""
     ordered = sorted(todo, key=lambda shard: (-shard.bytes, shard.source))
     everything = max(1, sum(shard.bytes for shard in shards))
     missing = set(ordered)
     rows = 0
-    with progress_bar() as report:
-        for scored in crew.stream(Scorer, (engine, scoring), ordered):
-            if isinstance(scored, (Failure, ClusterError)):
-                raise scored
-            rows += scored or 0
-            missing = {shard for shard in missing if not os.path.exists(shard.target)}
-            report(1 - sum(shard.bytes for shard in missing) / everything, "predicting")
+    for scored in crew.stream(Scorer, work, ordered):
+        if isinstance(scored, (Failure, ClusterError)):
+            raise scored
+        rows += scored or 0
+        missing = {shard for shard in missing if not os.path.exists(shard.target)}
+        report(1 - sum(shard.bytes for shard in missing) / everything, "predicting")
     return rows
 
 
 class Scorer:
-    """A process that scores files, with a model that is opened once.
-
-    Parameters
-    ----------
-    engine : Engine
-        Whose bits are asked for.
-    scoring : Scoring
-        How files are scored.
-    """
+    """A process that scores files, with a model that is opened once."""
 
     def __init__(self, engine: Engine, scoring: Scoring) -> None:
         self._engine = engine
@@ -250,13 +220,10 @@ class Scorer:
         classifier = _opened(scoring.model, scoring.digest)
         classifier.set_params(**scoring.search, n_jobs=1)
         table = predict_part(
-            Path(scoring.model),
-            classifier,
+            OpenModel(Path(scoring.model), classifier),
             Path(shard.source),
-            scoring.part,
-            scoring.k,
-            scoring.uncertainty,
-            scoring.tolerance,
+            scoring.question,
+            1,
             lambda share, what: None,
             may_be_empty=True,
         )

@@ -4,61 +4,91 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
-import orjson
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from hedgerow.active_learning import Queries, check_members, query
-from hedgerow.data import Part
-from hedgerow.data.compressed import packed_file
-from hedgerow.estimators.loading import load
-from hedgerow.storage.container import ModelFileError
-
 from .failures import ExitCode, failing_as
-from .fit import check_new_file
-from .inputs import read_inputs
-from .label_files import check_output
-from .terminal import cell, print_json, progress_bar, shortened
+from .options import (
+    AsJson,
+    Inputs,
+    LabelsOut,
+    ModelFile,
+    Overwrite,
+    PartName,
+    Threads,
+    Verbose,
+    expert_option,
+    finite,
+)
+from .targets import check_table, load_pyarrow
+from .terminal import cell, print_json, shortened, show_progress
+
+if TYPE_CHECKING:
+    from hedgerow import Queries
+    from hedgerow.data import Part
 
 _WIDE = 120
 
 
-def run_query(
-    model: Path,
-    data: Path,
-    n: int,
-    pairs: bool,
-    diversity: float,
-    out: str | None,
-    part_name: str | None,
-    threads: int,
-    overwrite: bool,
-    as_json: bool,
+def query(
+    model: ModelFile,
+    input: Inputs,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many inputs to choose.")] = 10,
+    pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="Choose pairs of an input and a label, to be answered by yes or no."),
+    ] = False,
+    out: LabelsOut = None,
+    part: PartName = None,
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+    verbose: Verbose = False,
+    diversity: Annotated[
+        float,
+        expert_option(
+            min=0.0,
+            max=1.0,
+            callback=finite,
+            help="From 0 (the most uncertain inputs, however alike) to 1 (no similar inputs).",
+        ),
+    ] = 1.0,
 ) -> None:
-    """Load, read, choose, and write or print."""
-    if out is not None:
-        check_new_file(out, overwrite)
-        check_output(out)
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        classifier = load(model)
+    """Choose the inputs that a human should label next (active learning).
+
+    They are those on which the members of an ensemble disagree most and that differ from each other. Each has
+    its row (from 0), its id if there is one, for pairs the label, its score and its knowledge uncertainty.
+
+    \b
+    Examples:
+      hedgerow fit data/ tags.hedgerow --method bagging
+      hedgerow query tags.hedgerow new.jsonl -n 20
+      hedgerow query tags.hedgerow new.jsonl --pairs --out questions.csv
+    """  # noqa: D301
+    check_table(out, overwrite)
+    import hedgerow
+    from hedgerow.active_learning import check_members
+
+    from .inputs import Selection, open_model
+
+    opened = open_model(model, threads)
     with failing_as(ExitCode.MODEL, ValueError):
-        check_members(classifier)
-    classifier.set_params(n_jobs=threads or -1)
-    with progress_bar() as report:
-        part, inputs = read_inputs(model, classifier, data, part_name, threads, report)
+        check_members(opened.classifier)
+    with show_progress(verbose) as report:
+        rows, inputs = opened.read_inputs(Selection(input, part, threads=threads), report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
-            chosen = query(classifier, inputs, n, pairs, diversity, progress=report)
-    records = _records(chosen, part.ids)
+            chosen = hedgerow.query(opened.classifier, inputs, n, pairs, diversity, progress=report)
+    records = _records(chosen, rows.ids)
     if out is not None:
         with failing_as(ExitCode.WRITE):
             _write(out, records, overwrite)
-    if as_json:
-        print_json({"rows": part.n, "queries": records})
+    if json:
+        print_json({"rows": rows.n, "queries": records})
     elif out is None:
-        _print(Console(highlight=False), records, part)
+        _print(Console(highlight=False), records, rows)
 
 
 def _records(chosen: Queries, ids: list[str] | None) -> list[dict[str, Any]]:
@@ -76,14 +106,16 @@ def _records(chosen: Queries, ids: list[str] | None) -> list[dict[str, Any]]:
 
 
 def _write(path: str, records: list[dict[str, Any]], overwrite: bool) -> None:
+    import orjson
+
+    from hedgerow.data.compressed import packed_file
+
     with packed_file(path, overwrite) as file:
         if path.endswith(".csv"):
             _write_csv(file, records)
         elif path.endswith(".parquet"):
-            import pyarrow
-            from pyarrow import parquet
-
-            parquet.write_table(pyarrow.Table.from_pylist(records), file)
+            arrow = load_pyarrow()
+            arrow.parquet.write_table(arrow.Table.from_pylist(records), file)
         else:
             file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in records)
 
@@ -101,7 +133,7 @@ def _print(console: Console, records: list[dict[str, Any]], part: Part) -> None:
     pairs = "label" in records[0]
     what = "pairs of input and label" if pairs else "inputs"
     console.print(
-        cell(f"Ask about these {what} first; the members disagree most on them, among {part.n:,} inputs:"),
+        cell(f"Label these {what} first: of {part.n:,} inputs, the members disagree most on them."),
         soft_wrap=True,
     )
     # Excerpts take what room the rest leaves; beside labels that is enough on a wide terminal only.

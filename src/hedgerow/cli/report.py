@@ -3,59 +3,70 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
-
-from hedgerow.estimators.loading import load
-from hedgerow.evaluation.tasks import evaluate
-from hedgerow.report import render
-from hedgerow.report.composition import compose
-from hedgerow.storage.atomic_file import atomic_file
-from hedgerow.storage.container import ModelFileError
+from rich.filesize import decimal
 
 from .failures import ExitCode, failing_as
-from .fit import check_new_file
-from .inputs import read_ood, read_truth
-from .terminal import cell, human_bytes, progress_bar
+from .options import LabelledData, LabelsField, ModelFile, Ood, Overwrite, PartName, Threads, Verbose
+from .targets import check_new_file
+from .terminal import cell, show_progress
 
 
-def run_report(
-    model: Path,
-    data: Path,
-    out: Path,
-    ood: list[Path],
-    part_name: str | None,
-    labels_field: str,
-    threads: int,
-    overwrite: bool,
+def report(
+    model: ModelFile,
+    data: LabelledData,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")],
+    ood: Ood = None,
+    part: PartName = None,
+    labels_field: LabelsField = "labels",
+    threads: Threads = 0,
+    overwrite: Overwrite = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Load, read, evaluate, compose and write."""
+    """Write a web page about MODEL on DATA.
+
+    It draws the figures of `hedgerow evaluate`, and shows the inputs that are most uncertain, those where
+    the model is sure and wrong, with the votes of its members, and the labels that it knows least. The
+    page is one file and needs no network.
+
+    \b
+    Examples:
+      hedgerow report eurlex.hedgerow eurlex-4k/ --out eurlex.html
+      hedgerow report tags.hedgerow packages/ --labels-field tags --ood reuters/ --out tags.html
+    """  # noqa: D301
     check_new_file(out, overwrite)
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        classifier = load(model)
-    classifier.set_params(n_jobs=threads or -1)
-    with progress_bar() as report:
-        part, inputs, truth, unknown = read_truth(
-            model, classifier, data, part_name, labels_field, threads, report
-        )
-        read = read_ood(model, classifier, ood, threads, report)
+    import hedgerow
+    from hedgerow.report import render
+    from hedgerow.report.composition import compose
+    from hedgerow.storage.atomic_file import atomic_file
+
+    from .inputs import Selection, open_model
+
+    opened = open_model(model, threads)
+    classifier = opened.classifier
+    with show_progress(verbose) as progress:
+        rows = opened.read_truth(Selection(data, part, labels_field, threads), progress)
+        others = opened.read_ood(ood or [], threads, progress)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
-            found = evaluate(classifier, inputs, truth, ood=read, progress=report)
-            report(0.0, "composing")
+            found = hedgerow.evaluate(classifier, rows.inputs, rows.truth, ood=others, progress=progress)
+            progress(0.0, "composing")
             content = compose(
                 classifier,
-                inputs,
+                rows.inputs,
                 found,
                 title=f"{model.stem} on {data.resolve().name}",
                 subtitle=f"{classifier.method}, {found.settings['members']} members,"
-                f" {found.settings['labels']:,} labels; {part.n:,} inputs",
-                texts=part.texts,
-                ids=part.ids,
-                unknown=unknown,
+                f" {found.settings['labels']:,} labels; {rows.part.n:,} inputs",
+                texts=rows.part.texts,
+                ids=rows.part.ids,
+                unknown=rows.unknown,
             )
     page = render(content).encode()
     with failing_as(ExitCode.WRITE), atomic_file(out, overwrite=overwrite) as file:
         file.write(page)
     Console(highlight=False).print(
-        cell(f"Written {out} ({human_bytes(len(page))}); open it in a browser."), soft_wrap=True
+        cell(f"Written {out} ({decimal(len(page))}); open it in a browser."), soft_wrap=True
     )

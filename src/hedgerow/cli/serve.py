@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
-from hedgerow.storage.container import ModelFileError
+from hedgerow.serve.limits import Limits
 
 from .failures import ExitCode, Failure, failing_as
+from .options import LIMITS, Host, ModelFile, Port, TokenFile, finite
 from .terminal import cell
-
-if TYPE_CHECKING:
-    from hedgerow.serve.limits import Limits
 
 NEEDED = ("fastapi", "uvicorn", "httptools")
 TOKEN = "HEDGEROW_TOKEN"
@@ -33,6 +32,64 @@ class Place:
     allow_hosts: tuple[str, ...] = ()
 
 
+def serve(
+    model: ModelFile,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    queue: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The review queue. Default: MODEL.queue.sqlite.")
+    ] = None,
+    token_file: TokenFile = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also answer requests whose Host header has this name. Needed behind a proxy: its public"
+            " name if it passes Host on, or the name that it puts there if it rewrites Host; the server"
+            " refuses other names with status 403. Needs a token. Repeat for more.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(min=0, help="Threads per prediction; 0 means all cores but one.")
+    ] = 0,
+    max_body: Annotated[
+        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Bytes per request.")
+    ] = Limits.body,
+    max_batch: Annotated[
+        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Inputs per request.")
+    ] = Limits.batch,
+    max_text: Annotated[
+        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Characters per text.")
+    ] = Limits.text,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.01, callback=finite, rich_help_panel=LIMITS, help="Seconds per request.")
+    ] = Limits.seconds,
+    max_waiting: Annotated[
+        int,
+        typer.Option(
+            min=1, rich_help_panel=LIMITS, help="Inputs that wait at the same time; more get status 503."
+        ),
+    ] = Limits.waiting,
+) -> None:
+    """Serve MODEL: a web page, an API, and a queue for reviewers.
+
+    The page is at /, the description of the API at /openapi.json. SIGHUP, or POST /reload, loads MODEL again
+    without dropping a request; SIGTERM and Ctrl-C finish the requests that have begun.
+
+    Only this machine can reach the server, unless --host says otherwise. Then a token is needed: in the
+    variable HEDGEROW_TOKEN or in --token-file.
+
+    \b
+    Examples:
+      hedgerow serve tags.hedgerow
+      hedgerow serve tags.hedgerow --host 0.0.0.0 --token-file token.txt
+      hedgerow serve tags.hedgerow --allow-host tags.example.org --token-file token.txt
+      curl -s localhost:8000/predict --json '{"text": "an address book", "k": 3}'
+    """  # noqa: D301
+    limits = Limits(body=max_body, batch=max_batch, text=max_text, seconds=max_seconds, waiting=max_waiting)
+    run_server(model, Place(host, port, token_file, tuple(allow_host or ())), threads, limits, queue)
+
+
 def check_extra() -> None:
     """Fail if the packages of the extra ``serve`` are not installed."""
     for name in NEEDED:
@@ -46,21 +103,23 @@ def check_extra() -> None:
             ) from error
 
 
-def run_serve(
+def run_server(
     model: Path,
     place: Place,
-    queue: Path | None,
     threads: int,
     limits: Limits,
+    queue: Path | None = None,
     about: str | None = None,
     texts: Sequence[str] = (),
 ) -> None:
-    """Take the port, load model and queue, put texts into the queue, and answer until told to stop."""
+    """Take the port, load model and queue, put texts into the queue, and answer until stopped."""
     check_extra()
     from hedgerow.serve.queue_store import QueueError
     from hedgerow.serve.security import Access
-    from hedgerow.serve.server import listen, serve
+    from hedgerow.serve.server import listen
+    from hedgerow.serve.server import serve as answer
     from hedgerow.serve.service import Service, Settings
+    from hedgerow.storage.container import ModelFileError
 
     token = read_token(place.token_file)
     with failing_as(ExitCode.USAGE, ValueError):
@@ -89,7 +148,7 @@ def run_serve(
             if about is not None:
                 console.print(cell(about), soft_wrap=True)
 
-        serve(service, access, taken, ready)
+        answer(service, access, taken, ready)
 
 
 def read_token(file: Path | None) -> str | None:

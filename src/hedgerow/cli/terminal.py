@@ -6,6 +6,7 @@ import contextlib
 import errno
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -15,8 +16,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
+
+from hedgerow.deep.extra import is_first
 
 Report = Callable[[float, str], None]
 # Control characters, and those that turn the direction of text: they could make a terminal lie.
@@ -52,22 +55,6 @@ def shortened(text: str, width: int) -> str:
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text[:width])
     width = max(1, width - wide)
     return text if len(text) <= width else text[: width - 1].rsplit(" ", 1)[0] + "…"
-
-
-def human_bytes(count: int) -> str:
-    """Write a number of bytes for people.
-
-    Examples
-    --------
-    >>> human_bytes(999), human_bytes(12_345_678)
-    ('999 B', '12.3 MB')
-    """
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
 
 
 def print_json(value: Any) -> None:
@@ -113,29 +100,28 @@ def flush_output() -> None:
 
 
 def print_error(message: str) -> None:
-    """Print the one line that tells of a failure."""
+    """Print a failure on one line."""
     print(f"hedgerow: error: {plain(' '.join(message.split()))}", file=sys.stderr)
 
 
 @contextlib.contextmanager
-def progress_bar(whole: bool = False) -> Iterator[Report]:
-    """Show a bar with the time left on stderr; nothing where stderr is no terminal.
+def show_progress(verbose: bool = False, whole: bool = False) -> Iterator[Report]:
+    """Report long work on stderr: as lines if `verbose`, else as a bar if stderr is a terminal, else not.
 
-    Parameters
-    ----------
-    whole : bool
-        Shares are of the whole work, whatever is being done: there is one bar, and where stderr is no
-        terminal a line for each new task, the part of what is being done before a colon.
-
-    Yields
-    ------
-    callable
-        Takes the share of the work that is done, 0 to 1, and what is being done.
+    What is yielded takes the share of the work that is done, from 0 to 1, and what is being done. With
+    `whole`, shares are of all the work; otherwise of what is being done, and each has a bar of its own.
     """
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _TaskLines() if whole else lambda share, what: None
-        return
+    if not is_first() or not (verbose or console.is_terminal):
+        yield lambda share, what: None
+    elif verbose:
+        yield _ProgressLines(whole)
+    else:
+        with _bars(console) as progress:
+            yield _ProgressBars(progress, whole)
+
+
+def _bars(console: Console) -> Progress:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -144,37 +130,45 @@ def progress_bar(whole: bool = False) -> Iterator[Report]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        tasks: dict[str, Any] = {}
-
-        def report(share: float, what: str) -> None:
-            if whole:
-                if not tasks:
-                    tasks[""] = progress.add_task("", total=1.0)
-                progress.update(tasks[""], completed=share, description=plain(what))
-                return
-            # Each kind of work has a bar of its own, so that the time left is guessed from like work.
-            if what not in tasks:
-                for task in tasks.values():
-                    progress.update(task, completed=1.0, visible=False)
-                tasks[what] = progress.add_task(plain(what), total=1.0)
-            progress.update(tasks[what], completed=share)
-
-        yield report
+    return Progress(*columns, console=console, transient=True)
 
 
-class _TaskLines:
-    """Tells of a long work in lines."""
+class _ProgressBars:
+    """One visible bar: the time left is estimated from work of the same kind."""
 
-    def __init__(self) -> None:
-        self._begin = time.monotonic()
-        self._task = ""
+    def __init__(self, progress: Progress, whole: bool) -> None:
+        self._progress, self._whole = progress, whole
+        self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, share: float, what: str) -> None:
-        task = what.partition(":")[0]
-        if task == self._task:
+        key = "" if self._whole else what
+        if key not in self._tasks:
+            for task in self._tasks.values():
+                self._progress.update(task, completed=1.0, visible=False)
+            self._tasks[key] = self._progress.add_task("", total=1.0)
+        self._progress.update(self._tasks[key], completed=share, description=plain(what))
+
+
+class _ProgressLines:
+    """A line for each new kind of work (what is before a colon), each tenth of it, and each minute."""
+
+    def __init__(self, whole: bool) -> None:
+        self._whole = whole
+        self._begin = self._told = time.monotonic()
+        self._task, self._tenth = "", -1
+
+    def __call__(self, share: float, what: str) -> None:
+        task, tenth, now = what.partition(":")[0], math.floor(10 * share), time.monotonic()
+        new = task != self._task
+        if not (new or tenth > self._tenth or now - self._told >= 60):
             return
-        self._task = task
-        passed = time.monotonic() - self._begin
-        left = f", about {passed * (1 - share) / share / 60:.0f} min left" if share > 0 else ""
-        print(f"hedgerow: {100 * share:.0f} % done{left}: {plain(task)}", file=sys.stderr, flush=True)
+        if new and not self._whole:
+            self._begin = now
+        self._task, self._tenth, self._told = task, tenth, now
+        passed = now - self._begin
+        left = f", about {_duration(passed * (1 - share) / share)} left" if 0 < share < 1 else ""
+        print(f"hedgerow: {plain(task)}: {100 * share:.0f} % done{left}", file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

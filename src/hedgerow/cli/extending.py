@@ -1,0 +1,100 @@
+"""``hedgerow fit --extend``: more members for an ensemble that is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hedgerow.data import Part
+from hedgerow.estimators.features import HedgerowClassifier
+
+from .failures import ExitCode, Failure
+from .inputs import open_model
+
+# Where a transformer computes and keeps embeddings: this may differ from one fit to the next.
+PLACE = ("device", "cache")
+
+
+@dataclass(frozen=True)
+class Extension:
+    """The file of a model that gets more members, and the settings on the command line.
+
+    These must be the settings of the model; those left at their defaults need not.
+    """
+
+    model: Path
+    given: frozenset[str]
+
+
+def trains_members(method: str) -> bool:
+    """Whether a method trains its members one by one."""
+    return method in ("bagging", "boosting", "boosted-bagging")
+
+
+def open_extendable(extension: Extension, settings: dict[str, Any]) -> HedgerowClassifier:
+    """Load the model and refuse now what could not be extended later."""
+    path = extension.model
+    model = open_model(path).classifier
+    about = model.describe()
+    members, trees = about["members"], about["trees"]
+    if not trains_members(model.method):
+        raise Failure(
+            ExitCode.MODEL,
+            f"--extend {path}: it was trained with --method {model.method}, which trains one tree only;"
+            " train an ensemble instead, such as with --method bagging",
+        )
+    if trees != members:
+        raise Failure(
+            ExitCode.MODEL,
+            f"--extend {path}: its {members} members share {trees} trees; train all members again, without"
+            " --extend",
+        )
+    if not isinstance(model.random_state, int):
+        raise Failure(
+            ExitCode.MODEL,
+            f"--extend {path}: it was imported, or trained without a seed; train all members again, without"
+            " --extend",
+        )
+    if settings["members"] <= members:
+        raise Failure(
+            ExitCode.USAGE, f"--extend {path}: it has {members} members already; ask for more with --members"
+        )
+    if settings["trees"] not in (None, settings["members"]):
+        raise Failure(ExitCode.USAGE, "--extend gives every new member a tree of its own; leave out --trees")
+    params = model.get_params(deep=False)
+    for name in sorted(extension.given - {"members", "trees"}):
+        option = "seed" if name == "random_state" else name.replace("_", "-")
+        if name not in params:
+            raise Failure(
+                ExitCode.USAGE, f"--{option} is for a transformer, but {path} has none; leave it out"
+            )
+        used = params[name]
+        if name not in PLACE and settings[name] != used:
+            raise Failure(
+                ExitCode.USAGE,
+                f"--{option} is {settings[name]}, but {path} was fitted with {used}; leave it out, or"
+                " train again without --extend",
+            )
+    return model
+
+
+def check_same_labels(data: Path, part: Part, path: Path | None, model: HedgerowClassifier) -> None:
+    """Refuse data with other labels than those of the model; `add_members` compares the rows, too."""
+    known = model.classes_.tolist()
+    columns = 0 if part.Y is None else part.Y.shape[1]
+    found: list[Any] = list(range(columns) if part.label_names is None else part.label_names)
+    if found != known:
+        raise Failure(
+            ExitCode.DATA,
+            f"{data} has other labels than {path} was trained on ({_difference(found, known)});"
+            " --extend needs the same DATA",
+        )
+
+
+def _difference(found: list[Any], known: list[Any]) -> str:
+    if new := sorted(set(found) - set(known), key=str):
+        return f"{new[0]!r} is new"
+    if lost := sorted(set(known) - set(found), key=str):
+        return f"{lost[0]!r} is missing"
+    return "in another order"
