@@ -11,17 +11,6 @@ import scipy.sparse as sp
 
 from hedgerow.inputs.matrices import as_truth
 
-__all__ = [
-    "FrequencyCoverage",
-    "coverage_by_decile",
-    "macro_f1_at",
-    "ndcg_at",
-    "precision_at",
-    "propensities",
-    "psp_at",
-    "recall_at",
-]
-
 Labels = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]
 

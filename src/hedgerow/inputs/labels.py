@@ -12,15 +12,6 @@ from hedgerow import _native
 from hedgerow.inputs.matrices import as_indicator
 from hedgerow.storage.container import ModelFile
 
-__all__ = [
-    "add_label_sections",
-    "align_labels",
-    "encode_labels",
-    "read_label_sections",
-    "truth_for",
-    "without_frame",
-]
-
 
 def encode_labels(
     Y: Any, rows: int, classes: Sequence[str] | None = None, threads: int = 0
