@@ -98,10 +98,6 @@ def query(
     progress : callable(share, what), optional
         Called some ten times a second.
 
-    Returns
-    -------
-    Queries
-
     Examples
     --------
     >>> from hedgerow import HedgerowTextClassifier

@@ -27,10 +27,6 @@ def precision_at(labels: Labels, Y: Any, k: int) -> float:
     k : int
         How many labels count.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> from scipy.sparse import csr_array
@@ -48,10 +44,6 @@ def recall_at(labels: Labels, Y: Any, k: int) -> float:
     ----------
     labels, Y, k
         As of `precision_at`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -72,10 +64,6 @@ def ndcg_at(labels: Labels, Y: Any, k: int) -> float:
     ----------
     labels, Y, k
         As of `precision_at`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -137,10 +125,6 @@ def psp_at(labels: Labels, Y: Any, propensity: npt.ArrayLike, k: int) -> float:
     propensity : array, shape (L,)
         What `propensities` gives.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> from scipy.sparse import csr_array
@@ -173,10 +157,6 @@ def macro_f1_at(labels: Labels, Y: Any, k: int) -> float:
     ----------
     labels, Y, k
         As of `precision_at`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -229,10 +209,6 @@ def coverage_by_decile(labels: Labels, Y: Any, counts: npt.ArrayLike, k: int) ->
         As of `precision_at`.
     counts : array, shape (L,)
         Training inputs that have each label.
-
-    Returns
-    -------
-    FrequencyCoverage
 
     Examples
     --------
