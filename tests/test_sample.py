@@ -1,14 +1,15 @@
-"""The embedded sample: what it guarantees, and that the committed script made it."""
+"""The embedded sample: what it holds, and that the committed script made it."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from make_sample import MAX_TEXT, MIN_TAGS, MIN_TEXT, TEST_RECORDS, TRAIN_RECORDS, choose
+
 from hedgerow.data.sample import load_sample
-from hedgerow.data.sample.make_sample import MAX_TEXT, MIN_TAGS, MIN_TEXT, TEST_RECORDS, TRAIN_RECORDS, choose
 
 
-def test_sample_has_the_promised_sizes() -> None:
+def test_sample_has_the_stated_sizes() -> None:
     sample = load_sample()
     assert len(sample.train_texts) == len(sample.train_labels) == len(sample.train_ids) == TRAIN_RECORDS
     assert len(sample.test_texts) == len(sample.test_labels) == len(sample.test_ids) == TEST_RECORDS

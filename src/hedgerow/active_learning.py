@@ -96,10 +96,6 @@ def query(
     progress : callable(share, what), optional
         Called some ten times a second.
 
-    Returns
-    -------
-    Queries
-
     Examples
     --------
     >>> from hedgerow import HedgerowTextClassifier

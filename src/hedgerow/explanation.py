@@ -165,10 +165,6 @@ def explain(
     names : sequence of str, shape (d,), optional
         Names of the features. A model of texts knows its words; the features of another are numbers.
 
-    Returns
-    -------
-    Explanation
-
     Examples
     --------
     >>> from hedgerow import HedgerowTextClassifier

@@ -243,7 +243,8 @@ def _opened(model: str, digest: str) -> HedgerowClassifier:
             " nodes can read it",
         )
     with failing_as(ExitCode.MODEL, ModelFileError):
-        return load(path)
+        classifier: HedgerowClassifier = load(path)
+        return classifier
 
 
 def _digest(model: Path) -> str:

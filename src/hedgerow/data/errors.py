@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 import lzma
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
 from os import PathLike, fspath
 
 # What NumPy raises for arrays that are broken, cut short, or declare more entries than there can be.
-BROKEN_ARRAY: tuple[type[Exception], ...] = (
+_BROKEN_ARRAY: tuple[type[Exception], ...] = (
     OSError,
     ValueError,
     TypeError,
@@ -52,3 +54,19 @@ class DataError(ValueError):
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{where}: {self.message}"
+
+
+@contextlib.contextmanager
+def reading_arrays(path: str | PathLike[str], failure: str, way_out: str) -> Iterator[None]:
+    """Turn whatever NumPy raises for a broken array into a `DataError`."""
+    try:
+        yield
+    except DataError:
+        raise
+    except _BROKEN_ARRAY as error:
+        raise DataError(path, f"{failure}: {error}; {way_out}") from error
+
+
+def reading_matrix(path: str | PathLike[str]) -> contextlib.AbstractContextManager[None]:
+    """The same for a sparse matrix."""
+    return reading_arrays(path, "cannot be read as a sparse matrix", "write it with scipy.sparse.save_npz")

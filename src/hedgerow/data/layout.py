@@ -67,10 +67,6 @@ def read_part(
     progress : callable(share), optional
         Called with the share of the work that is done, between 0 and 1.
 
-    Returns
-    -------
-    Part
-
     Raises
     ------
     DataError

@@ -12,7 +12,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from hedgerow import _native
 from hedgerow.progress import Stage
 from hedgerow.storage.atomic_file import atomic_file, check_target
 
-from .errors import BROKEN_ARRAY, DataError
+from .errors import DataError, reading_arrays, reading_matrix
 from .label_space import name_columns, read_names
 from .lines import read_lines
 from .part import Part, csr
@@ -191,7 +191,7 @@ class _Matrix:
 
     def copy_npz(self, path: Path) -> None:
         """Take over a matrix as scipy and PECOS save it, unpacking it on the way."""
-        try:
+        with reading_matrix(path):
             with np.load(path, allow_pickle=False) as file:
                 kind, shape = file["format"].item(), file["shape"]
             if kind not in ("csr", b"csr"):
@@ -201,16 +201,8 @@ class _Matrix:
             self.shape = _shape_of(shape)
             with zipfile.ZipFile(path) as archive:
                 for name in ("indptr", "indices", "data"):
-                    first = True
-                    for piece in _pieces_of(archive, f"{name}.npy"):
-                        self._copy(path, name, piece[1:] if name == "indptr" and first else piece)
-                        first = False
-        except DataError:
-            raise
-        except BROKEN_ARRAY as error:
-            raise DataError(
-                path, f"cannot be read as a sparse matrix: {error}; write it with scipy.sparse.save_npz"
-            ) from error
+                    for number, piece in enumerate(_pieces_of(archive, f"{name}.npy")):
+                        self._copy(path, name, piece[1:] if name == "indptr" and not number else piece)
 
     def _copy(self, path: Path, name: str, piece: npt.NDArray[Any]) -> None:
         if name == "data" and "data" not in self._arrays:
@@ -234,7 +226,11 @@ def _shape_of(shape: npt.NDArray[Any]) -> tuple[int, int]:
 def _pieces_of(archive: zipfile.ZipFile, name: str) -> Iterator[npt.NDArray[Any]]:
     """An array of an npz file, piece by piece."""
     with archive.open(name) as file:
-        shape, dtype = _read_header(file)
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
         if len(shape) != 1 or dtype.hasobject or dtype.kind not in "biuf":
             raise ValueError(f"{name} has the type {dtype} and {len(shape)} dimensions")
         if shape[0] < 0:
@@ -247,13 +243,6 @@ def _pieces_of(archive: zipfile.ZipFile, name: str) -> Iterator[npt.NDArray[Any]
                 raise EOFError(f"{name} ends too early")
             yield np.frombuffer(data, dtype=dtype)
             left -= count
-
-
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype
 
 
 @contextlib.contextmanager
@@ -297,12 +286,10 @@ def _map_matrix(path: Path, threads: int) -> csr_array:
 
 
 def _map(path: Path, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    try:
+    with reading_arrays(path, "cannot be mapped", "make it with hedgerow map"):
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(array, np.ndarray):  # an archive of arrays
             raise ValueError("it holds more than one array")
-    except BROKEN_ARRAY as error:
-        raise DataError(path, f"cannot be mapped: {error}; make it with hedgerow map") from error
     if array.dtype != dtype or array.ndim != 1:
         raise DataError(
             path, f"has the type {array.dtype} and {array.ndim} dimensions; make it with hedgerow map"

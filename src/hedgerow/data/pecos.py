@@ -13,7 +13,7 @@ from scipy.sparse import csc_array, csr_array
 
 from hedgerow.storage.atomic_file import atomic_file
 
-from .errors import BROKEN_ARRAY, DataError
+from .errors import DataError, reading_matrix
 from .label_space import name_columns, read_names, unique_names
 from .lines import read_lines
 from .part import Part, indicator
@@ -73,25 +73,17 @@ def read_pecos(files: PecosFiles, reading: Reading) -> Part:
 
 def load_matrix(path: Path) -> csr_array:
     """Load a sparse matrix as float32 and check all that a damaged or hostile file could get wrong."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            missing = [key for key in _KEYS if key not in file]
-            if missing:
-                raise DataError(
-                    path,
-                    f"is not a sparse matrix: {', '.join(missing)} missing;"
-                    " write it with scipy.sparse.save_npz",
-                )
-            indices, indptr, data, shape, kind = (file[key] for key in _KEYS)
-            # A member that is not an array comes as its bytes.
-            if not all(isinstance(array, np.ndarray) for array in (indices, indptr, data, shape, kind)):
-                raise ValueError("not all of its members are arrays")
-    except DataError:
-        raise
-    except BROKEN_ARRAY as error:
-        raise DataError(
-            path, f"cannot be read as a sparse matrix: {error}; write it with scipy.sparse.save_npz"
-        ) from error
+    with reading_matrix(path), np.load(path, allow_pickle=False) as file:
+        missing = [key for key in _KEYS if key not in file]
+        if missing:
+            raise DataError(
+                path,
+                f"is not a sparse matrix: {', '.join(missing)} missing; write it with scipy.sparse.save_npz",
+            )
+        indices, indptr, data, shape, kind = (file[key] for key in _KEYS)
+        # A member that is not an array comes as its bytes.
+        if not all(isinstance(array, np.ndarray) for array in (indices, indptr, data, shape, kind)):
+            raise ValueError("not all of its members are arrays")
     name = kind.item() if kind.ndim == 0 else None
     name = name.decode("ascii", "replace") if isinstance(name, bytes) else name
     if name not in ("csr", "csc"):

@@ -72,10 +72,6 @@ def risk_coverage(uncertainty: npt.ArrayLike, wrong: npt.ArrayLike, points: int 
     points : int
         How many points of the curve to keep at most, evenly spread; the area is that of all.
 
-    Returns
-    -------
-    RiskCoverage
-
     Examples
     --------
     >>> curve = risk_coverage([0.1, 0.5, 0.5, 0.9], [False, True, False, True])
@@ -109,10 +105,6 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15
     bins : int
         Number of groups.
 
-    Returns
-    -------
-    Reliability
-
     Examples
     --------
     >>> found = reliability([0.2, 0.4, 0.9, 0.7], [False, True, True, True], bins=2)
@@ -144,10 +136,6 @@ def brier_score(probability: npt.ArrayLike, right: npt.ArrayLike) -> float:
         Probabilities, from 0 to 1; for Brier@k those of the best k labels of each input.
     right : array of bool, of the same shape
         Whether each came true.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -96,10 +96,6 @@ def roc_curve_points(
     points : int
         How many points to keep at most.
 
-    Returns
-    -------
-    RocCurve
-
     Examples
     --------
     >>> curve = roc_curve_points([3, 2], [1, 2])

@@ -11,17 +11,6 @@ import scipy.sparse as sp
 
 from hedgerow.inputs.matrices import as_truth
 
-__all__ = [
-    "FrequencyCoverage",
-    "coverage_by_decile",
-    "macro_f1_at",
-    "ndcg_at",
-    "precision_at",
-    "propensities",
-    "psp_at",
-    "recall_at",
-]
-
 Labels = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]
 
@@ -37,10 +26,6 @@ def precision_at(labels: Labels, Y: Any, k: int) -> float:
         The truth.
     k : int
         How many labels count.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -59,10 +44,6 @@ def recall_at(labels: Labels, Y: Any, k: int) -> float:
     ----------
     labels, Y, k
         As of `precision_at`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -83,10 +64,6 @@ def ndcg_at(labels: Labels, Y: Any, k: int) -> float:
     ----------
     labels, Y, k
         As of `precision_at`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -148,10 +125,6 @@ def psp_at(labels: Labels, Y: Any, propensity: npt.ArrayLike, k: int) -> float:
     propensity : array, shape (L,)
         What `propensities` gives.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> from scipy.sparse import csr_array
@@ -184,10 +157,6 @@ def macro_f1_at(labels: Labels, Y: Any, k: int) -> float:
     ----------
     labels, Y, k
         As of `precision_at`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -240,10 +209,6 @@ def coverage_by_decile(labels: Labels, Y: Any, counts: npt.ArrayLike, k: int) ->
         As of `precision_at`.
     counts : array, shape (L,)
         Training inputs that have each label.
-
-    Returns
-    -------
-    FrequencyCoverage
 
     Examples
     --------

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import xxhash
@@ -60,17 +60,17 @@ class DeepSettings:
 
     def mark(self) -> dict[str, Any]:
         """What must be the same for two experiments to stand in one table, on whatever machine they ran."""
-        own = {name: getattr(self, name) for name in (*_TUNING, *_READING)}
+        own = {name: vars(self)[name] for name in (*_TUNING, *_READING)}
         return {"base": "transformer", "encoder": _content(self.encoder), **own}
 
     def estimator(
         self, method: str, tuned: Path | None = None, **options: Any
     ) -> HedgerowTransformerClassifier:
         """An estimator that fine-tunes by itself, or takes an encoder that was fine-tuned."""
-        tuning = {name: getattr(self, name) for name in _TUNING}
+        tuning = {name: vars(self)[name] for name in _TUNING}
         if tuned is not None:
             tuning |= {"epochs": 0.0, "steps": None}
-        own = {name: getattr(self, name) for name in _READING}
+        own = {name: vars(self)[name] for name in _READING}
         if method == OWN_ENCODERS:
             method = "boosted-bagging"
             own["encoders"] = options["members"]
@@ -128,8 +128,7 @@ class SharedEncoder:
                 file.write(orjson.dumps(found))
             for path in state.glob("*"):
                 path.unlink()
-        loaded: dict[str, Any] = orjson.loads(report.read_bytes())
-        return loaded
+        return cast("dict[str, Any]", orjson.loads(report.read_bytes()))
 
     def forget_embeddings(self) -> None:
         """Free the disk; the encoder stays, for methods that may be added."""

@@ -28,16 +28,10 @@ _REPEATS = 3
 
 @dataclass(frozen=True)
 class BeamCost:
-    """One way to search.
+    """One way to search: a beam of this width, or None for all labels.
 
-    Attributes
-    ----------
-    beam : int or None
-        Width; None is the search through all labels.
-    seconds : float
-        For all inputs, with uncertainty; the best of three.
-    auroc : dict of str to float
-        Mean AUROC of misclassification by measure.
+    `seconds` is the best of three runs over all inputs, with uncertainty; `auroc` the mean AUROC of
+    misclassification by measure.
     """
 
     beam: int | None
@@ -49,17 +43,9 @@ class BeamCost:
 class TheoremChecks:
     """The paper's theorems in figures: both errors vanish as the beam widens. Lists go along `beams`.
 
-    Attributes
-    ----------
-    beams : list of int
-        Widths.
-    regret : list of list of float
-        For each beam and layer: how much probability the nodes in the beam lack, on average, against the best
-        there are.
-    label_error, input_error : list of float
-        Mean distance of total uncertainty from the one over all labels, for a label and for an input.
-    certificate : list of float
-        Mean of the upper bound that the search itself gives for the error of an input.
+    `regret` is, for each beam and layer, how much probability the nodes in the beam lack on average against
+    the best there are. The errors are the mean distance of total uncertainty from the one over all labels,
+    for a label and for an input, and `certificate` the mean bound on the latter that the search itself gives.
     """
 
     beams: list[int]
@@ -76,26 +62,7 @@ def beam_costs(
     beams: Sequence[int] = BEAMS,
     progress: Stage | None = None,
 ) -> list[BeamCost]:
-    """Search through all labels, then by beams of several widths.
-
-    Parameters
-    ----------
-    model : HedgerowClassifier
-        A fitted model.
-    X : inputs
-        As the model takes them.
-    Y : sparse indicator matrix, shape (n, at least n_labels)
-        Their labels.
-    beams : sequence of int
-        Widths to try.
-    progress : callable(share), optional
-        Called after each.
-
-    Returns
-    -------
-    list of BeamCost
-        All labels first.
-    """
+    """Search through all labels, then by beams of several widths; X and Y are as `evaluate` takes them."""
     ways: list[tuple[int | None, dict[str, Any]]] = [(None, {"candidates": "all"})]
     # A member that did not score a candidate gives it 0, as in the paper: going there costs more than a beam.
     ways += [(beam, {"candidates": "scored", "missing": "delta", "beam": beam}) for beam in beams]
@@ -116,18 +83,7 @@ def check_theorems(
 ) -> TheoremChecks:
     """Follow the regret of the first member and the error of total uncertainty as the beam widens.
 
-    Parameters
-    ----------
-    model : HedgerowClassifier
-        A fitted model.
-    X : inputs
-        Some hundred; arrays over all their labels are made, a block at a time.
-    beams : sequence of int
-        Widths to try.
-
-    Returns
-    -------
-    TheoremChecks
+    Arrays over all labels are made, a block at a time: give some hundred inputs.
     """
     source = model.source
     inputs = source.inputs(X)

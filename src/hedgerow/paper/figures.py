@@ -22,6 +22,7 @@ _MEASURES = {
     "joint_energy": "JointEnergy",
     "ood": "OOD score",
 }
+_DOTS: dict[str, Any] = {"marker": "o", "markersize": 3}
 _BEST = ("boosted-bagging", "bagging", "boosting", "mc-dropout", "single")
 
 
@@ -37,16 +38,19 @@ def write_figures(experiments: Sequence[Experiment], folder: Path) -> str | None
         return "no figures were drawn because matplotlib is missing; install hedgerow[figures]"
     folder.mkdir(parents=True, exist_ok=True)
     for data, found in _chosen(experiments).items():
-        for name, draw in _FIGURES.items():
+        for name, (key, draw) in _FIGURES.items():
+            if not found.get(key):
+                continue
             figure = Figure(figsize=(5.2, 3.6), layout="constrained")
             axes = figure.subplots()
-            if draw(axes, found):
-                # A fixed salt: the same figures give the same bytes.
-                with (
-                    rc_context({"svg.hashsalt": "hedgerow"}),
-                    atomic_file(folder / f"{data}-{name}.svg", overwrite=True) as file,
-                ):
-                    figure.savefig(file, format="svg", metadata={"Date": None})
+            draw(axes, found[key])
+            axes.legend(fontsize="small")
+            # A fixed salt: the same figures give the same bytes.
+            with (
+                rc_context({"svg.hashsalt": "hedgerow"}),
+                atomic_file(folder / f"{data}-{name}.svg", overwrite=True) as file,
+            ):
+                figure.savefig(file, format="svg", metadata={"Date": None})
     return None
 
 
@@ -59,118 +63,83 @@ def _chosen(experiments: Sequence[Experiment]) -> dict[str, Mapping[str, Any]]:
     return chosen
 
 
-def _long_tail(axes: Any, found: Mapping[str, Any]) -> bool:
-    mean, deviation = (np.array(found["long_tail"][name]) for name in ("mean", "deviation"))
+def _long_tail(axes: Any, tail: Mapping[str, Any]) -> None:
+    mean, deviation = np.array(tail["mean"]), np.array(tail["deviation"])
     ranks = np.arange(1, len(mean) + 1)
     shown = mean > 0
     axes.plot(ranks[shown], mean[shown], label="mean")
     low = np.maximum(mean - deviation, mean * 1e-3)
-    axes.fill_between(
-        ranks[shown], low[shown], (mean + deviation)[shown], alpha=0.25, label="± standard deviation"
-    )
+    high = mean + deviation
+    axes.fill_between(ranks[shown], low[shown], high[shown], alpha=0.25, label="± standard deviation")
     axes.set(xscale="log", yscale="log", xlabel="rank of the label", ylabel="probability")
-    axes.legend()
-    return True
 
 
-def _risk_coverage(axes: Any, found: Mapping[str, Any]) -> bool:
-    for measure, curve in found["risk_coverage"].items():
+def _risk_coverage(axes: Any, curves: Mapping[str, Any]) -> None:
+    for measure, curve in curves.items():
         if curve and measure in _MEASURES:
             axes.plot(curve["coverage"], curve["risk"], label=_MEASURES[measure])
     axes.set(xlabel="share of the five best labels that is kept", ylabel="share of these that is wrong")
-    axes.legend()
-    return True
 
 
-def _reliability(axes: Any, found: Mapping[str, Any]) -> bool:
+def _reliability(axes: Any, curves: Mapping[str, Any]) -> None:
     axes.plot([0, 1], [0, 1], color="grey", linestyle=":")
-    for k, of in found["reliability"].items():
-        axes.plot(of["mean_probability"], of["share_right"], marker="o", markersize=3, label=f"best {k}")
+    for k, of in curves.items():
+        axes.plot(of["mean_probability"], of["share_right"], **_DOTS, label=f"best {k}")
     axes.set(xlabel="probability", ylabel="share of right labels", xlim=(0, 1), ylim=(0, 1))
-    axes.legend()
-    return True
 
 
-def _frequency(axes: Any, found: Mapping[str, Any]) -> bool:
-    groups = found["by_frequency"]
-    if not groups:
-        return False
+def _frequency(axes: Any, groups: Sequence[Mapping[str, Any]]) -> None:
     places = np.arange(1, len(groups) + 1)
     for measure in ("total", "knowledge"):
-        axes.plot(
-            places, [group[measure] for group in groups], marker="o", markersize=3, label=_MEASURES[measure]
-        )
+        axes.plot(places, [group[measure] for group in groups], **_DOTS, label=_MEASURES[measure])
     axes.plot(places, [group["probability"] for group in groups], linestyle="--", label="probability")
     axes.set(
         xlabel="labels by tenths of frequency in training, rarest first",
         ylabel="mean over true labels",
         xticks=places,
     )
-    axes.legend()
-    return True
 
 
-def _roc(axes: Any, found: Mapping[str, Any]) -> bool:
-    if not found["ood_details"]:
-        return False
-    styles = ("-", "--", ":", "-.")
+def _roc(axes: Any, details: Mapping[str, Any]) -> None:
     axes.plot([0, 1], [0, 1], color="grey", linewidth=0.5)
-    for (other, scores), style in zip(found["ood_details"].items(), styles, strict=False):
+    for (other, scores), style in zip(details.items(), ("-", "--", ":", "-."), strict=False):
         for number, score in enumerate(("ood", "total", "joint_energy")):
             if score in scores:
                 roc = scores[score]["roc"]
-                axes.plot(
-                    roc["false_positive"],
-                    roc["true_positive"],
-                    style,
-                    color=f"C{number}",
-                    label=f"{other}: {_MEASURES[score]}",
-                )
+                across, up = roc["false_positive"], roc["true_positive"]
+                axes.plot(across, up, style, color=f"C{number}", label=f"{other}: {_MEASURES[score]}")
     axes.set(
         xlabel="in-distribution inputs flagged",
         ylabel="out-of-distribution inputs flagged",
         xlim=(0, 1),
         ylim=(0, 1),
     )
-    axes.legend(fontsize="small")
-    return True
 
 
-def _regret(axes: Any, found: Mapping[str, Any]) -> bool:
-    checks = found.get("theorems")
-    if not checks:
-        return False
+def _regret(axes: Any, checks: Mapping[str, Any]) -> None:
     for layer, regrets in enumerate(np.array(checks["regret"]).T, 1):
-        axes.plot(
-            checks["beams"], np.maximum(regrets, 1e-9), marker="o", markersize=3, label=f"layer {layer}"
-        )
+        axes.plot(checks["beams"], np.maximum(regrets, 1e-9), **_DOTS, label=f"layer {layer}")
     axes.set(xscale="log", yscale="log", xlabel="beam", ylabel="average regret")
-    axes.legend()
-    return True
 
 
-def _uncertainty_error(axes: Any, found: Mapping[str, Any]) -> bool:
-    checks = found.get("theorems")
-    if not checks:
-        return False
+def _uncertainty_error(axes: Any, checks: Mapping[str, Any]) -> None:
     titles = {
         "label_error": "per label",
         "input_error": "per input",
         "certificate": "certified bound per input",
     }
     for name, title in titles.items():
-        axes.plot(checks["beams"], np.maximum(checks[name], 1e-9), marker="o", markersize=3, label=title)
+        axes.plot(checks["beams"], np.maximum(checks[name], 1e-9), **_DOTS, label=title)
     axes.set(xscale="log", yscale="log", xlabel="beam", ylabel="error of total uncertainty")
-    axes.legend()
-    return True
 
 
-_FIGURES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
-    "long-tail": _long_tail,
-    "risk-coverage": _risk_coverage,
-    "reliability": _reliability,
-    "frequency": _frequency,
-    "roc": _roc,
-    "regret": _regret,
-    "uncertainty-error": _uncertainty_error,
+# What each shows of an experiment, and how.
+_FIGURES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
+    "long-tail": ("long_tail", _long_tail),
+    "risk-coverage": ("risk_coverage", _risk_coverage),
+    "reliability": ("reliability", _reliability),
+    "frequency": ("by_frequency", _frequency),
+    "roc": ("ood_details", _roc),
+    "regret": ("theorems", _regret),
+    "uncertainty-error": ("theorems", _uncertainty_error),
 }

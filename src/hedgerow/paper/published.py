@@ -5,20 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "DATA_SETS",
-    "DEEP_COLUMNS",
-    "DEEP_MISCLASSIFICATION",
-    "DEEP_PERFORMANCE",
-    "DEEP_RIVALS",
-    "EFFICIENCY",
-    "MISCLASSIFICATION",
-    "OOD_DETECTION",
-    "PERFORMANCE",
-    "PaperData",
-    "known_data",
-]
-
 
 @dataclass(frozen=True)
 class PaperData:

@@ -71,16 +71,18 @@ def make_tables(experiments: Sequence[Experiment], deep: bool = False) -> list[T
 
 
 def _add_methods(
-    table: Table, found: Findings, data: str, cells_of: Callable[[str], list[Cell | None]], best: bool = True
-) -> None:
-    """Add a row with the name of the data, one for each method, and those of the paper."""
-    table.rows.append([_title(data), *[""] * (len(table.header) - 1)])
-    rows = [cells_of(method) for method in found.methods]
-    for method, cells in zip(found.methods, mark_best(rows) if best else rows, strict=True):
-        table.rows.append([TITLES[method], *cells])
-        published = found.paper.accuracies.get(data.lower(), {}).get(method)
-        if published and table.id == "performance":
-            table.rows.append([f"{TITLES[method]}, paper", *_figures(published)])
+    table: Table, found: Findings, cells_of: Callable[[str, str], list[Cell | None]], best: bool = True
+) -> Table:
+    """Add for each data set a row with its name, one for each method, and those of the paper."""
+    for data in found.data:
+        table.rows.append([_title(data), *[""] * (len(table.header) - 1)])
+        rows = [cells_of(data, method) for method in found.methods]
+        for method, cells in zip(found.methods, mark_best(rows) if best else rows, strict=True):
+            table.rows.append([TITLES[method], *cells])
+            published = found.paper.accuracies.get(data.lower(), {}).get(method)
+            if published and table.id == "performance":
+                table.rows.append([f"{TITLES[method]}, paper", *_figures(published)])
+    return table
 
 
 def _performance(found: Findings) -> Table:
@@ -91,9 +93,7 @@ def _performance(found: Findings) -> Table:
         "P@k and R@k in percent, over test inputs that have labels; mean ± deviation over seeds.",
         ["", *(f"{name[0].upper()}@{k}" for name, k in keys)],
     )
-    for data in found.data:
-        _add_methods(table, found, data, lambda m, data=data: [found.cell(data, m, *key) for key in keys])
-    return table
+    return _add_methods(table, found, lambda data, m: [found.cell(data, m, *key) for key in keys])
 
 
 def _rivals(found: Findings) -> Table:
@@ -154,9 +154,7 @@ def _tail_performance(found: Findings) -> Table:
             cells.append(Cell(shares) if shares and len(shares) == len(groups) else None)
         return cells
 
-    for data in found.data:
-        _add_methods(table, found, data, lambda method, data=data: cells_of(data, method))
-    return table
+    return _add_methods(table, found, cells_of)
 
 
 def _columns(found: Findings, first: str) -> list[tuple[str, str]]:
@@ -309,11 +307,7 @@ def _calibration(found: Findings) -> Table:
         "Expected calibration error of the probabilities of the best k labels, percent; low is good.",
         ["", "ECE@1", "ECE@3", "ECE@5"],
     )
-    for data in found.data:
-        _add_methods(
-            table, found, data, lambda m, data=data: [found.cell(data, m, "ece", k) for k in "135"], False
-        )
-    return table
+    return _add_methods(table, found, lambda data, m: [found.cell(data, m, "ece", k) for k in "135"], False)
 
 
 def _times(found: Findings) -> Table:
@@ -336,11 +330,11 @@ def _times(found: Findings) -> Table:
             share = Cell((100 * (np.array(judge.values) / np.array(predict.values))).tolist(), 1)
         return [fit, predict, share]
 
+    _add_methods(table, found, cells_of, False)
     for data in found.data:
-        place = len(table.rows) + 1
-        _add_methods(table, found, data, lambda method, data=data: cells_of(data, method), False)
         if tuning := found.cell(data, "single", "fine_tuning", "seconds", scale=1, digits=1):
-            table.rows.insert(place, ["Fine-tuning", tuning, None, None])
+            below = [row[0] for row in table.rows].index(_title(data)) + 1
+            table.rows.insert(below, ["Fine-tuning", tuning, None, None])
     return table
 
 

@@ -35,10 +35,6 @@ class Sample:
 def load_sample() -> Sample:
     """Load the embedded sample: 4,000 training and 500 test texts with about 540 labels.
 
-    Returns
-    -------
-    Sample
-
     Examples
     --------
     >>> sample = load_sample()

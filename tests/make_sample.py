@@ -1,6 +1,6 @@
 """Cut the embedded sample out of a dump of the Debian package index.
 
-    python -m hedgerow.data.sample.make_sample packages.jsonl.xz
+    python tests/make_sample.py packages.jsonl.xz
 
 Each line of the dump is a JSON record: ``id``, ``split`` ("train" or "test", by source package), ``text``
 (name, synopsis and description) and ``tags`` (debtags). The choice of records depends on their ids alone.
@@ -54,4 +54,5 @@ def main(source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else str(Path(__file__).with_name("debian.jsonl.xz")))
+    sample = Path(__file__).parents[1] / "src" / "hedgerow" / "data" / "sample" / "debian.jsonl.xz"
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else str(sample))
