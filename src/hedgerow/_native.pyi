@@ -104,6 +104,80 @@ class HardNegatives:
         Of the best labels of each row, those that Y does not have: (indptr, indices).
         """
 
+class FoundInputs:
+    """Sums over the candidates of each row, and how far they may be off."""
+
+    @property
+    def expected(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def bound(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def missed(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+class FoundLabels:
+    """
+    The best labels of each row with their measures; reach: (rows, wanted).
+    """
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]: ...
+
+    @property
+    def probability(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def inputs(self) -> FoundInputs: ...
+
+    @property
+    def reach(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+class FoundVotes:
+    """The candidates of each row and the members' probabilities of them."""
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def probs(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def bound(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def missed(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def reach(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
 class Forest:
     """Trees that vote together; with passes > 0, one tree under dropout."""
 
@@ -112,17 +186,17 @@ class Forest:
     @property
     def members(self) -> int: ...
 
-    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> dict:
-        """The best k labels of each row with their measures of uncertainty."""
-
-    def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], beam: int, normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundLabels:
         """
-        For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there.
+        The best k labels of each row with their measures of uncertainty, and the reach wanted.
         """
 
-    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> tuple:
+    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundVotes:
+        """Candidates and members' probabilities, and the reach wanted."""
+
+    def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
-        Candidates and members' probabilities: (indptr, labels, probs, bound, missed).
+        For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there, below the four best nodes of the layer above.
         """
 
 def judge(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> tuple:

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow import _native
-from hedgerow.trees.forest import Ensemble, Floats, Search
+from hedgerow.trees.forest import Ensemble, Floats, FoundInputs, FoundLabels, FoundVotes, Reach, Search
 from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.votes.measures import instance_uncertainty, label_uncertainty
 from hedgerow.votes.votes import Votes
 
 __all__ = ["PassEnsemble"]
+
+_MEASURES = ("probability", "total", "data", "knowledge", "variance")
 
 Told = Callable[[float], None] | None
 
@@ -55,58 +57,81 @@ class PassEnsemble(Ensemble):
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The best k labels of each input and their mean probabilities, both of shape (n, k)."""
         found = self.uncertain(X, k, search, progress, everything=exact)
-        return found["labels"], found["probability"]
+        return found.labels, found.probability
 
     def uncertain(
-        self, X: _native.Rows, k: int, search: Search, progress: Told = None, everything: bool = False
-    ) -> dict[str, npt.NDArray[Any]]:
-        """The best k labels of each input with their measures, and the measures of each input."""
+        self,
+        X: _native.Rows,
+        k: int,
+        search: Search,
+        progress: Told = None,
+        everything: bool = False,
+        reach: Reach = (),
+    ) -> FoundLabels:
+        """As of `Ensemble`, of each input."""
         if everything:
             search = replace(search, candidates="all")
-        votes = self._merged(X, k, search, progress)
+        votes, reached = self._merged(X, k, search, progress, reach)
         of_labels, of_inputs = label_uncertainty(votes), instance_uncertainty(votes)
         best = _best(votes, of_labels.probability, k)
-        found: dict[str, npt.NDArray[Any]] = {"labels": votes.labels[best]}
-        for name in ("probability", "total", "data", "knowledge", "variance"):
-            found[name] = getattr(of_labels, name)[best].astype(np.float32)
-        found["input_expected"] = of_inputs.probability.astype(np.float32)
-        for name in ("total", "data", "knowledge", "variance"):
-            found[f"input_{name}"] = getattr(of_inputs, name).astype(np.float32)
-        found["input_bound"], found["input_missed"] = votes.bound, votes.missed  # type: ignore[assignment]
-        return found
+        labels = {name: getattr(of_labels, name)[best].astype(np.float32) for name in _MEASURES}
+        inputs = {name: getattr(of_inputs, name).astype(np.float32) for name in _MEASURES}
+        return FoundLabels(
+            labels=votes.labels[best],
+            **labels,
+            inputs=FoundInputs(
+                expected=inputs.pop("probability"),
+                **inputs,
+                bound=votes.bound,  # type: ignore[arg-type]
+                missed=votes.missed,  # type: ignore[arg-type]
+            ),
+            reach=reached,
+        )
 
     def votes(
-        self, X: _native.Rows, search: Search, progress: Told = None, k: int = 1
-    ) -> tuple[npt.NDArray[Any], ...]:
-        """At least k candidates for each input: (indptr, labels, probs, bound, missed)."""
-        votes = self._merged(X, k, search, progress)
-        return votes.indptr, votes.labels, votes.probs, votes.bound, votes.missed  # type: ignore[return-value]
+        self, X: _native.Rows, search: Search, progress: Told = None, k: int = 1, reach: Reach = ()
+    ) -> FoundVotes:
+        """As of `Ensemble`, of each input."""
+        votes, reached = self._merged(X, k, search, progress, reach)
+        return FoundVotes(
+            votes.indptr,
+            votes.labels,
+            votes.probs,
+            votes.bound,  # type: ignore[arg-type]
+            votes.missed,  # type: ignore[arg-type]
+            reached,
+        )
 
-    def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
+    def reach(self, X: _native.Rows, wanted: Reach, threads: int) -> Floats:
         """As of `Ensemble`, the mean over the passes."""
-        sums = super().reach(X, wanted, threads)
+        return self._mean(super().reach(X, wanted, threads))
+
+    def _mean(self, sums: Floats) -> Floats:
         mean: Floats = sums.reshape(-1, self.passes, sums.shape[1]).mean(axis=1)
         return mean
 
-    def _merged(self, X: _native.Rows, k: int, search: Search, progress: Told) -> Votes:
-        found = self._forest.votes(X, k, *self._how(search, False), progress)
-        indptr, labels, probs, bound, missed = found
+    def _merged(
+        self, X: _native.Rows, k: int, search: Search, progress: Told, reach: Reach
+    ) -> tuple[Votes, Floats]:
+        found = self._forest.votes(X, k, *self._how(search, False), progress, list(reach))
+        indptr, labels, probs = found.indptr, found.labels, found.probs
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         inputs = (len(indptr) - 1) // self.passes
         entries = rows // self.passes * self.labels + labels
         union, place = np.unique(entries, return_inverse=True)
         merged = np.zeros((len(union), self.passes), dtype=np.float32)
         merged[place, rows % self.passes] = probs.reshape(-1)
-        return Votes(
+        votes = Votes(
             np.searchsorted(union, np.arange(inputs + 1, dtype=np.int64) * self.labels),
             (union % self.labels).astype(np.int32),
             merged,
             self.labels,
             # What a pass does not know of a probability is divided among all; the doubt that is missed grows
             # with the mass that is missed, and the mean of that is no more than the largest.
-            bound.reshape(-1, self.passes).mean(axis=1),
-            missed.reshape(-1, self.passes).max(axis=1),
+            found.bound.reshape(-1, self.passes).mean(axis=1),
+            found.missed.reshape(-1, self.passes).max(axis=1),
         )
+        return votes, self._mean(found.reach)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"trees": self.trees, "labels": self.labels, "passes": self.passes}

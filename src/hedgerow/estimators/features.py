@@ -505,7 +505,7 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
             return self._calibrated(X, k, self._search(tolerance), progress)
         rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
         found = self._ensemble.uncertain(rows, k, self._search(tolerance), _stage(progress, "predicting"))
-        return UncertainLabels.from_arrays(found, self.classes_)
+        return UncertainLabels.from_search(found, self.classes_)
 
     def predict_votes(
         self, X: Any, *, tolerance: float | None = None, progress: Progress | None = None
@@ -527,15 +527,14 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "tree_")
         rows = as_rows(X, columns=self.n_features_in_, threads=self._threads())
-        indptr, labels, probs, bound, missed = self._ensemble.votes(
-            rows, self._search(tolerance), _stage(progress, "predicting")
-        )
+        found = self._ensemble.votes(rows, self._search(tolerance), _stage(progress, "predicting"))
+        probs, bound, missed = found.probs, found.bound, found.missed
         calibration: Calibration | None = getattr(self, "calibration_", None)
         if calibration is not None:
             calibration.check_fits(len(self.classes_), probs.shape[1])
-            probs = calibration.moved(labels, probs, self._threads())
+            probs = calibration.moved(found.labels, probs, self._threads())
             bound, missed = cast(Any, calibration.certificate(bound))
-        return Votes(indptr, labels, probs, len(self.classes_), bound, missed, self.classes_)
+        return Votes(found.indptr, found.labels, probs, len(self.classes_), bound, missed, self.classes_)
 
     def calibrate(
         self,
@@ -1035,11 +1034,13 @@ class HedgerowClassifier(BaseEstimator):  # type: ignore[misc]
         while begin < count:
             end = min(begin + size, count)
             some = as_rows(features[begin * each : end * each], columns=self.n_features_in_, threads=threads)
-            indptr, labels, probs, bound, missed = self._ensemble.votes(some, search, k=k)
-            yield Votes(indptr, labels, probs, len(self.classes_), bound, missed, names)
-            size = max(1, min(4096, int((end - begin) * _VOTE_BYTES / max(1, probs.nbytes))))
+            found = self._ensemble.votes(some, search, k=k)
+            yield Votes(
+                found.indptr, found.labels, found.probs, len(self.classes_), found.bound, found.missed, names
+            )
+            size = max(1, min(4096, int((end - begin) * _VOTE_BYTES / max(1, found.probs.nbytes))))
             begin = end
-            del indptr, labels, probs
+            del found
             if progress is not None:
                 progress(begin / count, "predicting")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +15,13 @@ from hedgerow import _native
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import Section, TreeClassifier
 
-__all__ = ["Dropout", "Ensemble", "Search"]
+__all__ = ["Dropout", "Ensemble", "FoundInputs", "FoundLabels", "FoundVotes", "Reach", "Search"]
 
 EVERYTHING = np.iinfo(np.int32).max  # a beam as wide as any layer
-# Not the search's own: what is usual must stay so when that is changed. More nodes would tell no more.
-REACH_BEAM = 4
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Reach = Sequence[tuple[int, int]]  # (layer, nodes), see `Ensemble.reach`
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,45 @@ class Search:
     missing: str = "exact"
     tolerance: float = math.inf
     threads: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class FoundVotes:
+    """Candidates of each row and the members' probabilities; `reach`, (rows, wanted), as of `Ensemble`."""
+
+    indptr: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int32]
+    probs: Singles
+    bound: Singles
+    missed: Singles
+    reach: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FoundInputs:
+    """Sums over the candidates of each row, and how far they may be off. Arrays of shape (rows,)."""
+
+    expected: Singles
+    total: Singles
+    data: Singles
+    knowledge: Singles
+    variance: Singles
+    bound: Singles
+    missed: Singles
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLabels:
+    """The best labels of each row with their measures, shape (rows, k); `reach` is (rows, wanted)."""
+
+    labels: npt.NDArray[np.int32]
+    probability: Singles
+    total: Singles
+    data: Singles
+    knowledge: Singles
+    variance: Singles
+    inputs: FoundInputs
+    reach: Floats
 
 
 class Ensemble:
@@ -135,7 +174,7 @@ class Ensemble:
         if self.members == 1:
             return self.trees[0].top(X, k, search.beam, exact, search.threads, progress)
         found = self.uncertain(X, k, search, progress, everything=exact)
-        return found["labels"], found["probability"]
+        return found.labels, found.probability
 
     def uncertain(
         self,
@@ -144,12 +183,21 @@ class Ensemble:
         search: Search,
         progress: Callable[[float], None] | None = None,
         everything: bool = False,
-    ) -> dict[str, npt.NDArray[Any]]:
-        """The best k labels of each row with their measures, and the measures of each row."""
-        arrays: dict[str, npt.NDArray[Any]] = self._forest.uncertain(
-            X, k, *self._how(search, everything), progress
+        reach: Reach = (),
+    ) -> FoundLabels:
+        """The best k labels of each row with their measures, the measures of each row, and its reach."""
+        found = self._forest.uncertain(X, k, *self._how(search, everything), progress, list(reach))
+        inputs = FoundInputs(**{part.name: getattr(found.inputs, part.name) for part in fields(FoundInputs)})
+        return FoundLabels(
+            found.labels,
+            found.probability,
+            found.total,
+            found.data,
+            found.knowledge,
+            found.variance,
+            inputs,
+            found.reach,
         )
-        return arrays
 
     def votes(
         self,
@@ -157,20 +205,21 @@ class Ensemble:
         search: Search,
         progress: Callable[[float], None] | None = None,
         k: int = 1,
-    ) -> tuple[npt.NDArray[Any], ...]:
-        """Candidates, at least k for each row, and probabilities: (indptr, labels, probs, bound, missed)."""
-        indptr, labels, probs, bound, missed = self._forest.votes(X, k, *self._how(search, False), progress)
-        return indptr, labels, probs.reshape(len(labels), self.members), bound, missed
+        reach: Reach = (),
+    ) -> FoundVotes:
+        """Candidates, at least k for each row, with the members' probabilities, and the reach of each row."""
+        found = self._forest.votes(X, k, *self._how(search, False), progress, list(reach))
+        return FoundVotes(found.indptr, found.labels, found.probs, found.bound, found.missed, found.reach)
 
-    def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
+    def reach(self, X: _native.Rows, wanted: Reach, threads: int) -> Floats:
         """How far the members follow each row down their trees, shape (rows, len(wanted)).
 
-        For every wanted (layer, nodes): the sum of the highest energies that a member gives to so many nodes
-        of the layer, the mean over the members. The first layer below the root is 1; of the others only the
-        children of the four best nodes count.
+        For every wanted (layer, nodes): the sum of the highest energies that a member gives to N nodes of the
+        layer, the mean over the members. The first layer below the root is 1; of the others only the children
+        of the four best nodes count, whatever the beam of the search. Where votes are wanted too, `votes` and
+        `uncertain` find it in the same search.
         """
-        sums: Floats = self._forest.reach(X, list(wanted), REACH_BEAM, self.trees[0].normalize, threads)
-        return sums
+        return self._forest.reach(X, list(wanted), self.trees[0].normalize, threads)
 
     def _how(self, search: Search, everything: bool) -> tuple[int, int, str, float, bool, int]:
         everything = everything or search.candidates == "all"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hedgerow import _native
 from hedgerow.inputs.threads import threads_for
 from hedgerow.storage.atomic_file import atomic_file
+from hedgerow.trees.forest import FoundLabels
 from hedgerow.votes.votes import Votes
 
 __all__ = ["InputUncertainty", "UncertainLabels"]
@@ -79,19 +80,13 @@ class UncertainLabels:
     instance: InputUncertainty
 
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], classes: npt.NDArray[Any]
-    ) -> UncertainLabels:
-        """Name what the engine found."""
-        of_inputs = {
-            name.removeprefix("input_"): array for name, array in arrays.items() if name.startswith("input_")
-        }
-        of_labels = {
-            name: array
-            for name, array in arrays.items()
-            if name != "labels" and not name.startswith("input_")
-        }
-        return cls(labels=classes[arrays["labels"]], **of_labels, instance=InputUncertainty(**of_inputs))
+    def from_search(cls, found: FoundLabels, classes: npt.NDArray[Any]) -> UncertainLabels:
+        """Name the labels that a search found."""
+        return cls(
+            labels=classes[found.labels],
+            **{name: getattr(found, name) for name in _MEASURES},
+            instance=InputUncertainty(**vars(found.inputs)),
+        )
 
     @classmethod
     def from_votes(
