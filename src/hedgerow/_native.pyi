@@ -241,32 +241,79 @@ class XmcTextParser:
 def format_xmc_rows(feature_indptr: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.int32], values: numpy.typing.NDArray[numpy.float32], label_indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], threads: int = 0) -> bytes:
     """The lines of these rows in the XMC repository's text format, as bytes."""
 
+class TextRow:
+    """The weights of one text."""
+
+    @property
+    def indices(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def values(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+class TextReading:
+    """What texts say: a CSR matrix of weights, and their wording."""
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def indices(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def values(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def words(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def unknown_words(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def unknown_pairs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def rarity(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+class Vocabulary:
+    """Arrays of a vocabulary, hash tables included."""
+
+    @property
+    def word_bytes(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def word_starts(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def word_table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def pairs(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def pair_table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def idf(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
 unicode_version: str = '14.0.0'
 
 def tokenize(text: object) -> list[str]: ...
 
-def fit_vocabulary(texts: tuple, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int) -> tuple:
-    """
-    word_bytes, word_starts, word_table, pairs, pair_table, idf of the terms in at least min_count texts.
-    """
+def fit_vocabulary(texts: tuple, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int) -> Vocabulary:
+    """The terms in at least min_count texts."""
 
 class Tfidf:
     """Text to tf-idf rows by a vocabulary, whose arrays are checked here."""
 
     def __init__(self, word_bytes: numpy.typing.NDArray[numpy.uint8], word_starts: numpy.typing.NDArray[numpy.uint64], word_table: numpy.typing.NDArray[numpy.uint64], pairs: numpy.typing.NDArray[numpy.uint64], pair_table: numpy.typing.NDArray[numpy.uint64], idf: numpy.typing.NDArray[numpy.float32]) -> None: ...
 
-    def rows(self, texts: tuple, sublinear: bool, threads: int) -> tuple:
-        """indptr, indices, values of a CSR matrix."""
-
-    def row(self, text: object, sublinear: bool) -> tuple:
-        """indices and values of one text."""
-
-    def unknown_share(self, texts: tuple, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-    def wording(self, texts: tuple, unknown_idf: float, threads: int) -> dict:
+    def read(self, texts: tuple, sublinear: bool, unknown_idf: float, rows: bool, wording: bool, threads: int) -> TextReading:
         """
-        For each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of its different words.
+        Rows of a CSR matrix, and of each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of its different words. What is not asked for is empty.
         """
+
+    def row(self, text: object, sublinear: bool) -> TextRow:
+        """The row of one text."""
 
     def term(self, id: int) -> str: ...
 

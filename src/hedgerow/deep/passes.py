@@ -107,7 +107,7 @@ class PassEnsemble(Ensemble):
         return self._mean(super().reach(X, wanted, threads))
 
     def _mean(self, sums: Floats) -> Floats:
-        mean: Floats = sums.reshape(-1, self.passes, sums.shape[1]).mean(axis=1)
+        mean: Floats = sums.reshape(len(sums) // self.passes, self.passes, sums.shape[1]).mean(axis=1)
         return mean
 
     def _merged(
