@@ -76,7 +76,7 @@ class Results {
 
 void bind_engine(nb::module_& m);
 void bind_forest(nb::module_& m);
-void bind_judgement(nb::module_& m);
+void bind_measures(nb::module_& m);
 void bind_calibration(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_text(nb::module_& m);

@@ -199,9 +199,120 @@ class Forest:
         For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there, below the four best nodes of the layer above.
         """
 
-def judge(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> tuple:
+class LabelMeasures:
+    """Measures of labels or of rows."""
+
+    @property
+    def probability(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+class TrueMeasures:
+    """Measures of true labels."""
+
+    @property
+    def probability(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+class RankedMeasures:
+    """Measures of the best labels of each row."""
+
+    @property
+    def probability(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+class VoteMeasures:
+    """Measures of every candidate, and their sums over each row."""
+
+    @property
+    def labels(self) -> LabelMeasures: ...
+
+    @property
+    def inputs(self) -> LabelMeasures: ...
+
+class BestLabels:
     """
-    Votes beside the truth: (auroc, aupr, sums, best labels, their measures, ranks of the true labels, theirs).
+    The best labels of each row, their measures, and sums over all candidates.
+    """
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]: ...
+
+    @property
+    def measures(self) -> RankedMeasures: ...
+
+    @property
+    def sums(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+class Assessed:
+    """Votes compared with the truth."""
+
+    @property
+    def auroc(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+    @property
+    def aupr(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+    @property
+    def sums(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]: ...
+
+    @property
+    def best(self) -> RankedMeasures: ...
+
+    @property
+    def rank(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def true_labels(self) -> TrueMeasures: ...
+
+def measure_votes(indptr: numpy.typing.NDArray[numpy.int64], probs: numpy.typing.NDArray[numpy.float32]) -> VoteMeasures:
+    """
+    The measures of every candidate, and their sums over each row, in double precision.
+    """
+
+def best_labels(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], ranked_by: numpy.typing.NDArray[numpy.float32] | None, k: int, threads: int) -> BestLabels:
+    """
+    The best k candidates of each row by mean probability, or by `ranked_by`, and all measures.
+    """
+
+def assess(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> Assessed:
+    """
+    Compares votes with the truth: what is right, and whether uncertainty finds what is wrong.
     """
 
 def calibration_edges() -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
