@@ -6,18 +6,9 @@
 #include "kernels.h"
 #include "parallel.h"
 #include "sparse.h"
+#include "vote_rows.h"
 
 namespace hedgerow {
-
-// Candidates of each row in ascending order, and the probabilities that the members give them.
-struct VoteRows {
-  std::int64_t rows;
-  std::int64_t labels;  // of all there are
-  int members;
-  const std::int64_t* indptr;
-  const std::int32_t* candidates;
-  const float* probabilities;  // candidate by candidate, members side by side
-};
 
 // Where results go.
 struct Judgements {

@@ -105,6 +105,14 @@ struct Measures {
   float* variance;
 };
 
+struct ExactMeasures {
+  double* probability;
+  double* total;
+  double* data;
+  double* knowledge;
+  double* variance;
+};
+
 inline constexpr int kMeasures = 5;
 
 struct Kernels {
@@ -141,6 +149,9 @@ struct Kernels {
   // over all labels. `room` is scratch for 16 · (members + 3) floats.
   void (*measure_votes)(const float* probs, int members, std::int64_t size, const Measures& out, double* sums,
                         float* room);
+  // The same in double precision.
+  void (*measure_exactly)(const float* probs, int members, std::int64_t size, const ExactMeasures& out, double* sums,
+                          float* room);
   // How many values are above the threshold, and how many equal it.
   void (*count_at_least)(const float* values, std::int64_t size, float threshold, std::int64_t& above,
                          std::int64_t& equal);

@@ -7,6 +7,8 @@
 
 namespace hedgerow {
 
+namespace {
+
 // All addresses are known before the first look-up, so the memory can be asked for ahead of its use.
 void find_words(const Vocabulary& vocabulary, std::string_view text, TfidfScratch& scratch) {
   Tokens& tokens = scratch.tokens;
@@ -21,7 +23,6 @@ void find_words(const Vocabulary& vocabulary, std::string_view text, TfidfScratc
 
 void find_pairs(const Vocabulary& vocabulary, TfidfScratch& scratch) {
   const std::span<const std::uint64_t> table = vocabulary.pair_table;
-  scratch.pairs.clear();
   std::uint32_t before = kUnknownTerm;
   for (const std::uint32_t word : scratch.words) {
     if (word != kUnknownTerm && before != kUnknownTerm) {
@@ -34,8 +35,6 @@ void find_pairs(const Vocabulary& vocabulary, TfidfScratch& scratch) {
     if (const auto term = vocabulary.find_pair(pair, pair_fingerprint(pair)); term != kUnknownTerm)
       scratch.terms.push_back(term);
 }
-
-namespace {
 
 // Radix sort of ids below `terms`: a text has hundreds, in no order that a branch predictor could learn.
 void sort_terms(std::vector<std::uint32_t>& ids, std::vector<std::uint32_t>& spare, std::size_t terms) {
@@ -55,14 +54,18 @@ void sort_terms(std::vector<std::uint32_t>& ids, std::vector<std::uint32_t>& spa
 
 }  // namespace
 
-void append_tfidf(const Vocabulary& vocabulary, std::string_view text, bool sublinear, TfidfScratch& scratch,
-                  std::vector<std::int32_t>& indices, std::vector<float>& values) {
+void find_terms(const Vocabulary& vocabulary, std::string_view text, TfidfScratch& scratch) {
   find_words(vocabulary, text, scratch);
+  scratch.pairs.clear();
+  scratch.terms.clear();
+  if (!vocabulary.pairs.empty()) find_pairs(vocabulary, scratch);
+}
+
+void append_tfidf(const Vocabulary& vocabulary, bool sublinear, TfidfScratch& scratch,
+                  std::vector<std::int32_t>& indices, std::vector<float>& values) {
   auto& terms = scratch.terms;
-  terms.clear();
   for (const std::uint32_t word : scratch.words)
     if (word != kUnknownTerm) terms.push_back(word);
-  if (!vocabulary.pairs.empty()) find_pairs(vocabulary, scratch);
   sort_terms(terms, scratch.spare, vocabulary.terms());
 
   const std::size_t start = values.size();
@@ -81,59 +84,6 @@ void append_tfidf(const Vocabulary& vocabulary, std::string_view text, bool subl
   const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
   for (std::size_t i = start; i < values.size(); ++i)
     values[i] = static_cast<float>(static_cast<double>(values[i]) * scale);
-}
-
-TfidfRows tfidf_rows(const Vocabulary& vocabulary, std::span<const std::string_view> texts, bool sublinear, int threads,
-                     Watch& watch) {
-  struct Block {
-    std::vector<std::int32_t> indices;
-    std::vector<float> values;
-  };
-  const auto starts = text_blocks(texts);
-  std::vector<Block> blocks(starts.size() - 1);
-  std::vector<TfidfScratch> scratch(static_cast<std::size_t>(std::max(1, threads)));
-  TfidfRows rows;
-  rows.indptr.resize(texts.size() + 1);
-  parallel_for(blocks.size(), threads, watch, [&](std::size_t b, int worker) {
-    Block& block = blocks[b];
-    for (std::size_t text = starts[b]; text < starts[b + 1]; ++text) {
-      const std::size_t before = block.indices.size();
-      append_tfidf(vocabulary, texts[text], sublinear, scratch[static_cast<std::size_t>(worker)], block.indices,
-                   block.values);
-      rows.indptr[text + 1] = static_cast<std::int64_t>(block.indices.size() - before);
-    }
-  });
-  if (blocks.size() == 1) {
-    rows.indices = std::move(blocks[0].indices);
-    rows.values = std::move(blocks[0].values);
-  }
-  for (std::size_t text = 0; text < texts.size(); ++text) rows.indptr[text + 1] += rows.indptr[text];
-  if (blocks.size() > 1) {
-    rows.indices.resize(static_cast<std::size_t>(rows.indptr.back()));
-    rows.values.resize(static_cast<std::size_t>(rows.indptr.back()));
-    parallel_for(blocks.size(), threads, watch, [&](std::size_t b, int) {
-      std::copy(blocks[b].indices.begin(), blocks[b].indices.end(), rows.indices.begin() + rows.indptr[starts[b]]);
-      std::copy(blocks[b].values.begin(), blocks[b].values.end(), rows.values.begin() + rows.indptr[starts[b]]);
-      blocks[b] = {};
-    });
-  }
-  return rows;
-}
-
-std::vector<double> unknown_share(const Vocabulary& vocabulary, std::span<const std::string_view> texts, int threads,
-                                  Watch& watch) {
-  const auto starts = text_blocks(texts);
-  std::vector<TfidfScratch> scratch(static_cast<std::size_t>(std::max(1, threads)));
-  std::vector<double> shares(texts.size());
-  parallel_for(starts.size() - 1, threads, watch, [&](std::size_t b, int worker) {
-    TfidfScratch& mine = scratch[static_cast<std::size_t>(worker)];
-    for (std::size_t text = starts[b]; text < starts[b + 1]; ++text) {
-      find_words(vocabulary, texts[text], mine);
-      const auto unknown = std::count(mine.words.begin(), mine.words.end(), kUnknownTerm);
-      shares[text] = mine.words.empty() ? 1.0 : static_cast<double>(unknown) / static_cast<double>(mine.words.size());
-    }
-  });
-  return shares;
 }
 
 }  // namespace hedgerow

@@ -1,4 +1,4 @@
-// Rows of tf-idf weights for texts.
+// The terms of a text and their tf-idf weights.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "parallel.h"
 #include "tokens.h"
 #include "vocabulary.h"
 
 namespace hedgerow {
-
-struct TfidfRows {
-  std::vector<std::int64_t> indptr;   // texts + 1
-  std::vector<std::int32_t> indices;  // ascending in each row
-  std::vector<float> values;
-};
 
 // Memory that a thread reuses from text to text.
 struct TfidfScratch {
@@ -27,20 +20,12 @@ struct TfidfScratch {
   std::vector<std::uint32_t> terms, spare;
 };
 
-// Sets `words` to the ids of the text's tokens, kUnknownTerm for those that are no word of the vocabulary.
-void find_words(const Vocabulary& vocabulary, std::string_view text, TfidfScratch& scratch);
-// Sets `pairs` to the neighbours in `words` that are both known, and adds the ids of those that are terms to `terms`.
-void find_pairs(const Vocabulary& vocabulary, TfidfScratch& scratch);
+// Sets `words` to the ids of the text's tokens, kUnknownTerm for those that are no word of the vocabulary; `pairs` to
+// the neighbours that are both known; and `terms` to the ids of the pairs that are terms.
+void find_terms(const Vocabulary& vocabulary, std::string_view text, TfidfScratch& scratch);
 
-// Adds the row of one text: (1 + ln tf, or tf) · idf, scaled to length 1.
-void append_tfidf(const Vocabulary& vocabulary, std::string_view text, bool sublinear, TfidfScratch& scratch,
+// Adds the row of a text whose terms were just found: (1 + ln tf, or tf) · idf, scaled to length 1.
+void append_tfidf(const Vocabulary& vocabulary, bool sublinear, TfidfScratch& scratch,
                   std::vector<std::int32_t>& indices, std::vector<float>& values);
-
-TfidfRows tfidf_rows(const Vocabulary& vocabulary, std::span<const std::string_view> texts, bool sublinear, int threads,
-                     Watch& watch);
-
-// The share of each text's tokens that are no word of the vocabulary; 1 for a text without tokens.
-std::vector<double> unknown_share(const Vocabulary& vocabulary, std::span<const std::string_view> texts, int threads,
-                                  Watch& watch);
 
 }  // namespace hedgerow

@@ -18,14 +18,14 @@ constexpr std::int64_t kBlockBytes = std::int64_t{96} << 20;
 
 // So many inputs that what a worker keeps of them stays within bounds. With a tolerance it may visit any node.
 std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
-                        int threads, int layers = std::numeric_limits<int>::max()) {
+                        int threads) {
   std::int64_t bytes = 1;
   for (int tree = 0; tree < forest.trees(); ++tree) {
     const LabelTree& labels = forest.model(tree).tree();
     const std::int64_t beam = std::isfinite(options.tolerance)
                                   ? std::numeric_limits<std::int64_t>::max()
                                   : std::max(options.beam, labels.nodes_for(std::max(k, options.top)));
-    for (int layer = 0; layer < std::min(layers, labels.depth()); ++layer)
+    for (int layer = 0; layer < labels.depth(); ++layer)
       bytes += std::min<std::int64_t>(beam, labels.nodes(layer)) * forest.paths(tree).widest(layer) *
                forest.voices(tree) * static_cast<std::int64_t>(sizeof(float));
   }
@@ -52,6 +52,18 @@ void for_blocks(const Forest& forest, const SparseRows& X, int threads, Watch& w
   });
 }
 
+VoteOptions with_reach(VoteOptions options, std::span<const ReachOf> wanted) {
+  for (const ReachOf& of : wanted) options.followed = std::max(options.followed, of.layer);
+  return options;
+}
+
+void write_reach(VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::span<const ReachOf> wanted,
+                 double* sums) {
+  sums += static_cast<std::size_t>(begin) * wanted.size();
+  for (std::int64_t row = begin; row < end; ++row)
+    for (const ReachOf& of : wanted) *sums++ = votes.reach(row - begin, of);
+}
+
 [[noreturn]] void throw_not_finite(std::int64_t row) {
   throw std::invalid_argument("scores of row " + std::to_string(row) + " of X are not finite; scale X and train anew");
 }
@@ -65,9 +77,12 @@ float sum(const float* values, std::int64_t count) {
 }  // namespace
 
 void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
-                         int threads, Watch& watch, const UncertainLabels& labels, const UncertainInputs& inputs) {
+                         std::span<const ReachOf> wanted, int threads, Watch& watch, const UncertainLabels& labels,
+                         const UncertainInputs& inputs) {
+  const VoteOptions own = with_reach(options, wanted);
   const auto write = [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t) {
-    votes.search(X, begin, end, k, false, options, X.rows == 1 ? threads : 1, watch);
+    votes.search(X, begin, end, k, false, own, X.rows == 1 ? threads : 1, watch);
+    write_reach(votes, begin, end, wanted, inputs.reach);
     std::vector<float> room;
     Best best;
     for (std::int64_t row = begin; row < end; ++row) {
@@ -106,22 +121,22 @@ void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t
   for_blocks(forest, X, threads, watch, block_size(forest, X, k, options, threads), write);
 }
 
-void measure_reach(const Forest& forest, const SparseRows& X, const VoteOptions& options,
-                   const std::vector<ReachOf>& wanted, int threads, Watch& watch, double* sums) {
-  int layers = 0;
-  for (const ReachOf& of : wanted) layers = std::max(layers, of.layer);
+void measure_reach(const Forest& forest, const SparseRows& X, bool normalise, std::span<const ReachOf> wanted,
+                   int threads, Watch& watch, double* sums) {
+  VoteOptions options;
+  options.beam = kReachBeam;
+  options.normalise = normalise;
+  options = with_reach(options, wanted);
   const auto write = [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t) {
-    votes.look(X, begin, end, layers, options, watch);
-    for (std::int64_t row = begin; row < end; ++row)
-      for (std::size_t i = 0; i < wanted.size(); ++i)
-        sums[static_cast<std::size_t>(row) * wanted.size() + i] =
-            votes.reach(row - begin, wanted[i].layer, wanted[i].nodes);
+    votes.look(X, begin, end, options, watch);
+    write_reach(votes, begin, end, wanted, sums);
   };
-  for_blocks(forest, X, threads, watch, block_size(forest, X, 1, options, threads, layers), write);
+  for_blocks(forest, X, threads, watch, block_size(forest, X, 1, options, threads), write);
 }
 
 VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
-                         int threads, Watch& watch) {
+                         std::span<const ReachOf> wanted, int threads, Watch& watch) {
+  const VoteOptions own = with_reach(options, wanted);
   const std::size_t members = static_cast<std::size_t>(forest.members());
   const std::int64_t block = block_size(forest, X, k, options, threads);
   struct Part {
@@ -133,9 +148,11 @@ VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t
   out.indptr.assign(static_cast<std::size_t>(X.rows) + 1, 0);
   out.bound.resize(static_cast<std::size_t>(X.rows));
   out.missed.resize(static_cast<std::size_t>(X.rows));
+  out.reach.resize(static_cast<std::size_t>(X.rows) * wanted.size());
   for_blocks(forest, X, threads, watch, block,
              [&](VoteSearcher& votes, std::int64_t begin, std::int64_t end, std::size_t task) {
-               votes.search(X, begin, end, k, true, options, X.rows == 1 ? threads : 1, watch);
+               votes.search(X, begin, end, k, true, own, X.rows == 1 ? threads : 1, watch);
+               write_reach(votes, begin, end, wanted, out.reach.data());
                Part& part = parts[task];
                for (std::int64_t row = begin; row < end; ++row) {
                  votes.gather(row - begin);

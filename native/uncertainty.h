@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "forest.h"
@@ -26,21 +27,17 @@ struct UncertainInputs {
   float* variance;
   float* bound;
   float* missed;
+  double* reach;  // row-major, a sum for each that is wanted
 };
 
+// What of the reach is wanted is read from the same search, here and below.
 void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
-                         int threads, Watch& watch, const UncertainLabels& labels, const UncertainInputs& inputs);
-
-// How far the members follow a row down their trees: the sum of the highest energies that a member gives to
-// `nodes` nodes of a layer (the first below the root is 1), the mean over the members.
-struct ReachOf {
-  int layer;
-  std::size_t nodes;
-};
+                         std::span<const ReachOf> wanted, int threads, Watch& watch, const UncertainLabels& labels,
+                         const UncertainInputs& inputs);
 
 // Row-major, a sum for each that is wanted.
-void measure_reach(const Forest& forest, const SparseRows& X, const VoteOptions& options,
-                   const std::vector<ReachOf>& wanted, int threads, Watch& watch, double* sums);
+void measure_reach(const Forest& forest, const SparseRows& X, bool normalise, std::span<const ReachOf> wanted,
+                   int threads, Watch& watch, double* sums);
 
 // Candidates of all rows in ascending order, and for each the probabilities that the members give it.
 struct VoteArrays {
@@ -48,9 +45,10 @@ struct VoteArrays {
   std::vector<std::int32_t> labels;
   std::vector<float> probabilities;
   std::vector<float> bound, missed;
+  std::vector<double> reach;  // row-major, a sum for each that is wanted
 };
 
 VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
-                         int threads, Watch& watch);
+                         std::span<const ReachOf> wanted, int threads, Watch& watch);
 
 }  // namespace hedgerow

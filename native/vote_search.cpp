@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <stdexcept>
 
@@ -119,7 +118,8 @@ void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t 
     helpers_[static_cast<std::size_t>(helper)]->prepare(X, begin, end, own, watch);
   }
   for_trees(used, [&](VoteSearcher& searcher, int tree) {
-    searcher.descend(tree, beam_of(tree, k), std::numeric_limits<int>::max());
+    searcher.descend(tree, beam_of(tree, k));
+    searcher.follow(tree);
   });
   candidate_begins_.assign(1, 0);
   all_candidates_.clear();
@@ -130,57 +130,11 @@ void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t 
     for_trees(used, [&](VoteSearcher& searcher, int tree) { searcher.complete(tree, *this); });
 }
 
-void VoteSearcher::look(const SparseRows& X, std::int64_t begin, std::int64_t end, int layers,
-                        const VoteOptions& options, Watch& watch) {
-  prepare(X, begin, end, options, watch);
-  for (int tree = 0; tree < forest_->trees(); ++tree) descend(tree, options.beam, layers);
-}
-
-namespace {
-
-// ln(1 + e^z) for the logit z that alone would give a probability, known by its logarithm.
-double energy(double log, Transform transform) {
-  // Where float arithmetic ends: no probability is quite 0, nor quite 1.
-  constexpr double kLowest = -87.336544750553109, kHighest = -1.0000000500000033e-07;
-  log = std::clamp(log, kLowest, kHighest);
-  if (transform == Transform::sigmoid) return -std::log(-std::expm1(log));
-  return std::log1p(std::exp(1 - std::cbrt(-log)));
-}
-
-}  // namespace
-
-double VoteSearcher::reach(std::int64_t input, int layer, std::size_t count) {
-  double sum = 0;
-  for (int tree = 0; tree < forest_->trees(); ++tree) {
-    const LabelTree& labels = forest_->model(tree).tree();
-    const int above = std::min(layer, labels.depth()) - 1;
-    const Visits& visits = found_[static_cast<std::size_t>(tree)].layers[static_cast<std::size_t>(above)];
-    const std::int64_t begin = visits.begins[static_cast<std::size_t>(input)];
-    const std::int64_t end = visits.begins[static_cast<std::size_t>(input) + 1];
-    for (std::size_t voice = 0; voice < visits.voices; ++voice) {
-      highest_.clear();
-      for (std::int64_t visit = begin; visit < end; ++visit) {
-        const std::int32_t node = visits.nodes[static_cast<std::size_t>(visit)];
-        const float* logs = visits.children(visit) + voice * visits.stride;
-        highest_.insert(highest_.end(), logs,
-                        logs + (labels.child_begin(above, node + 1) - labels.child_begin(above, node)));
-      }
-      if (std::any_of(highest_.begin(), highest_.end(), [](float log) { return std::isnan(log); }))
-        throw std::invalid_argument("scores of an input are not finite; scale X and train anew");
-      const std::size_t kept = std::min(count, highest_.size());
-      std::partial_sort(highest_.begin(), highest_.begin() + static_cast<std::ptrdiff_t>(kept), highest_.end(),
-                        std::greater<>());
-      for (std::size_t i = 0; i < kept; ++i) sum += energy(highest_[i], forest_->model(tree).transform());
-    }
-  }
-  return sum / forest_->members();
-}
-
-void VoteSearcher::descend(int tree, std::int32_t beam, int layers) {
+void VoteSearcher::descend(int tree, std::int32_t beam) {
   const TreePaths& paths = forest_->paths(tree);
   const std::size_t voices = static_cast<std::size_t>(forest_->voices(tree));
   Found& found = found_[static_cast<std::size_t>(tree)];
-  const int depth = std::min(layers, forest_->model(tree).tree().depth());
+  const int depth = forest_->model(tree).tree().depth();
   found.frontiers.assign(static_cast<std::size_t>(inputs_.size()), Frontier{});
   for (int layer = 0; layer < depth; ++layer) {
     Visits& visits = found.layers[static_cast<std::size_t>(layer)];

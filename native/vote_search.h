@@ -25,6 +25,17 @@ struct VoteOptions {
   // Go on below every node whose mean probability is above this, whatever the beam; 0 goes everywhere.
   float tolerance = std::numeric_limits<float>::infinity();
   bool normalise = true;
+  int followed = 0;  // layers in which the reach is wanted
+};
+
+// Nodes of a layer that count for the reach, whatever the beam of the search: more would tell no more.
+inline constexpr std::int32_t kReachBeam = 4;
+
+// How far the members follow a row down their trees: the sum of the highest energies that a member gives to
+// `nodes` nodes of a layer (the first below the root is 1), the mean over the members.
+struct ReachOf {
+  int layer;
+  std::size_t nodes;
 };
 
 // How far the votes of one input may be from those over all labels.
@@ -53,6 +64,14 @@ struct Visits {
   }
 };
 
+// The nodes of one layer that a block of inputs meets in a narrow beam. What the search visited is read from there.
+struct Followed {
+  std::vector<std::int64_t> begins;  // of each input
+  std::vector<std::int32_t> nodes;   // ascending for each input
+  std::vector<const float*> logs;    // of their children, as `Visits::children` gives them
+  Visits unvisited;                  // by the search
+};
+
 // One worker's search over blocks of inputs; its scratch memory is reused from call to call.
 class VoteSearcher {
  public:
@@ -64,12 +83,10 @@ class VoteSearcher {
   void search(const SparseRows& X, std::int64_t begin, std::int64_t end, std::int32_t k, bool ordered,
               const VoteOptions& options, int threads, Watch& watch);
 
-  // Goes down the first `layers` layers only, for rows [begin, end).
-  void look(const SparseRows& X, std::int64_t begin, std::int64_t end, int layers, const VoteOptions& options,
-            Watch& watch);
-  // The sum of the `count` highest energies that a member gives to nodes of a layer, the first being 1, or to labels
-  // where the tree is not so deep; the mean over the members. For an input of the block that was looked at.
-  double reach(std::int64_t input, int layer, std::size_t count);
+  // Goes down as far as the reach asks for, for rows [begin, end), without looking for votes.
+  void look(const SparseRows& X, std::int64_t begin, std::int64_t end, const VoteOptions& options, Watch& watch);
+  // For an input of the block that was searched or looked at. The nodes are labels where the tree is not so deep.
+  double reach(std::int64_t input, const ReachOf& of);
 
   // Brings together the votes on one input of the block, numbered from 0.
   void gather(std::int64_t input);
@@ -97,6 +114,7 @@ class VoteSearcher {
   struct Found {
     std::vector<Visits> layers, extra;
     std::vector<Frontier> frontiers;
+    std::vector<Followed> followed;
   };
 
   void prepare(const SparseRows& X, std::int64_t begin, std::int64_t end, const VoteOptions& options, Watch& watch);
@@ -104,7 +122,10 @@ class VoteSearcher {
   template <class Walk>
   void for_trees(int workers, Walk walk);
   std::int32_t beam_of(int tree, std::int32_t k) const;
-  void descend(int tree, std::int32_t beam, int layers);
+  void descend(int tree, std::int32_t beam);
+  void follow(int tree);
+  void choose_followed(int tree, int layer, std::int64_t input);
+  void enter(int tree, int layer, std::int64_t input, std::int32_t node, const float* path, std::size_t apart);
   void score(int tree, int layer, Visits& visits);
   void choose(int tree, int layer, std::int64_t input, std::int32_t beam);
   void find_candidates(std::int64_t input, bool ordered);
@@ -126,7 +147,8 @@ class VoteSearcher {
   std::vector<Found> found_;
   Best best_;
   std::vector<float> means_;
-  std::vector<float> highest_;
+  std::vector<float> highest_, root_;
+  std::vector<std::int32_t> chosen_;
   std::vector<unsigned char> kept_;
   std::vector<std::int64_t> order_;
   std::vector<std::int32_t> starts_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, vstack
 
 from hedgerow import HedgerowClassifier, LabelTree, TopLabels
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.trees.forest import Search
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
@@ -368,3 +371,58 @@ def test_inputs_at_the_edge_of_float32_are_scaled_or_count_as_empty() -> None:
     # The smallest number there is: too short to be scaled, so the same as an empty input.
     tiny, empty = model.top(csr_array(signs * np.float32(1e-45)), k=15), model.top(csr_array(0 * signs), k=15)
     np.testing.assert_allclose(tiny.probability, empty.probability, rtol=1e-3, atol=1e-5)
+
+
+# --- how far members follow an input ----------------------------------------------------------------------
+
+WANTED = [(1, 2), (2, 4), (3, 8), (2, 1), (6, 3)]
+ensembles = {
+    "seed": st.integers(0, 2**31),
+    "rows": st.integers(5, 40),
+    "features": st.integers(1, 60),
+    "labels": st.integers(1, 120),
+    "branching": st.integers(2, 9),
+    "leaf_size": st.integers(1, 30),
+    "loss": st.sampled_from(["squared_hinge", "logistic"]),
+    "kind": st.sampled_from(
+        [
+            {"method": "single"},
+            {"method": "bagging", "members": 3},
+            {"method": "bagging", "members": 4, "trees": 1},
+            {"method": "bagging", "members": 5, "trees": 2},
+            {"method": "mc-dropout", "members": 3},
+        ]
+    ),
+}
+
+
+@FEW
+@given(
+    beam=st.integers(1, 8),
+    candidates=st.sampled_from(["scored", "all", 1, 3]),
+    missing=st.sampled_from(["exact", "delta", "bound"]),
+    tolerance=st.sampled_from([math.inf, 0.3, 0.01, 0.0]),
+    threads=st.integers(1, 3),
+    **ensembles,
+)
+def test_reach_found_by_any_search_is_bit_for_bit_the_reach_alone(
+    beam: int, candidates: Any, missing: str, tolerance: float, threads: int, kind: Any, **problem: Any
+) -> None:
+    model, X = fitted(**problem, **kind)
+    ensemble, search = model._ensemble, Search(beam, candidates, missing, tolerance, threads)
+    alone = ensemble.reach(as_rows(X), WANTED, 1)
+    for rows in (slice(None), slice(3, 4), slice(1, 5)):
+        inputs = as_rows(X[rows])
+        votes = ensemble.votes(inputs, search, reach=WANTED)
+        assert votes.reach.tobytes() == alone[rows].tobytes()
+        assert ensemble.uncertain(inputs, 1, search, reach=WANTED).reach.tobytes() == alone[rows].tobytes()
+        assert ensemble.reach(inputs, WANTED, threads).tobytes() == alone[rows].tobytes()
+        # What is found beside the reach is what is found without it.
+        plain = ensemble.votes(inputs, search)
+        assert plain.reach.shape == (inputs_of(X, rows), 0)
+        for name in ("indptr", "labels", "probs", "bound", "missed"):
+            np.testing.assert_array_equal(getattr(votes, name), getattr(plain, name))
+
+
+def inputs_of(X: csr_array, rows: slice) -> int:
+    return len(range(*rows.indices(X.shape[0])))

@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow import _native
-from hedgerow import text as hedgerow_text
+from hedgerow.features import tfidf as hedgerow_text
 from hedgerow.features.tfidf import TfidfVectorizer, tokenize
 
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -204,6 +204,20 @@ def test_max_features_keeps_the_terms_of_most_texts_and_no_pair_without_its_word
     kept = set(TfidfVectorizer(min_count=1, max_features=max_features).fit(texts).get_feature_names_out())
     assert kept == expected
     assert all(set(term.split()) <= kept for term in kept)
+
+
+@pytest.mark.parametrize("ngrams", [(1, 1), (1, 2)])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_texts_read_once_have_the_features_and_the_wording_of_texts_read_twice(debian, ngrams, n_jobs):
+    vectorizer = TfidfVectorizer(ngrams=ngrams, n_jobs=n_jobs).fit(debian[:300])
+    for texts in (debian[-300:], [*debian[-3:], "", "zebra yak", "a"], [debian[-1]], []):
+        found = vectorizer.read(texts)
+        features, wording = vectorizer.transform(texts), vectorizer.wording(texts)
+        for name in ("data", "indices", "indptr"):
+            assert_same_bits(getattr(found.features, name), getattr(features, name))
+        assert found.features.shape == features.shape == (len(texts), len(vectorizer.idf_))
+        for name in ("words", "unknown_words", "unknown_pairs", "rarity"):
+            assert_same_bits(getattr(found.wording, name), getattr(wording, name))
 
 
 def test_unknown_share_counts_tokens(fitted):

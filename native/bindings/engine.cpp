@@ -19,9 +19,9 @@
 #include "hard_negatives.h"
 #include "label_tree.h"
 #include "row_hash.h"
-#include "sparse.h"
+#include "rows.h"
 #include "trainer.h"
-#include "uncertainty.h"
+#include "trees.h"
 
 using namespace hedgerow;
 using namespace nb::literals;
@@ -29,34 +29,6 @@ using namespace nb::literals;
 namespace {
 
 constexpr int kMostMembers = 4096;
-
-// A CSR matrix of Python's, kept alive. The engine trusts it only after fault() found none.
-class Rows {
- public:
-  Rows(Vector<std::int64_t> indptr, Vector<std::int32_t> indices, std::optional<Vector<float>> values,
-       std::int64_t columns)
-      : indptr_(std::move(indptr)), indices_(std::move(indices)), values_(std::move(values)) {
-    if (indptr_.size() == 0) throw nb::value_error("indptr is empty");
-    if (values_ && values_->size() != indices_.size()) throw nb::value_error("values and indices differ in length");
-    view_.rows = static_cast<std::int64_t>(indptr_.size()) - 1;
-    view_.columns = columns;
-    view_.indptr = indptr_.data();
-    view_.indices = indices_.data();
-    view_.values = values_ ? values_->data() : nullptr;
-  }
-  const SparseRows& view() const { return view_; }
-  bool has_values() const { return values_.has_value(); }
-  std::size_t entries() const { return indices_.size(); }
-  SparseFault fault(int threads) const {
-    return find_fault(view_, static_cast<std::int64_t>(indices_.size()), resolve_threads(threads));
-  }
-
- private:
-  Vector<std::int64_t> indptr_;
-  Vector<std::int32_t> indices_;
-  std::optional<Vector<float>> values_;
-  SparseRows view_;
-};
 
 nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>> hashes_of(const Rows& rows, int threads) {
   std::vector<std::uint64_t> hashes(static_cast<std::size_t>(rows.view().rows));
@@ -92,13 +64,6 @@ std::optional<FaultTuple> fault_of(const Rows& rows, int threads) {
   static const char* names[] = {"none", "indptr", "range", "order", "duplicate", "finite"};
   if (fault.kind == SparseFault::none) return std::nullopt;
   return FaultTuple{names[fault.kind], fault.row, fault.column, fault.value};
-}
-
-// Ctrl-C surfaces as the Python exception that the watch met; the echo in other workers is not told.
-template <class Work>
-auto without_gil(Work work) {
-  nb::gil_scoped_release release;
-  return work();
 }
 
 nb::tuple grow(const Rows& features, Vector<std::int32_t> labels, int branching, int leaf_size, int iterations,
@@ -140,25 +105,6 @@ LabelTree make_tree(const Vectors<std::int32_t>& begins, const Vector<std::int32
   for (const auto& layer : begins.get()) layers.emplace_back(layer.data(), layer.data() + layer.size());
   return LabelTree(std::move(layers), std::vector<std::int32_t>(labels.data(), labels.data() + labels.size()));
 }
-
-// A TreeModel and whatever Python memory its chunks lie in.
-class Model {
- public:
-  explicit Model(TreeModel&& model) : model_(std::move(model)) {}
-  Model(TreeModel&& model, nb::object keeper) : model_(std::move(model)), keeper_(std::move(keeper)) {}
-  const TreeModel& get() const { return model_; }
-  void expect(std::int64_t shared, std::int64_t first, std::int64_t last, int threads) {
-    without_gil([&] {
-      Watch watch;
-      model_.expect({shared, first, last}, resolve_threads(threads), watch);
-      return 0;
-    });
-  }
-
- private:
-  TreeModel model_;
-  nb::object keeper_;
-};
 
 TrainOptions train_options(float negative_share, const std::string& loss, float cost, float positive_cost,
                            float negative_cost, float bias, float tolerance, int max_passes, float weight_threshold,
@@ -373,104 +319,6 @@ nb::tuple chunk_entries(const Model& model, std::int64_t chunk) {
                         to_numpy(std::move(bias)));
 }
 
-// Several trees and what keeps their models alive.
-class Trees {
- public:
-  Trees(nb::list models, std::int32_t labels, float share, int passes, std::uint64_t seed)
-      : models_(std::move(models)),
-        forest_(pointers(), labels,
-                passes > 0 ? std::optional<Dropout>(std::in_place, share, passes, seed) : std::nullopt) {}
-  const Forest& get() const { return forest_; }
-
- private:
-  std::vector<const TreeModel*> pointers() const {
-    std::vector<const TreeModel*> trees;
-    for (nb::handle model : models_) trees.push_back(&nb::cast<const Model&>(model).get());
-    return trees;
-  }
-  nb::list models_;
-  Forest forest_;
-};
-
-VoteOptions vote_options(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
-                         float tolerance, bool normalise) {
-  if (X.view().columns != forest.get().model(0).features()) throw nb::value_error("X has another number of features");
-  if (k < 1 || beam < 1 || top < 0) throw nb::value_error("k and beam must be positive");
-  return {beam, top,
-          missing == "delta"   ? Missing::delta
-          : missing == "bound" ? Missing::bound
-                               : Missing::exact,
-          tolerance, normalise};
-}
-
-nb::dict uncertain(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
-                   float tolerance, bool normalise, int threads, nb::object progress) {
-  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, normalise);
-  const auto rows = static_cast<std::size_t>(X.view().rows), columns = static_cast<std::size_t>(k);
-  auto labels = std::make_unique_for_overwrite<std::int32_t[]>(rows * columns);
-  constexpr int kOfLabels = 5, kOfInputs = 7;
-  std::unique_ptr<float[]> of_labels[kOfLabels], of_inputs[kOfInputs];
-  for (auto& array : of_labels) array = std::make_unique_for_overwrite<float[]>(rows * columns);
-  for (auto& array : of_inputs) array = std::make_unique_for_overwrite<float[]>(rows);
-  {
-    PythonWatch watch(std::move(progress));
-    nb::gil_scoped_release release;
-    measure_uncertainty(
-        forest.get(), X.view(), k, options, resolve_threads(threads), watch,
-        {labels.get(),
-         {of_labels[0].get(), of_labels[1].get(), of_labels[2].get(), of_labels[3].get(), of_labels[4].get()}},
-        {of_inputs[0].get(), of_inputs[1].get(), of_inputs[2].get(), of_inputs[3].get(), of_inputs[4].get(),
-         of_inputs[5].get(), of_inputs[6].get()});
-  }
-  nb::dict out;
-  out["labels"] = matrix(std::move(labels), rows, columns);
-  const char* label_names[] = {"probability", "total", "data", "knowledge", "variance"};
-  for (int i = 0; i < kOfLabels; ++i) out[label_names[i]] = matrix(std::move(of_labels[i]), rows, columns);
-  const char* input_names[] = {"input_expected", "input_total", "input_data",  "input_knowledge",
-                               "input_variance", "input_bound", "input_missed"};
-  for (int i = 0; i < kOfInputs; ++i) {
-    float* data = of_inputs[i].release();
-    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-    out[input_names[i]] = nb::ndarray<nb::numpy, float, nb::ndim<1>>(data, {rows}, owner);
-  }
-  return out;
-}
-
-nb::ndarray<nb::numpy, double, nb::ndim<2>> reach(const Trees& forest, const Rows& X,
-                                                  const std::vector<std::pair<int, std::size_t>>& wanted, int beam,
-                                                  bool normalise, int threads) {
-  const VoteOptions options =
-      vote_options(forest, X, 1, beam, 0, "delta", std::numeric_limits<float>::infinity(), normalise);
-  std::vector<ReachOf> reaches;
-  for (const auto& [layer, nodes] : wanted) {
-    if (layer < 1 || nodes < 1) throw nb::value_error("layers and nodes count from 1");
-    reaches.push_back({layer, nodes});
-  }
-  const auto rows = static_cast<std::size_t>(X.view().rows);
-  auto sums = std::make_unique_for_overwrite<double[]>(rows * reaches.size());
-  {
-    PythonWatch watch;
-    nb::gil_scoped_release release;
-    measure_reach(forest.get(), X.view(), options, reaches, rows == 1 ? 1 : resolve_threads(threads), watch,
-                  sums.get());
-  }
-  return matrix(std::move(sums), rows, reaches.size());
-}
-
-nb::tuple votes(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
-                float tolerance, bool normalise, int threads, nb::object progress) {
-  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, normalise);
-  VoteArrays arrays;
-  {
-    PythonWatch watch(std::move(progress));
-    nb::gil_scoped_release release;
-    arrays = collect_votes(forest.get(), X.view(), k, options, resolve_threads(threads), watch);
-  }
-  return nb::make_tuple(to_numpy(std::move(arrays.indptr)), to_numpy(std::move(arrays.labels)),
-                        to_numpy(std::move(arrays.probabilities)), to_numpy(std::move(arrays.bound)),
-                        to_numpy(std::move(arrays.missed)));
-}
-
 void add_predictions(HardNegatives& negatives, Array<std::int32_t, 2> labels, Array<float, 2> probabilities,
                      int threads) {
   if (labels.shape(0) != probabilities.shape(0) || labels.shape(1) != probabilities.shape(1) ||
@@ -558,14 +406,4 @@ void bind_engine(nb::module_& m) {
           },
           "Y"_a, "count"_a, "Of the best labels of each row, those that Y does not have: (indptr, indices).");
 
-  nb::class_<Trees>(m, "Forest", "Trees that vote together; with passes > 0, one tree under dropout.")
-      .def(nb::init<nb::list, std::int32_t, float, int, std::uint64_t>(), "models"_a, "labels"_a, "share"_a, "passes"_a,
-           "seed"_a)
-      .def_prop_ro("members", [](const Trees& forest) { return forest.get().members(); })
-      .def("uncertain", &uncertain, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a,
-           "threads"_a, "progress"_a.none(), "The best k labels of each row with their measures of uncertainty.")
-      .def("reach", &reach, "X"_a, "wanted"_a, "beam"_a, "normalise"_a, "threads"_a,
-           "For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there.")
-      .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a, "threads"_a,
-           "progress"_a.none(), "Candidates and members' probabilities: (indptr, labels, probs, bound, missed).");
 }

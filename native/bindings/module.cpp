@@ -13,7 +13,8 @@ NB_MODULE(_native, m) {
   });
   m.doc() = "The native engine of hedgerow. Private: use the classes of the package.";
   bind_engine(m);
-  bind_judgement(m);
+  bind_forest(m);
+  bind_measures(m);
   bind_calibration(m);
   bind_data(m);
   bind_text(m);

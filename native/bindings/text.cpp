@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "bindings.h"
+#include "reading.h"
 #include "tfidf.h"
 #include "tokens.h"
 #include "unicode_tables.h"
 #include "vocabulary.h"
-#include "wording.h"
 
 namespace {
 
@@ -70,7 +70,26 @@ auto unlocked(const Texts& texts, const Work& work) {
   return work();
 }
 
-nb::tuple fit_vocabulary(const nb::tuple& texts, bool with_pairs, std::uint64_t min_count, std::uint64_t max_terms,
+struct TextRow {
+  Numpy<std::int32_t> indices;
+  Numpy<float> values;
+};
+
+struct TextReading {
+  Numpy<std::int64_t> indptr;
+  Numpy<std::int32_t> indices;
+  Numpy<float> values;
+  Numpy<std::int64_t> words, unknown_words, unknown_pairs;
+  Numpy<double> rarity;
+};
+
+struct VocabularyFound {
+  Numpy<std::uint8_t> word_bytes;
+  Numpy<std::uint64_t> word_starts, word_table, pairs, pair_table;
+  Numpy<float> idf;
+};
+
+VocabularyFound fit_vocabulary(const nb::tuple& texts, bool with_pairs, std::uint64_t min_count, std::uint64_t max_terms,
                          std::size_t pairs_at_once, int threads) {
   const Texts read(texts);
   PythonWatch watch;
@@ -80,9 +99,9 @@ nb::tuple fit_vocabulary(const nb::tuple& texts, bool with_pairs, std::uint64_t 
         {.with_pairs = with_pairs, .min_count = min_count, .max_terms = max_terms, .pairs_at_once = pairs_at_once},
         read.threads(threads), watch);
   });
-  return nb::make_tuple(to_numpy(std::move(found.word_bytes)), to_numpy(std::move(found.word_starts)),
+  return {to_numpy(std::move(found.word_bytes)), to_numpy(std::move(found.word_starts)),
                         to_numpy(std::move(found.word_table)), to_numpy(std::move(found.pairs)),
-                        to_numpy(std::move(found.pair_table)), to_numpy(std::move(found.idf)));
+                        to_numpy(std::move(found.pair_table)), to_numpy(std::move(found.idf))};
 }
 
 // The arrays of a vocabulary, checked and kept alive, not copied.
@@ -102,49 +121,32 @@ class Tfidf {
     vocabulary_.validate();
   }
 
-  nb::tuple rows(const nb::tuple& texts, bool sublinear, int threads) const {
+  TextReading read(const nb::tuple& texts, bool sublinear, double unknown_idf, bool rows, bool wording,
+                   int threads) const {
     const Texts read(texts);
     PythonWatch watch;
-    auto rows = unlocked(
-        read, [&] { return hedgerow::tfidf_rows(vocabulary_, read.views, sublinear, read.threads(threads), watch); });
-    return nb::make_tuple(to_numpy(std::move(rows.indptr)), to_numpy(std::move(rows.indices)),
-                          to_numpy(std::move(rows.values)));
+    hedgerow::Reading found = unlocked(read, [&] {
+      return hedgerow::read_texts(vocabulary_, read.views, {rows, sublinear, wording, unknown_idf},
+                                  read.threads(threads), watch);
+    });
+    return {to_numpy(std::move(found.rows.indptr)),           to_numpy(std::move(found.rows.indices)),
+            to_numpy(std::move(found.rows.values)),           to_numpy(std::move(found.wording.words)),
+            to_numpy(std::move(found.wording.unknown_words)), to_numpy(std::move(found.wording.unknown_pairs)),
+            to_numpy(std::move(found.wording.rarity))};
   }
 
-  nb::tuple row(nb::handle text, bool sublinear) const {
+  TextRow row(nb::handle text, bool sublinear) const {
     const std::string_view read = utf8(text, "the text");
     hedgerow::TfidfScratch scratch;
     std::vector<std::int32_t> indices;
     std::vector<float> values;
-    const auto work = [&] { hedgerow::append_tfidf(vocabulary_, read, sublinear, scratch, indices, values); };
-    if (read.size() < kSmall) {
-      work();
-    } else {
-      nb::gil_scoped_release release;
-      work();
+    {
+      std::optional<nb::gil_scoped_release> release;
+      if (read.size() >= kSmall) release.emplace();
+      hedgerow::find_terms(vocabulary_, read, scratch);
+      hedgerow::append_tfidf(vocabulary_, sublinear, scratch, indices, values);
     }
-    return nb::make_tuple(to_numpy(std::move(indices)), to_numpy(std::move(values)));
-  }
-
-  auto unknown_share(const nb::tuple& texts, int threads) const {
-    const Texts read(texts);
-    PythonWatch watch;
-    return to_numpy(
-        unlocked(read, [&] { return hedgerow::unknown_share(vocabulary_, read.views, read.threads(threads), watch); }));
-  }
-
-  nb::dict wording(const nb::tuple& texts, double unknown_idf, int threads) const {
-    const Texts read(texts);
-    PythonWatch watch;
-    auto found = unlocked(read, [&] {
-      return hedgerow::measure_wording(vocabulary_, read.views, unknown_idf, read.threads(threads), watch);
-    });
-    nb::dict out;
-    out["words"] = to_numpy(std::move(found.words));
-    out["unknown_words"] = to_numpy(std::move(found.unknown_words));
-    out["unknown_pairs"] = to_numpy(std::move(found.unknown_pairs));
-    out["rarity"] = to_numpy(std::move(found.rarity));
-    return out;
+    return {to_numpy(std::move(indices)), to_numpy(std::move(values))};
   }
 
   std::string term(std::size_t id) const { return vocabulary_.term(id); }
@@ -181,20 +183,37 @@ std::vector<std::string> tokenize(nb::handle text) {
 
 void bind_text(nb::module_& m) {
   using namespace nb::literals;
+  Results<TextRow>(m, "TextRow", "The weights of one text.")
+      .field("indices", &TextRow::indices)
+      .field("values", &TextRow::values);
+  Results<TextReading>(m, "TextReading", "What texts say: a CSR matrix of weights, and their wording.")
+      .field("indptr", &TextReading::indptr)
+      .field("indices", &TextReading::indices)
+      .field("values", &TextReading::values)
+      .field("words", &TextReading::words)
+      .field("unknown_words", &TextReading::unknown_words)
+      .field("unknown_pairs", &TextReading::unknown_pairs)
+      .field("rarity", &TextReading::rarity);
+  Results<VocabularyFound>(m, "Vocabulary", "Arrays of a vocabulary, hash tables included.")
+      .field("word_bytes", &VocabularyFound::word_bytes)
+      .field("word_starts", &VocabularyFound::word_starts)
+      .field("word_table", &VocabularyFound::word_table)
+      .field("pairs", &VocabularyFound::pairs)
+      .field("pair_table", &VocabularyFound::pair_table)
+      .field("idf", &VocabularyFound::idf);
   m.attr("unicode_version") = hedgerow::unicode::version;
   m.def("tokenize", &tokenize, "text"_a);
   m.def("fit_vocabulary", &fit_vocabulary, "texts"_a, "with_pairs"_a, "min_count"_a, "max_terms"_a, "pairs_at_once"_a,
         "threads"_a,
-        "word_bytes, word_starts, word_table, pairs, pair_table, idf of the terms in at least min_count texts.");
+        "The terms in at least min_count texts.");
   nb::class_<Tfidf>(m, "Tfidf", "Text to tf-idf rows by a vocabulary, whose arrays are checked here.")
       .def(nb::init<Vector<std::uint8_t>, Vector<std::uint64_t>, Vector<std::uint64_t>, Vector<std::uint64_t>,
                     Vector<std::uint64_t>, Vector<float>>(),
            "word_bytes"_a, "word_starts"_a, "word_table"_a, "pairs"_a, "pair_table"_a, "idf"_a)
-      .def("rows", &Tfidf::rows, "texts"_a, "sublinear"_a, "threads"_a, "indptr, indices, values of a CSR matrix.")
-      .def("row", &Tfidf::row, "text"_a, "sublinear"_a, "indices and values of one text.")
-      .def("unknown_share", &Tfidf::unknown_share, "texts"_a, "threads"_a)
-      .def("wording", &Tfidf::wording, "texts"_a, "unknown_idf"_a, "threads"_a,
-           "For each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of its different words.")
+      .def("read", &Tfidf::read, "texts"_a, "sublinear"_a, "unknown_idf"_a, "rows"_a, "wording"_a, "threads"_a,
+           "Rows of a CSR matrix, and of each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of "
+           "its different words. What is not asked for is empty.")
+      .def("row", &Tfidf::row, "text"_a, "sublinear"_a, "The row of one text.")
       .def("term", &Tfidf::term, "id"_a)
       .def("terms", &Tfidf::terms);
 }

@@ -104,6 +104,80 @@ class HardNegatives:
         Of the best labels of each row, those that Y does not have: (indptr, indices).
         """
 
+class FoundInputs:
+    """Sums over the candidates of each row, and how far they may be off."""
+
+    @property
+    def expected(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def bound(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def missed(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+class FoundLabels:
+    """
+    The best labels of each row with their measures; reach: (rows, wanted).
+    """
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]: ...
+
+    @property
+    def probability(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def inputs(self) -> FoundInputs: ...
+
+    @property
+    def reach(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+class FoundVotes:
+    """The candidates of each row and the members' probabilities of them."""
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def probs(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def bound(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def missed(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def reach(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
 class Forest:
     """Trees that vote together; with passes > 0, one tree under dropout."""
 
@@ -112,22 +186,133 @@ class Forest:
     @property
     def members(self) -> int: ...
 
-    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> dict:
-        """The best k labels of each row with their measures of uncertainty."""
-
-    def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], beam: int, normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundLabels:
         """
-        For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there.
+        The best k labels of each row with their measures of uncertainty, and the reach wanted.
         """
 
-    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None) -> tuple:
+    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundVotes:
+        """Candidates and members' probabilities, and the reach wanted."""
+
+    def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
-        Candidates and members' probabilities: (indptr, labels, probs, bound, missed).
+        For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there, below the four best nodes of the layer above.
         """
 
-def judge(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> tuple:
+class LabelMeasures:
+    """Measures of labels or of rows."""
+
+    @property
+    def probability(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+class TrueMeasures:
+    """Measures of true labels."""
+
+    @property
+    def probability(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+class RankedMeasures:
+    """Measures of the best labels of each row."""
+
+    @property
+    def probability(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def total(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def knowledge(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def variance(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+class VoteMeasures:
+    """Measures of every candidate, and their sums over each row."""
+
+    @property
+    def labels(self) -> LabelMeasures: ...
+
+    @property
+    def inputs(self) -> LabelMeasures: ...
+
+class BestLabels:
     """
-    Votes beside the truth: (auroc, aupr, sums, best labels, their measures, ranks of the true labels, theirs).
+    The best labels of each row, their measures, and sums over all candidates.
+    """
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]: ...
+
+    @property
+    def measures(self) -> RankedMeasures: ...
+
+    @property
+    def sums(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+class Assessed:
+    """Votes compared with the truth."""
+
+    @property
+    def auroc(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+    @property
+    def aupr(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+    @property
+    def sums(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]: ...
+
+    @property
+    def best(self) -> RankedMeasures: ...
+
+    @property
+    def rank(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def true_labels(self) -> TrueMeasures: ...
+
+def measure_votes(indptr: numpy.typing.NDArray[numpy.int64], probs: numpy.typing.NDArray[numpy.float32]) -> VoteMeasures:
+    """
+    The measures of every candidate, and their sums over each row, in double precision.
+    """
+
+def best_labels(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], ranked_by: numpy.typing.NDArray[numpy.float32] | None, k: int, threads: int) -> BestLabels:
+    """
+    The best k candidates of each row by mean probability, or by `ranked_by`, and all measures.
+    """
+
+def assess(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> Assessed:
+    """
+    Compares votes with the truth: what is right, and whether uncertainty finds what is wrong.
     """
 
 def calibration_edges() -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
@@ -167,32 +352,79 @@ class XmcTextParser:
 def format_xmc_rows(feature_indptr: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.int32], values: numpy.typing.NDArray[numpy.float32], label_indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], threads: int = 0) -> bytes:
     """The lines of these rows in the XMC repository's text format, as bytes."""
 
+class TextRow:
+    """The weights of one text."""
+
+    @property
+    def indices(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def values(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+class TextReading:
+    """What texts say: a CSR matrix of weights, and their wording."""
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def indices(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def values(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def words(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def unknown_words(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def unknown_pairs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def rarity(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+class Vocabulary:
+    """Arrays of a vocabulary, hash tables included."""
+
+    @property
+    def word_bytes(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def word_starts(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def word_table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def pairs(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def pair_table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def idf(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
 unicode_version: str = '14.0.0'
 
 def tokenize(text: object) -> list[str]: ...
 
-def fit_vocabulary(texts: tuple, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int) -> tuple:
-    """
-    word_bytes, word_starts, word_table, pairs, pair_table, idf of the terms in at least min_count texts.
-    """
+def fit_vocabulary(texts: tuple, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int) -> Vocabulary:
+    """The terms in at least min_count texts."""
 
 class Tfidf:
     """Text to tf-idf rows by a vocabulary, whose arrays are checked here."""
 
     def __init__(self, word_bytes: numpy.typing.NDArray[numpy.uint8], word_starts: numpy.typing.NDArray[numpy.uint64], word_table: numpy.typing.NDArray[numpy.uint64], pairs: numpy.typing.NDArray[numpy.uint64], pair_table: numpy.typing.NDArray[numpy.uint64], idf: numpy.typing.NDArray[numpy.float32]) -> None: ...
 
-    def rows(self, texts: tuple, sublinear: bool, threads: int) -> tuple:
-        """indptr, indices, values of a CSR matrix."""
-
-    def row(self, text: object, sublinear: bool) -> tuple:
-        """indices and values of one text."""
-
-    def unknown_share(self, texts: tuple, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-    def wording(self, texts: tuple, unknown_idf: float, threads: int) -> dict:
+    def read(self, texts: tuple, sublinear: bool, unknown_idf: float, rows: bool, wording: bool, threads: int) -> TextReading:
         """
-        For each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of its different words.
+        Rows of a CSR matrix, and of each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of its different words. What is not asked for is empty.
         """
+
+    def row(self, text: object, sublinear: bool) -> TextRow:
+        """The row of one text."""
 
     def term(self, id: int) -> str: ...
 

@@ -240,7 +240,7 @@ class Model:
         reading = self.reader.read(inputs, self.threads, progress=progress)
         told = stage(progress, "predicting")
         found = self.forest.uncertain(reading.rows, k, search, self.threads, told)
-        return UncertainLabels.from_arrays(found, self.classes)
+        return UncertainLabels.from_search(found, self.classes)
 
     def uncertain_from_votes(
         self,

@@ -71,13 +71,15 @@ class PassEnsemble(Ensemble):
             # grows with the mass that is missed, and the mean of that is no more than the largest.
             found.bound.reshape(-1, self.passes).mean(axis=1),
             found.missed.reshape(-1, self.passes).max(axis=1),
-            found.reach,
+            None if found.reach is None else self._mean(found.reach),
         )
 
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
         """As of `Ensemble`, the mean over the passes."""
-        sums = super().reach(X, wanted, threads)
-        mean: Floats = sums.reshape(-1, self.passes, sums.shape[1]).mean(axis=1)
+        return self._mean(super().reach(X, wanted, threads))
+
+    def _mean(self, sums: Floats) -> Floats:
+        mean: Floats = sums.reshape(len(sums) // self.passes, self.passes, sums.shape[1]).mean(axis=1)
         return mean
 
     def __getstate__(self) -> dict[str, Any]:

@@ -145,13 +145,12 @@ class TextReader:
         self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
     ) -> Reading:
         """tf-idf of the texts."""
-        features = self.vectorizer.transform(inputs)
-        rows = as_rows(features, columns=self.width, threads=threads)
-        return Reading(rows, self.vectorizer.wording(inputs) if wording else None)
+        found = self.vectorizer.read(inputs, wording=wording, threads=threads)
+        return Reading(as_rows(found.features, columns=self.width, threads=threads), found.wording)
 
     def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
         """tf-idf of the texts."""
-        return self.vectorizer.transform(inputs)
+        return self.vectorizer.read(inputs, wording=False, threads=threads).features
 
     def feature_name(self, column: int) -> str:
         """The term of a column."""

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from hedgerow import _native
 from hedgerow.inputs.threads import threads_for
 
-__all__ = ["NoWordsError", "TfidfVectorizer", "Wording", "tokenize"]
+__all__ = ["NoWordsError", "Reading", "TfidfVectorizer", "Wording", "as_texts", "tokenize"]
 
 _FORMAT = 1
 # Name and dtype of the arrays in the order in which the engine takes them.
@@ -70,6 +70,22 @@ class Wording:
     unknown_words: npt.NDArray[np.int64]
     unknown_pairs: npt.NDArray[np.int64]
     rarity: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a vectoriser makes of texts.
+
+    Attributes
+    ----------
+    features : csr_array of float32, shape (n_texts, n_features)
+        As of `TfidfVectorizer.transform`.
+    wording : Wording or None
+        As of `TfidfVectorizer.wording`, where asked for.
+    """
+
+    features: csr_array
+    wording: Wording | None
 
 
 # Sparse rows cannot become data frames, so set_output is not offered.
@@ -159,7 +175,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         """`fit` to the texts and `transform` them."""
         kept = as_texts(texts)
         self._fit(kept)
-        return self._rows(kept)
+        return self._features(self._read(kept, wording=False))
 
     def transform(self, texts: Iterable[str]) -> csr_array:
         """Weigh the terms of the texts.
@@ -175,7 +191,27 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             Sorted indices. A text without any known term has an empty row.
         """
         self._fitted()
-        return self._rows(as_texts(texts))
+        return self._features(self._read(as_texts(texts), wording=False))
+
+    def read(self, texts: Iterable[str], *, wording: bool = True, threads: int | None = None) -> Reading:
+        """Do what `transform` and `wording` do, and read the texts only once.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            One for each row.
+        wording : bool
+            Whether to count the wording.
+        threads : int, optional
+            0 is all processors; as `n_jobs` says, if not given.
+
+        Returns
+        -------
+        Reading
+        """
+        self._fitted()
+        found = self._read(as_texts(texts), wording=wording, threads=threads)
+        return Reading(self._features(found), _wording(found) if wording else None)
 
     def transform_one(self, text: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The row of one text, without the cost of a matrix.
@@ -191,8 +227,8 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             Columns in ascending order.
         values : ndarray of float32, shape (n_terms,)
         """
-        indices, values = self._fitted().row(text, bool(self.sublinear))
-        return indices, values
+        row = self._fitted().row(text, bool(self.sublinear))
+        return row.indices, row.values
 
     def unknown_share(self, texts: Iterable[str]) -> npt.NDArray[np.float64]:
         """The share of each text's words that the vocabulary does not have.
@@ -207,8 +243,9 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ndarray of float64, shape (n_texts,)
             1 for a text without words.
         """
-        engine = self._fitted()
-        shares: npt.NDArray[np.float64] = engine.unknown_share(as_texts(texts), threads_for(self.n_jobs))
+        wording = self.wording(texts)
+        shares = np.ones(len(wording.words))
+        np.divide(wording.unknown_words, wording.words, out=shares, where=wording.words > 0)
         return shares
 
     def wording(self, texts: Iterable[str]) -> Wording:
@@ -223,9 +260,8 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         -------
         Wording
         """
-        engine = self._fitted()
-        counts = engine.wording(as_texts(texts), self._unknown_idf, threads_for(self.n_jobs))
-        return Wording(**counts)
+        self._fitted()
+        return _wording(self._read(as_texts(texts), rows=False))
 
     @property
     def has_pairs(self) -> bool:
@@ -308,7 +344,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         pairs = tuple(self.ngrams) == (1, 2)
         threads = threads_for(self.n_jobs)
         found = _native.fit_vocabulary(texts, pairs, min_count, max_features, _PAIRS_AT_ONCE, threads)
-        arrays = dict(zip(_ARRAYS, found, strict=True))
+        arrays = {name: getattr(found, name) for name in _ARRAYS}
         if len(arrays["idf"]) == 0:
             if not texts:
                 raise ValueError("there are no texts to fit to")
@@ -344,17 +380,29 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         self._engine = engine
         self._unknown_idf = float(kept["idf"][: len(kept["word_starts"]) - 1].max()) + math.log(2)
 
-    def _fitted(self) -> Any:
+    def _fitted(self) -> _native.Tfidf:
         try:
             return self._engine
         except AttributeError:
             raise NotFittedError("this TfidfVectorizer is not fitted; call fit with texts first") from None
 
-    def _rows(self, texts: tuple[object, ...]) -> csr_array:
-        indptr, indices, values = self._engine.rows(texts, bool(self.sublinear), threads_for(self.n_jobs))
+    def _read(
+        self,
+        texts: tuple[object, ...],
+        rows: bool = True,
+        wording: bool = True,
+        threads: int | None = None,
+    ) -> _native.TextReading:
+        sublinear = bool(self.sublinear)
+        threads = threads_for(self.n_jobs) if threads is None else threads
+        return self._engine.read(texts, sublinear, self._unknown_idf, rows, wording, threads)
+
+    def _features(self, found: _native.TextReading) -> csr_array:
+        indptr, indices = found.indptr, found.indices
         if len(indices) <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
-        rows = csr_array((values, indices, indptr), shape=(len(texts), len(self.arrays_["idf"])))
+        shape = (len(indptr) - 1, len(self.arrays_["idf"]))
+        rows = csr_array((found.values, indices, indptr), shape=shape)
         rows.has_canonical_format = True
         return rows
 
@@ -381,7 +429,12 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             self._use(arrays)
 
 
+def _wording(found: _native.TextReading) -> Wording:
+    return Wording(found.words, found.unknown_words, found.unknown_pairs, found.rarity)
+
+
 def as_texts(texts: Iterable[str]) -> tuple[object, ...]:
+    """The texts as the engine takes them; what is in them, it checks itself."""
     if isinstance(texts, str | bytes):
         raise TypeError("texts must be a list of strings, not one string; for one text pass [text]")
     # Both would be read as the names of their columns or keys.

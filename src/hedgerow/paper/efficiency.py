@@ -14,6 +14,7 @@ from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.inputs.rows import count
 from hedgerow.model import Model
 from hedgerow.progress import Stage
+from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.truth import Assessment, assess
 
@@ -130,7 +131,7 @@ def _mean_aurocs(source: Model, inputs: Any, Y: Any) -> dict[str, float]:
 
 
 def _node_probabilities(
-    member: TreeClassifier, features: sp.csr_array, layer: int, beam: int, wanted: Sequence[int]
+    member: TreeClassifier, features: Any, layer: int, beam: int, wanted: Sequence[int]
 ) -> Floats:
     """Probabilities of the best nodes of a layer that a beam finds."""
     k = min(max(wanted), member.tree.layer_sizes[layer])

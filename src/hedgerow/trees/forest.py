@@ -20,8 +20,6 @@ from hedgerow.trees.tree_model import Section, TreeClassifier
 __all__ = ["Dropout", "Ensemble", "Found"]
 
 EVERYTHING = np.iinfo(np.int32).max  # a beam as wide as any layer
-# Not the search's own: what is usual must stay so when that is changed. More nodes would tell no more.
-REACH_BEAM = 4
 
 Floats = npt.NDArray[np.float64]
 
@@ -140,7 +138,7 @@ class Ensemble:
         if exact:
             search = replace(search, candidates="all")
         found = self.uncertain(X, k, search, threads, progress)
-        return found["labels"], found["probability"]
+        return found.labels, found.probability
 
     def uncertain(
         self,
@@ -149,12 +147,9 @@ class Ensemble:
         search: SearchSettings,
         threads: int,
         progress: Stage | None = None,
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> _native.FoundLabels:
         """The best k labels of each row with their measures, and the measures of each row."""
-        arrays: dict[str, npt.NDArray[Any]] = self._forest.uncertain(
-            X, k, *self._how(search), threads, progress
-        )
-        return arrays
+        return self._forest.uncertain(X, k, *self._how(search), threads, progress)
 
     def votes(
         self,
@@ -166,9 +161,9 @@ class Ensemble:
         progress: Stage | None = None,
     ) -> Found:
         """Candidates, at least k for each row; with `reach`, also what that method gives, from one search."""
-        indptr, labels, probs, bound, missed = self._forest.votes(X, k, *self._how(search), threads, progress)
-        reached = self.reach(X, reach, threads) if reach else None
-        return Found(indptr, labels, probs.reshape(len(labels), -1), bound, missed, reached)
+        found = self._forest.votes(X, k, *self._how(search), threads, progress, list(reach))
+        reached = found.reach if reach else None
+        return Found(found.indptr, found.labels, found.probs, found.bound, found.missed, reached)
 
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
         """How far the members follow each row down their trees, shape (rows, len(wanted)).
@@ -177,8 +172,7 @@ class Ensemble:
         layer, the mean over the members. The first layer below the root is 1; of the others only the children
         of the four best nodes count.
         """
-        sums: Floats = self._forest.reach(X, list(wanted), REACH_BEAM, self.trees[0].normalize, threads)
-        return sums
+        return self._forest.reach(X, list(wanted), self.trees[0].normalize, threads)
 
     def _how(self, search: SearchSettings) -> tuple[int, int, str, float, bool]:
         everything = search.candidates == "all"

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow import _native
 from hedgerow.votes.votes import Votes, check_votes
 
-__all__ = ["Measures", "energy", "instance_uncertainty", "joint_energy", "label_uncertainty"]
+__all__ = [
+    "Measures",
+    "VoteMeasures",
+    "energy",
+    "energy_of",
+    "instance_uncertainty",
+    "joint_energy",
+    "label_uncertainty",
+    "measure_votes",
+]
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -40,10 +50,23 @@ class Measures:
     variance: Array
 
 
-def _entropy(p: Array) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = -(p * np.log(p) + (1 - p) * np.log1p(-p))
-    return np.where((p > 0) & (p < 1), entropy, 0.0)
+@dataclass(frozen=True, eq=False)
+class VoteMeasures:
+    """The measures of every candidate, in the order of ``votes.labels``, and their sums over each input."""
+
+    labels: Measures
+    inputs: Measures
+
+
+def measure_votes(votes: Votes) -> VoteMeasures:
+    """What `label_uncertainty` and `instance_uncertainty` give, in one pass."""
+    check_votes(votes)
+    found = _native.measure_votes(votes.indptr, votes.probs)
+    return VoteMeasures(_measures(found.labels), _measures(found.inputs))
+
+
+def _measures(found: _native.LabelMeasures) -> Measures:
+    return Measures(found.probability, found.total, found.data, found.knowledge, found.variance)
 
 
 def label_uncertainty(votes: Votes) -> Measures:
@@ -69,13 +92,7 @@ def label_uncertainty(votes: Votes) -> Measures:
     >>> measures.total.round(3), measures.knowledge.round(3)
     (array([0.693, 0.693]), array([0.   , 0.368]))
     """
-    check_votes(votes)
-    p = votes.probs.astype(np.float64)
-    mean = p.mean(axis=1)
-    total = _entropy(mean)
-    # Rounding must not make knowledge negative.
-    data = np.minimum(_entropy(p).mean(axis=1), total)
-    return Measures(mean, total, data, total - data, ((p - mean[:, None]) ** 2).mean(axis=1))
+    return measure_votes(votes).labels
 
 
 def instance_uncertainty(votes: Votes) -> Measures:
@@ -91,8 +108,7 @@ def instance_uncertainty(votes: Votes) -> Measures:
     Measures
         Arrays of shape (n,).
     """
-    labels = label_uncertainty(votes)
-    return Measures(*(_sums(getattr(labels, part.name), votes.indptr) for part in fields(Measures)))
+    return measure_votes(votes).inputs
 
 
 def energy(votes: Votes, transform: str) -> Array:
@@ -141,12 +157,6 @@ def joint_energy(votes: Votes, transform: str) -> Array:
     -------
     array, shape (n,)
     """
-    return _sums(energy(votes, transform), votes.indptr)
-
-
-def _sums(values: Array, indptr: npt.NDArray[np.int64]) -> Array:
-    sums = np.zeros(len(indptr) - 1)
-    filled = np.flatnonzero(np.diff(indptr))
-    if filled.size:
-        sums[filled] = np.add.reduceat(values, indptr[filled], dtype=np.float64)
-    return sums
+    energies = energy(votes, transform)
+    rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
+    return np.bincount(rows, weights=energies, minlength=len(votes)).astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -79,19 +79,15 @@ class UncertainLabels:
     instance: InputUncertainty
 
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], classes: npt.NDArray[Any]
-    ) -> UncertainLabels:
-        """Name what the engine found."""
-        of_inputs = {
-            name.removeprefix("input_"): array for name, array in arrays.items() if name.startswith("input_")
-        }
-        of_labels = {
-            name: array
-            for name, array in arrays.items()
-            if name != "labels" and not name.startswith("input_")
-        }
-        return cls(labels=classes[arrays["labels"]], **of_labels, instance=InputUncertainty(**of_inputs))
+    def from_search(cls, found: _native.FoundLabels, classes: npt.NDArray[Any]) -> UncertainLabels:
+        """Name the labels that a search found."""
+        return cls(
+            labels=classes[found.labels],
+            **{name: getattr(found, name) for name in _MEASURES},
+            instance=InputUncertainty(
+                **{part.name: getattr(found.inputs, part.name) for part in fields(InputUncertainty)}
+            ),
+        )
 
     @classmethod
     def from_votes(
@@ -116,41 +112,24 @@ class UncertainLabels:
         """
         if len(votes) and k > np.diff(votes.indptr).min():
             raise ValueError(f"k is {k}, but an input has only {np.diff(votes.indptr).min()} candidates")
-        threads = threads_for(n_jobs)
-
-        # Not by `judge`: for one input, its checks would take longer than the rest.
-        def judged(
-            probs: Floats, begins: npt.NDArray[np.int64], asked: npt.NDArray[np.int32], top: int
-        ) -> tuple[Any, ...]:
-            return _native.judge(
-                votes.indptr, votes.labels, probs, votes.n_labels, begins, asked, top, threads
-            )
-
-        ranking = votes.probs if ranked_by is None else np.ascontiguousarray(ranked_by[:, None])
-        nothing = np.zeros(len(votes) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-        best = judged(ranking, *nothing, k)[3]
-        # Where they stand among the candidates. Then the truth that votes are judged by is no truth: it asks
-        # for the measures of these labels.
-        order = np.argsort(best, axis=1)
-        asked = np.ascontiguousarray(np.take_along_axis(best, order, axis=1).ravel(), dtype=np.int32)
-        begins = np.arange(0, best.size + 1, k, dtype=np.int64)
-        _, _, sums, _, _, _, true = judged(votes.probs, begins, asked, 1)
-        back = np.argsort(order, axis=1)
-        of_labels = {
-            name: np.take_along_axis(part[0].reshape(best.shape), back, axis=1)
-            for name, part in zip(_MEASURES, true, strict=True)
-        }
-        of_inputs = {
-            name: sums[:, place].astype(np.float32) for place, name in enumerate(("expected", *_MEASURES[1:]))
-        }
+        if ranked_by is not None:
+            ranked_by = np.ascontiguousarray(ranked_by, dtype=np.float32)
+        found = _native.best_labels(
+            votes.indptr, votes.labels, votes.probs, ranked_by, k, threads_for(n_jobs)
+        )
+        expected, total, data, knowledge, variance = np.ascontiguousarray(found.sums.T, dtype=np.float32)
         unknown = np.full(len(votes), np.nan, dtype=np.float32)
         return cls(
-            labels=best if votes.classes is None else votes.classes[best],
-            **of_labels,
+            labels=found.labels if votes.classes is None else votes.classes[found.labels],
+            **{name: getattr(found.measures, name) for name in _MEASURES},
             instance=InputUncertainty(
-                **of_inputs,
-                bound=unknown if votes.bound is None else votes.bound,
-                missed=unknown if votes.missed is None else votes.missed,
+                expected,
+                total,
+                data,
+                knowledge,
+                variance,
+                unknown if votes.bound is None else votes.bound,
+                unknown if votes.missed is None else votes.missed,
             ),
         )
 

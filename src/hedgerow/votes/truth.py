@@ -154,7 +154,7 @@ def assess(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> As
         raise ValueError(f"k is {k!r}; it must be a positive integer")
     check_votes(votes)
     truth = as_truth(Y, len(votes), votes.n_labels)
-    auroc, aupr, sums, labels, best, rank, true = _native.judge(
+    found = _native.assess(
         votes.indptr,
         votes.labels,
         votes.probs,
@@ -165,15 +165,19 @@ def assess(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> As
         threads_for(n_jobs),
     )
     return Assessment(
-        auroc,
-        aupr,
-        Measures(*(np.ascontiguousarray(sums[:, i]) for i in range(len(SCORES)))),
-        labels,
-        Measures(*best),
+        found.auroc,
+        found.aupr,
+        Measures(*(np.ascontiguousarray(found.sums[:, i]) for i in range(len(SCORES)))),
+        found.labels,
+        _measures(found.best),
         truth,
-        Measures(*(part[0] for part in true)),
-        rank,
+        _measures(found.true_labels),
+        found.rank,
     )
+
+
+def _measures(found: _native.RankedMeasures | _native.TrueMeasures) -> Measures:
+    return Measures(*(getattr(found, score) for score in SCORES))
 
 
 def _means(areas: npt.NDArray[np.float64]) -> dict[str, float]:
