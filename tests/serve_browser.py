@@ -40,11 +40,11 @@ def serving(model: HedgerowClassifier, folder: Path, token: str | None = None) -
     from hedgerow.serve.app import build
     from hedgerow.serve.security import Access
     from hedgerow.serve.server import listen
-    from hedgerow.serve.service import Service, Settings
+    from hedgerow.serve.service import ServerSettings, Service
 
     file = folder / "served.hedgerow"
     model.save(file)
-    service = Service(Settings(file, folder / "queue.sqlite"))
+    service = Service(ServerSettings(file, folder / "queue.sqlite"))
     up = threading.Event()
 
     class Announced(uvicorn.Server):

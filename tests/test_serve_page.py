@@ -502,7 +502,7 @@ def ticked(desk: Locator) -> list[str]:
 
 def a_queue(*predictions: list[dict[str, Any]]) -> dict[str, Any]:
     items = [
-        {"id": i, "text": f"text {i}", "doubt": 0.1, "model": "m", "prediction": a_prediction(labels)}
+        {"id": i, "text": f"text {i}", "knowledge": 0.1, "model": "m", "prediction": a_prediction(labels)}
         for i, labels in enumerate(predictions, 1)
     ]
     return {"queue?limit=20": {"items": items}}

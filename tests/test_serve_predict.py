@@ -285,7 +285,7 @@ def test_model_then_it_tells_what_it_is(client: TestClient, text_model: Path) ->
         described["members"],
         described["method"],
     )
-    assert (found.texts, found.calibrated, found.familiar, found.policy) == (True, False, True, None)
+    assert (found.texts, found.calibrated, found.detects_ood, found.policy) == (True, False, True, None)
     assert client.post("/predict", json={"text": "a"}).json()["model"] == found.id
 
 

@@ -33,13 +33,13 @@ def test_queue_then_texts_come_by_the_largest_knowledge_uncertainty(
     found = Queue.model_validate_json(client.get("/queue", params={"limit": 100}).content).items
     votes = load(text_model).predict_votes(TEXTS)
     mean, knowledge = votes.mean().data, label_uncertainty(votes).knowledge
-    doubts = {}
+    knowledges = {}
     for number, begin, end in zip(ids, votes.indptr, votes.indptr[1:], strict=False):
         best = sorted(range(begin, end), key=lambda place: -mean[place])[:20]
-        doubts[number] = max(knowledge[place] for place in best)
-    assert [item.id for item in found] == sorted(ids, key=lambda number: -doubts[number])
+        knowledges[number] = max(knowledge[place] for place in best)
+    assert [item.id for item in found] == sorted(ids, key=lambda number: -knowledges[number])
     for item in found:
-        assert item.doubt == pytest.approx(doubts[item.id], abs=1e-5)
+        assert item.knowledge == pytest.approx(knowledges[item.id], abs=1e-5)
         assert item.text == TEXTS[ids.index(item.id)]
         assert all(label.votes for label in item.prediction.labels)
     shown = client.get("/queue", params={"limit": 3}).json()["items"]
@@ -284,9 +284,11 @@ def test_store_then_it_gives_back_any_texts_and_labels(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject
 ) -> None:
     store = QueueStore(tmp_path_factory.mktemp("queue") / "q.sqlite")
-    doubts = data.draw(st.lists(st.floats(0, 1), min_size=len(texts), max_size=len(texts)))
-    ids = store.add([(text, doubt, {"t": text}) for text, doubt in zip(texts, doubts, strict=True)], "m")
-    order = sorted(range(len(texts)), key=lambda place: (-doubts[place], place))
+    knowledges = data.draw(st.lists(st.floats(0, 1), min_size=len(texts), max_size=len(texts)))
+    ids = store.add(
+        [(text, knowledge, {"t": text}) for text, knowledge in zip(texts, knowledges, strict=True)], "m"
+    )
+    order = sorted(range(len(texts)), key=lambda place: (-knowledges[place], place))
     assert [item.text for item in store.waiting(100)] == [texts[place] for place in order]
     expected = []
     for number, text in zip(ids, texts, strict=True):

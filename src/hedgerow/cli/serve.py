@@ -19,7 +19,7 @@ from .terminal import cell
 if TYPE_CHECKING:
     from hedgerow.serve.limits import Limits
 
-NEEDED = ("fastapi", "uvicorn", "httptools")
+NEEDED = ("fastapi", "uvicorn", "httptools", "prometheus_client")
 TOKEN = "HEDGEROW_TOKEN"
 
 
@@ -60,7 +60,7 @@ def run_serve(
     from hedgerow.serve.queue_store import QueueError
     from hedgerow.serve.security import Access
     from hedgerow.serve.server import listen, serve
-    from hedgerow.serve.service import Service, Settings
+    from hedgerow.serve.service import ServerSettings, Service
 
     token = read_token(place.token_file)
     with failing_as(ExitCode.USAGE, ValueError):
@@ -68,7 +68,7 @@ def run_serve(
     with failing_as(ExitCode.USAGE):
         taken = listen(place.host, place.port)
     with taken:
-        settings = Settings(
+        settings = ServerSettings(
             model,
             queue or model.with_name(f"{model.name}.queue.sqlite"),
             threads or max(1, (os.cpu_count() or 1) - 1),

@@ -1,4 +1,4 @@
-"""What goes wrong with a request, as its sender is told."""
+"""What goes wrong with a request, as its sender sees it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,10 @@ __all__ = ["ApiError", "error_body"]
 
 
 class ApiError(Exception):
-    """A request that is refused.
-
-    Parameters
-    ----------
-    status : int
-        Status code of HTTP.
-    code : str
-        One word for programs.
-    message : str
-        What is wrong, and the way out.
-    where : str, optional
-        The part of the request that is meant, such as ``texts.3``.
-    retry_after : int, optional
-        Seconds after which it may be worth another try.
-    """
+    """A refusal: a word for programs, what is wrong and how to fix it, and where in the request."""
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        where: str | None = None,
-        retry_after: int | None = None,
+        self, status: int, code: str, message: str, where: str | None = None, retry_after: int | None = None
     ) -> None:
         super().__init__(message)
         self.status = status
