@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -20,7 +20,7 @@ class _JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": record.msg if record.name == LOGGER.name else record.name,
             **getattr(record, "facts", {}),
@@ -33,13 +33,7 @@ class _JsonLines(logging.Formatter):
 
 
 def set_up_logs(level: str = "info") -> None:
-    """Let the server's events go to stderr.
-
-    Parameters
-    ----------
-    level : {"debug", "info", "warning", "error"}
-        The least important events that are written.
-    """
+    """Write the server's events of this level and above to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     for name in (LOGGER.name, "uvicorn", "asyncio"):
@@ -50,7 +44,7 @@ def set_up_logs(level: str = "info") -> None:
 
 
 def log_failure(error: BaseException, **facts: Any) -> None:
-    """Tell of a bug: its kind and where it arose, but not its message, which may hold what a client sent."""
+    """Log a bug: its kind and where it arose, but not its message, which may hold what a client sent."""
     LOGGER.error("failure", extra={"facts": {**facts, **_failure_facts(error)}})
 
 
