@@ -8,7 +8,7 @@ from rich.console import Console
 
 from hedgerow.evaluation.tasks import evaluate
 from hedgerow.report import render
-from hedgerow.report.composition import compose
+from hedgerow.report.composition import EvaluatedData, compose
 from hedgerow.saving import load
 from hedgerow.storage.atomic_file import atomic_file
 from hedgerow.storage.container import ModelFileError
@@ -44,14 +44,11 @@ def run_report(
             report(0.0, "composing")
             content = compose(
                 classifier,
-                inputs,
+                EvaluatedData(inputs, part.texts, part.ids, unknown),
                 found,
                 title=f"{model.stem} on {data.resolve().name}",
                 subtitle=f"{classifier.method}, {found.settings['members']} members,"
                 f" {found.settings['labels']:,} labels; {part.n:,} inputs",
-                texts=part.texts,
-                ids=part.ids,
-                unknown=unknown,
             )
     page = render(content).encode()
     with failing_as(ExitCode.WRITE), atomic_file(out, overwrite=overwrite) as file:

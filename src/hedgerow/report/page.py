@@ -34,17 +34,7 @@ def render(content: Content) -> str:
 
     Labels and texts may hold anything: they enter the page as JSON, from which the page builds text, never
     markup. The page's policy (Content-Security-Policy) lets only its own scripts run and forbids every
-    request.
-
-    Parameters
-    ----------
-    content : Content
-        What the report says.
-
-    Returns
-    -------
-    str
-        The page, to be written as UTF-8.
+    request. Write the page as UTF-8.
 
     Examples
     --------
