@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="of each load")
     parser.add_argument("--minutes", type=float, default=10.0, help="for which memory is watched")
     parser.add_argument("--requests", type=int, default=10_000, help="made from the description")
-    parser.add_argument("--page-requests", type=int, default=300, help="like those of the served page")
+    parser.add_argument("--page-requests", type=int, default=600, help="like those of the served page")
     parser.add_argument(
         "--against", type=Path, help="the Python of another environment, whose Hedgerow to compare with"
     )

@@ -95,7 +95,9 @@ def test_example_then_it_is_asked_at_once_and_the_ood_text_gets_a_banner(
     expect(opened.page.locator(".banner")).to_have_count(0)
     assert (opened.page.locator("#text").input_value() or "").startswith("armagetronad")
     opened.page.get_by_role("button", name=re.compile("OOD")).click()
-    expect(opened.page.locator(".banner")).to_contain_text("out-of-distribution (OOD): unlike the training data")
+    expect(opened.page.locator(".banner")).to_contain_text(
+        "out-of-distribution (OOD): unlike the training data"
+    )
     expect(opened.page.locator("#ask-status")).to_contain_text("Warning: this text is out-of-distribution")
 
 
@@ -182,7 +184,9 @@ def test_label_that_no_word_moved_then_the_page_says_so_and_nothing_else(
     expect(words).not_to_contain_text("null")
 
 
-def test_uncertainty_then_its_kinds_are_told_apart_in_words(demo_server: Server, open_served: OpenPage) -> None:
+def test_uncertainty_then_its_kinds_are_told_apart_in_words(
+    demo_server: Server, open_served: OpenPage
+) -> None:
     opened = open_served(demo_server, answers=made_up())
     opened.ask(TEXT)
     words = {name: opened.row(name).locator(".uncertainty").text_content() for name in NAMES}
@@ -193,8 +197,8 @@ def test_uncertainty_then_its_kinds_are_told_apart_in_words(demo_server: Server,
     # Sure and no have low uncertainty; of the others only one is disputed.
     expect(opened.page.locator(".summary")).to_have_text(
         "The model expects about three labels. It is uncertain about three labels because the text is"
-        " ambiguous (data uncertainty), one label because the members disagree (knowledge uncertainty) and one"
-        " label for both reasons."
+        " ambiguous (data uncertainty), one label because the members disagree (knowledge uncertainty) and"
+        " one label for both reasons."
     )
 
 
@@ -283,8 +287,8 @@ def test_risk_then_the_guarantee_is_said(demo_server: Server, open_served: OpenP
     guarantee = opened.page.locator(".guarantee")
     scale = opened.page.locator(".scale")
     expect(guarantee).to_have_text(
-        "Guaranteed on average, for texts like the calibration data: at most 10 % of the true labels of a text"
-        " are rejected, and, with a confidence of 90 %, at most 10 % of its accepted labels are wrong"
+        "Guaranteed on average, for texts like the calibration data: at most 10 % of the true labels of a"
+        " text are rejected, and, with a confidence of 90 %, at most 10 % of its accepted labels are wrong"
         " (0 % if none is accepted)."
     )
     expect(scale).to_have_attribute(
@@ -466,7 +470,7 @@ def test_queue_by_keyboard_alone_then_it_is_stored_and_exported(
     keys.press("Enter")
     expect(page.locator("#item-title")).to_have_text(f"Text {waiting[2].id}")
 
-    # The third is skipped, and said anew.
+    # The third is skipped, and reviewed again.
     keys.press("s")
     expect(page.locator("#item-title")).to_have_text(f"Text {waiting[3].id}")
     keys.press("b")

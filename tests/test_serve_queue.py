@@ -79,7 +79,7 @@ def test_reviewed_texts_then_the_export_is_training_data(client: TestClient, tmp
     assert part.Y.shape == (2, 2)
 
 
-def test_review_said_anew_then_the_last_word_counts(client: TestClient) -> None:
+def test_second_review_then_it_replaces_the_first(client: TestClient) -> None:
     client.post("/queue", json={"texts": ["a"]})
     client.post("/queue/1", json={"state": "confirmed", "labels": ["x"]})
     client.post("/queue/1", json={"state": "corrected", "labels": ["y"]})

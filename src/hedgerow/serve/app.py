@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response, StreamingResponse
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -30,6 +31,8 @@ from .security import Access, Guarded
 from .service import FALSE_ALARM, Service
 
 __all__ = ["build"]
+
+_Handler = Callable[..., Coroutine[Any, Any, Response]]
 
 
 class _JsonRequest(Request):
@@ -49,30 +52,45 @@ class _JsonRoute(APIRoute):
         return with_json
 
 
-def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
-    about = {
-        400: "The request is not valid HTTP.",
-        401: "The token is missing or wrong.",
-        403: "The host name or the origin is not allowed.",
-        404: "It does not exist.",
-        408: "The request was not complete in time.",
-        409: "The model file is being re-loaded already.",
-        413: "The body is too large.",
-        415: "The body is not JSON.",
-        422: "The request is not valid; the error says where and why.",
-        503: "The server is busy, or cannot write the queue; try again after Retry-After seconds.",
-        504: "There was no answer in time.",
-        507: "Too many texts wait for review.",
-    }
-    always = (400, 401, 403, 408, 503, 504)
-    return {
-        code: {"model": schemas.ErrorAnswer, "description": about[code]} for code in sorted({*always, *codes})
-    }
-
-
+_ERRORS = {
+    400: "The request is not valid HTTP.",
+    401: "The token is missing or wrong.",
+    403: "The host name or the origin is not allowed.",
+    404: "It does not exist.",
+    408: "The request was not complete in time.",
+    409: "The model file is being re-loaded already.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    422: "The request is not valid; the error says where and why.",
+    503: "The server is busy, or cannot write the queue; try again after Retry-After seconds.",
+    504: "There was no answer in time.",
+    507: "Too many texts wait for review.",
+}
+_ALWAYS = (400, 401, 403, 408, 503, 504)
 _BODY = (413, 415, 422)
 _NO_PAGE = "there is no such page"
 router = APIRouter(route_class=_JsonRoute)
+
+
+def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
+    return {
+        code: {"model": schemas.ErrorAnswer, "description": _ERRORS[code]}
+        for code in sorted({*_ALWAYS, *codes})
+    }
+
+
+def _text(kind: str, description: str) -> dict[int | str, dict[str, Any]]:
+    """The description of an answer that is not JSON."""
+    content = {kind: {"schema": {"type": "string"}}}
+    return {200: {"description": description, "content": content}, **_errors()}
+
+
+def _get(path: str, answer: type[BaseModel], *codes: int, summary: str) -> Callable[[_Handler], _Handler]:
+    return router.get(path, response_model=answer, responses=_errors(*codes), summary=summary)
+
+
+def _post(path: str, answer: type[BaseModel], *codes: int, summary: str) -> Callable[[_Handler], _Handler]:
+    return router.post(path, response_model=answer, responses=_errors(*_BODY, *codes), summary=summary)
 
 
 def _service(request: Request) -> Service:
@@ -89,9 +107,7 @@ def _note(request: Request, **facts: Any) -> None:
     request.scope["hedgerow.facts"] = facts
 
 
-@router.post(
-    "/predict", response_model=schemas.PredictResponse, responses=_errors(*_BODY), summary="Predict labels"
-)
+@_post("/predict", schemas.PredictResponse, summary="Predict labels")
 async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     """Predict labels of inputs, with data (aleatoric) and knowledge (epistemic) uncertainty."""
     service = _service(request)
@@ -118,9 +134,7 @@ def _wish(decide: schemas.Decide | None) -> tuple[Wish | None, float]:
         raise ApiError(422, "invalid", str(error), "decide") from error
 
 
-@router.post(
-    "/explain", response_model=schemas.Explanation, responses=_errors(*_BODY), summary="Explain a label"
-)
+@_post("/explain", schemas.Explanation, summary="Explain a label")
 async def explain(request: Request, asked: schemas.ExplainRequest) -> Response:
     """Give the words of a text that made a label more or less probable.
 
@@ -131,37 +145,32 @@ async def explain(request: Request, asked: schemas.ExplainRequest) -> Response:
     return _json(await _service(request).explain(asked.text, asked.label, asked.top))
 
 
-@router.get("/labels", response_model=schemas.Labels, responses=_errors(422), summary="Search labels")
+@_get("/labels", schemas.Labels, 422, summary="Search labels")
 async def labels(request: Request, asked: Annotated[schemas.LabelsQuery, Query()]) -> Response:
     """List the labels that contain the query: those that begin with it first, then by frequency."""
     return _json(await _service(request).labels(asked.query, asked.offset, asked.limit))
 
 
-@router.get("/model", response_model=schemas.ModelInfo, responses=_errors(), summary="Describe the model")
+@_get("/model", schemas.ModelInfo, summary="Describe the model")
 async def model(request: Request) -> Response:
     """Describe the model, and what it guarantees when it decides."""
     return _json(_service(request).model())
 
 
-@router.get("/examples", response_model=schemas.Examples, responses=_errors(), summary="Texts to try")
+@_get("/examples", schemas.Examples, summary="Texts to try")
 async def examples(request: Request) -> Response:
     """Give texts of the embedded sample to try, and one that is out-of-distribution."""
     return _json({"examples": await _service(request).examples()})
 
 
-@router.post(
-    "/queue",
-    response_model=schemas.Added,
-    responses=_errors(*_BODY, 507),
-    summary="Add texts to the review queue",
-)
+@_post("/queue", schemas.Added, 507, summary="Add texts to the review queue")
 async def add_to_queue(request: Request, asked: schemas.AddToQueue) -> Response:
     """Predict texts and keep them for a human to review."""
     _note(request, inputs=len(asked.texts))
     return _json({"ids": await _service(request).add_to_queue(asked.texts)})
 
 
-@router.get("/queue", response_model=schemas.Queue, responses=_errors(422), summary="Show the review queue")
+@_get("/queue", schemas.Queue, 422, summary="Show the review queue")
 async def queue(request: Request, asked: Annotated[schemas.QueueQuery, Query()]) -> Response:
     """Give the texts that wait for review, the most informative first.
 
@@ -171,9 +180,7 @@ async def queue(request: Request, asked: Annotated[schemas.QueueQuery, Query()])
     return _json({"items": [asdict(item) for item in await _service(request).queue(asked.limit)]})
 
 
-@router.get(
-    "/queue/counts", response_model=schemas.QueueCounts, responses=_errors(), summary="Count the queue"
-)
+@_get("/queue/counts", schemas.QueueCounts, summary="Count the queue")
 async def counts(request: Request) -> Response:
     """Count the texts that wait for review, and those that are done."""
     return _json(asdict(await _service(request).counts()))
@@ -182,18 +189,7 @@ async def counts(request: Request) -> Response:
 @router.get(
     "/queue/export",
     response_class=StreamingResponse,
-    responses={
-        200: {
-            "description": "One record per line, as hedgerow fit reads them.",
-            "content": {
-                "application/x-ndjson": {
-                    "schema": {"type": "string"},
-                    "example": '{"text": "an address book", "labels": ["role::program"]}\n',
-                }
-            },
-        },
-        **_errors(),
-    },
+    responses=_text("application/x-ndjson", "One record per line, as hedgerow fit reads them."),
     summary="Export training data",
 )
 async def export(request: Request) -> Response:
@@ -205,9 +201,7 @@ async def export(request: Request) -> Response:
     )
 
 
-@router.post(
-    "/queue/{id}", response_model=schemas.Reviewed, responses=_errors(*_BODY, 404), summary="Review a text"
-)
+@_post("/queue/{id}", schemas.Reviewed, 404, summary="Review a text")
 async def review(
     request: Request, id: Annotated[int, Path(ge=1, le=2**63 - 1)], asked: schemas.Review
 ) -> Response:
@@ -216,12 +210,7 @@ async def review(
     return _json({"id": id, "state": asked.state})
 
 
-@router.post(
-    "/reload",
-    response_model=schemas.Reloaded,
-    responses=_errors(409, 413, 415, 422),
-    summary="Re-load the model file",
-)
+@_post("/reload", schemas.Reloaded, 409, summary="Re-load the model file")
 async def reload(request: Request) -> Response:
     """Load the model file, check it, and let the new model answer from then on.
 
@@ -231,13 +220,13 @@ async def reload(request: Request) -> Response:
     return _json({"model": now, "before": before})
 
 
-@router.get("/healthz", response_model=schemas.Health, responses=_errors(), summary="Is it alive?")
+@_get("/healthz", schemas.Health, summary="Is it alive?")
 async def healthz() -> Response:
     """Answer if the process is alive."""
     return _json({"status": "alive"})
 
 
-@router.get("/readyz", response_model=schemas.Ready, responses=_errors(), summary="Is it ready?")
+@_get("/readyz", schemas.Ready, summary="Is it ready?")
 async def readyz(request: Request) -> Response:
     """Answer if the model is loaded and the queue can be written."""
     return _json({"status": "ready", "model": await _service(request).check_ready()})
@@ -246,13 +235,7 @@ async def readyz(request: Request) -> Response:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={
-        200: {
-            "description": "Text format of Prometheus.",
-            "content": {"text/plain": {"schema": {"type": "string"}}},
-        },
-        **_errors(),
-    },
+    responses=_text("text/plain", "Text format of Prometheus."),
     summary="Metrics",
 )
 async def metrics(request: Request) -> Response:
@@ -342,21 +325,19 @@ def _route_of(scope: Scope) -> Any:
     return next((route for route in router.routes if route.matches(scope)[0] is not Match.NONE), None)
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
-    if not isinstance(error, ApiError):
-        raise error
-    return Response(
-        error.body(), status_code=error.status, headers=error.headers, media_type="application/json"
-    )
+def _refusal(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(body, status_code=status, headers=headers, media_type="application/json")
 
 
-async def _admit_bug(request: Request, error: Exception) -> Response:
-    return Response(BUG, status_code=500, media_type="application/json")
+async def _refuse(request: Request, error: Any) -> Response:
+    return _refusal(error.status, error.body(), error.headers)
 
 
-async def _refuse_invalid(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RequestValidationError):
-        raise error
+async def _admit_bug(request: Request, error: Any) -> Response:
+    return _refusal(500, BUG)
+
+
+async def _refuse_invalid(request: Request, error: Any) -> Response:
     problems = error.errors()
     first = problems[0]
     # The first part says only that it was the body, the second may be the kind of request: both are ours.
@@ -369,20 +350,14 @@ async def _refuse_invalid(request: Request, error: Exception) -> Response:
         parts = []
     if len(problems) > 1:
         message += f" (and {len(problems) - 1} more)"
-    body = error_body("invalid", message, ".".join(parts) or None)
-    return Response(body, status_code=422, media_type="application/json")
+    return _refusal(422, error_body("invalid", message, ".".join(parts) or None))
 
 
-async def _refuse_http(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
+async def _refuse_http(request: Request, error: Any) -> Response:
     code, message = {
         404: ("not_found", _NO_PAGE),
         405: ("method", "this page does not take that method; see the header Allow"),
     }.get(error.status_code, ("invalid", str(error.detail)))
-    headers = dict(error.headers or {})
     # FastAPI refuses a body that it cannot read with 400.
     status = 422 if error.status_code == 400 else error.status_code
-    return Response(
-        error_body(code, message), status_code=status, headers=headers, media_type="application/json"
-    )
+    return _refusal(status, error_body(code, message), error.headers)

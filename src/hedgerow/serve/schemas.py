@@ -9,11 +9,16 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from .limits import Limits
 
 _TEXT = "a fast terminal music player with playlists"
+_LABEL = "role::program"
 _MODEL = "5f0e8a11c2d39b47"
-Label = str | int
+Text = Annotated[str, Field(examples=[_TEXT])]
+Label = Annotated[str | int, Field(examples=[_LABEL])]
+ModelId = Annotated[str, Field(description="A hash of the model's file.", examples=[_MODEL])]
+Probability = Annotated[float, Field(description="Mean over the members.", examples=[0.9])]
+Votes = Annotated[list[float], Field(description="The probability of each member.", examples=[[0.85, 0.95]])]
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 LabelNumber = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-AskedLabel = str | LabelNumber
+AskedLabel = Annotated[str | LabelNumber, Field(examples=[_LABEL])]
 # What the readers of training data take.
 TaughtLabel = Annotated[str, Field(min_length=1)] | LabelNumber
 # Smaller or larger shares ask for more data than there are, and for numbers that overflow.
@@ -32,8 +37,8 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def _example(*examples: dict[str, Any]) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": list(examples)})
+def _example(example: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [example]})
 
 
 # --- errors ---
@@ -42,19 +47,15 @@ def _example(*examples: dict[str, Any]) -> ConfigDict:
 class ErrorDetail(_Answer):
     """Why a request was refused."""
 
-    code: str = Field(description="One word for programs.")
+    code: str = Field(description="One word for programs.", examples=["invalid"])
     message: str = Field(description="What is wrong, and how to fix it.")
-    where: str | None = Field(None, description="The part of the request that is wrong.")
+    where: str | None = Field(None, description="Which part of the request.", examples=["texts.3"])
 
 
 class ErrorAnswer(_Answer):
     """A refusal."""
 
     error: ErrorDetail
-
-    model_config = _example(
-        {"error": {"code": "invalid", "message": "Input should be greater than 0", "where": "k"}}
-    )
 
 
 # --- predict ---
@@ -67,15 +68,13 @@ class Costs(_Strict):
     missed: Cost = Field(description="Rejecting a label that is right.")
     look: Cost = Field(description="Deferring to a human.")
 
-    model_config = _example({"wrong": 1.0, "missed": 2.0, "look": 0.2})
-
 
 class Decide(_Strict):
     """Sort labels into accept, review and reject: by risk, or by costs.
 
     A risk is guaranteed on average over inputs like the held-out data of calibration: at most this share of
-    the true labels is rejected (conformal risk control), and with a confidence of 90 % at most this share of
-    what an input is given is wrong (Learn then Test). Costs come without a guarantee.
+    an input's true labels is rejected (conformal risk control), and with a confidence of 90 % at most this
+    share of its accepted labels is wrong (Learn then Test). Costs come without a guarantee.
     """
 
     risk: Share | None = Field(None, description="The share of mistakes that is allowed; 0.1 by default.")
@@ -84,17 +83,9 @@ class Decide(_Strict):
         0.05, description="The share of in-distribution inputs that may be flagged as out-of-distribution."
     )
 
-    model_config = _example(
-        {"risk": 0.1, "false_alarm": 0.05}, {"costs": {"wrong": 1.0, "missed": 2.0, "look": 0.2}}
-    )
-
 
 class _Prediction(_Strict):
-    k: int = Field(
-        10,
-        ge=1,
-        description="Labels per input; with `decide` also all others that are not rejected.",
-    )
+    k: int = Field(10, ge=1, description="Labels per input; with `decide` also all that are not rejected.")
     uncertainty: bool = Field(True, description="Add uncertainty and the OOD score.")
     votes: bool = Field(False, description="Add the probability that each member gives.")
     decide: Decide | None = Field(
@@ -109,7 +100,7 @@ class _Prediction(_Strict):
 class TextRequest(_Prediction):
     """One text."""
 
-    text: str
+    text: Text
 
     model_config = _example({"text": _TEXT, "k": 3, "votes": True, "decide": {"risk": 0.1}})
 
@@ -117,7 +108,7 @@ class TextRequest(_Prediction):
 class TextsRequest(_Prediction):
     """Several texts."""
 
-    texts: list[str] = Field(min_length=1)
+    texts: list[Text] = Field(min_length=1)
 
     model_config = _example({"texts": [_TEXT, "an address book"], "k": 5})
 
@@ -127,8 +118,6 @@ class FeatureVector(_Strict):
 
     indices: list[Number] = Field(description="Columns, each once.")
     values: list[Value] = Field(description="The value of each column.")
-
-    model_config = _example({"indices": [3, 17], "values": [0.5, 1.25]})
 
 
 class FeaturesRequest(_Prediction):
@@ -160,14 +149,14 @@ class PredictedLabel(_Answer):
     """A label with its uncertainty in nats: 0 is none, 0.69 that of a coin toss."""
 
     label: Label
-    probability: float = Field(description="Mean probability over the members.")
+    probability: Probability
     total: float | None = Field(None, description="Total uncertainty: data plus knowledge.")
     data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
     knowledge: float | None = Field(
         None, description="Knowledge (epistemic) uncertainty: the members disagree."
     )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
-    votes: list[float] | None = Field(None, description="The probability that each member gives.")
+    votes: Votes | None = None
     decision: Literal["accept", "review", "reject"] | None = Field(
         None, description="Only with `decide`; review defers to a human."
     )
@@ -201,20 +190,12 @@ class Result(_Answer):
     ood: OODScores | None = Field(None, description="Null where the model cannot detect OOD inputs.")
 
 
+_SUMS = {"total": 0.32, "data": 0.31, "knowledge": 0.01, "variance": 0.003}
 _RESULT = {
     "labels": [
-        {
-            "label": "role::program",
-            "probability": 0.9,
-            "total": 0.32,
-            "data": 0.31,
-            "knowledge": 0.01,
-            "variance": 0.003,
-            "votes": [0.85, 0.95],
-            "decision": "accept",
-        }
+        {"label": _LABEL, "probability": 0.9, **_SUMS, "votes": [0.85, 0.95], "decision": "accept"},
     ],
-    "input": {"expected": 4.1, "total": 6.2, "data": 5.6, "knowledge": 0.6, "variance": 0.1},
+    "input": {"expected": 0.9, **_SUMS},
     "ood": {"score": 0.2, "p_value": 0.4, "is_ood": False},
 }
 
@@ -222,7 +203,7 @@ _RESULT = {
 class PredictResponse(_Answer):
     """The prediction for each input, in their order."""
 
-    model: str = Field(description="The id of the model that answered.")
+    model: ModelId
     results: list[Result]
 
     model_config = _example({"model": _MODEL, "results": [_RESULT]})
@@ -234,11 +215,9 @@ class PredictResponse(_Answer):
 class ExplainRequest(_Strict):
     """Which words made this label probable?"""
 
-    text: str
+    text: Text
     label: AskedLabel
     top: int = Field(8, ge=1, le=100, description="Words of each kind.")
-
-    model_config = _example({"text": _TEXT, "label": "role::program", "top": 3})
 
 
 class Effect(_Answer):
@@ -253,20 +232,10 @@ class Explanation(_Answer):
     """The words that made a label more or less probable, the strongest first."""
 
     label: Label
-    probability: float
-    votes: list[float]
+    probability: Probability
+    votes: Votes
     speaks_for: list[Effect]
     speaks_against: list[Effect]
-
-    model_config = _example(
-        {
-            "label": "role::program",
-            "probability": 0.9,
-            "votes": [0.85, 0.95],
-            "speaks_for": [{"word": "player", "effect": 0.4, "disagreement": 0.1}],
-            "speaks_against": [],
-        }
-    )
 
 
 # --- labels, model, examples ---
@@ -293,8 +262,6 @@ class Labels(_Answer):
     total: int = Field(description="How many there are.")
     labels: list[KnownLabel]
 
-    model_config = _example({"total": 1, "labels": [{"label": "role::program", "count": 1934}]})
-
 
 class Policy(_Answer):
     """Thresholds by risk: labels are accepted from `accept` on, and rejected below `reject`."""
@@ -308,7 +275,7 @@ class Policy(_Answer):
 class ModelInfo(_Answer):
     """What the model is."""
 
-    id: str
+    id: ModelId
     labels: int
     members: int
     method: str
@@ -319,29 +286,11 @@ class ModelInfo(_Answer):
         description="Null where it is not calibrated for decisions, or its search has changed since."
     )
 
-    model_config = _example(
-        {
-            "id": _MODEL,
-            "labels": 538,
-            "members": 10,
-            "method": "bagging",
-            "texts": True,
-            "calibrated": True,
-            "detects_ood": True,
-            "policy": {
-                "guarantee": "On average at most 10 % of the true labels are rejected.",
-                "risks": [0.05, 0.1],
-                "accept": [None, 0.93],
-                "reject": [0.01, 0.05],
-            },
-        }
-    )
-
 
 class Example(_Answer):
     """A text to try."""
 
-    text: str
+    text: Text
     about: str = Field(description="What it shows.")
 
 
@@ -350,8 +299,6 @@ class Examples(_Answer):
 
     examples: list[Example]
 
-    model_config = _example({"examples": [{"text": _TEXT, "about": "a program"}]})
-
 
 # --- queue ---
 
@@ -359,17 +306,13 @@ class Examples(_Answer):
 class AddToQueue(_Strict):
     """Texts for a human to review."""
 
-    texts: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1)
-
-    model_config = _example({"texts": [_TEXT]})
+    texts: list[Annotated[str, Field(min_length=1, examples=[_TEXT])]] = Field(min_length=1)
 
 
 class Added(_Answer):
     """Their numbers, in their order. A text that waits already keeps its number."""
 
     ids: list[int]
-
-    model_config = _example({"ids": [1]})
 
 
 class QueueQuery(_Answer):
@@ -382,9 +325,9 @@ class QueuedText(_Answer):
     """A text that waits for review."""
 
     id: int
-    text: str
+    text: Text
     knowledge: float = Field(description="The largest knowledge uncertainty of any of its labels, in nats.")
-    model: str = Field(description="The id of the model that predicted.")
+    model: ModelId
     prediction: Result
 
 
@@ -406,7 +349,7 @@ class Review(_Strict):
     )
     state: Literal["confirmed", "corrected", "skipped"]
 
-    model_config = _example({"labels": ["role::program"], "state": "corrected"})
+    model_config = _example({"labels": [_LABEL], "state": "corrected"})
 
 
 class Reviewed(_Answer):
@@ -414,8 +357,6 @@ class Reviewed(_Answer):
 
     id: int
     state: str
-
-    model_config = _example({"id": 1, "state": "corrected"})
 
 
 class QueueCounts(_Answer):
@@ -426,8 +367,6 @@ class QueueCounts(_Answer):
     corrected: int
     skipped: int
 
-    model_config = _example({"waiting": 12, "confirmed": 3, "corrected": 1, "skipped": 0})
-
 
 # --- operation ---
 
@@ -435,10 +374,8 @@ class QueueCounts(_Answer):
 class Reloaded(_Answer):
     """The model that answers now, and the one before; the same where the file has not changed."""
 
-    model: str
-    before: str
-
-    model_config = _example({"model": _MODEL, "before": "0c41d7e9a86b2f35"})
+    model: ModelId
+    before: ModelId
 
 
 class Health(_Answer):
@@ -451,7 +388,7 @@ class Ready(_Answer):
     """The model is loaded, and the queue can be written."""
 
     status: Literal["ready"]
-    model: str
+    model: ModelId
 
 
 def with_limits(description: dict[str, Any], limits: Limits) -> dict[str, Any]:
