@@ -63,7 +63,11 @@ def compose(
 
 def _settings(found: Mapping[str, Any]) -> list[Setting]:
     """What the model is, then its parameters; those that say the same go once."""
-    plain = {name: value for name, value in found.items() if not isinstance(value, dict | None)}
+    plain = {
+        name: f"{value:,}" if type(value) is int else value
+        for name, value in found.items()
+        if not isinstance(value, dict | None)
+    }
     parameters = {name: value for name, value in found["parameters"].items() if value is not None}
     return [Setting(name.replace("_", " "), str(value)) for name, value in {**parameters, **plain}.items()]
 
@@ -121,9 +125,9 @@ class _Examples:
         if not sums.total[row]:
             return "The model has no uncertainty here."
         return (
-            f"The model expects {float(sums.probability[row]):.1f} labels, and"
-            f" {100 * float(sums.knowledge[row] / sums.total[row]):.0f} % of its uncertainty is knowledge"
-            " uncertainty: the members disagree."
+            f"The model expects {float(sums.probability[row]):.1f} labels;"
+            f" {100 * float(sums.knowledge[row] / sums.total[row]):.0f} % of its total uncertainty is"
+            " knowledge uncertainty."
         )
 
     def wrong(self) -> list[Example]:

@@ -78,10 +78,10 @@
       "div",
       { class: "key" },
       html("span", { class: "key-item" }, Votes.strip(sample), "Each dot is the probability that one member gives, from 0 to 1; the bar is their mean."),
-      mark(true, "a label that the input has"),
-      mark(false, "one that it does not have"),
+      mark(true, "right: the input has this label"),
+      mark(false, "wrong: the input does not have it"),
       html("span", { class: "key-item" }, Votes.part("data", 16), `data (aleatoric) uncertainty: the ${input} itself is ambiguous`),
-      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree, for there are too few examples like this"),
+      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree; too few examples like this"),
     );
   }
 
