@@ -10,6 +10,8 @@ import pytest
 from served_models import Open
 from starlette.testclient import TestClient
 
+from hedgerow.serve.errors import error_body
+from hedgerow.serve.limits import Limits
 from hedgerow.serve.logs import LOGGER, _JsonLines
 from hedgerow.serve.security import Access, is_loopback
 
@@ -183,6 +185,17 @@ def test_access_for_others_without_a_token_then_it_is_refused(
 def test_token_that_is_weak_or_not_printable_then_it_is_refused(token: str) -> None:
     with pytest.raises(ValueError, match="at least 16"):
         Access.of("127.0.0.1", token)
+
+
+def test_limit_that_is_not_positive_then_it_is_refused() -> None:
+    with pytest.raises(ValueError, match="batch is 0; a limit must be a positive number"):
+        Limits(batch=0)
+
+
+def test_error_then_its_body_is_json_without_what_is_missing() -> None:
+    assert error_body("not_found", "there is no such page") == (
+        b'{"error":{"code":"not_found","message":"there is no such page"}}'
+    )
 
 
 def test_loopback_then_only_addresses_of_this_machine_are() -> None:

@@ -39,13 +39,6 @@ class Series:
     Values that are not finite, and those not above 0 on a logarithmic axis, are gaps. The points of a line or
     a band ascend in x; `low` and `high` are the edges of a band, and its y, if any, a line in it. Bars stand
     on 0 and are centred at x. A diagonal has no points.
-
-    Examples
-    --------
-    >>> Series("mean", [1, 2], [0.5])
-    Traceback (most recent call last):
-        ...
-    ValueError: series 'mean' has 2 values of x and 1 of y
     """
 
     name: str

@@ -14,18 +14,10 @@ from .content import Figure, Kind, Series
 
 __all__ = ["figures"]
 
-_MEASURES = {
-    "variance": "variance",
-    "total": "total",
-    "knowledge": "knowledge",
-    "data": "data",
+_SCORES = ("ood", "variance", "total", "knowledge", "joint_energy", "expected")
+_NAMES = {
     "energy": "Energy",
-}
-_SCORES = {
     "ood": "OOD score",
-    "variance": "variance",
-    "total": "total",
-    "knowledge": "knowledge",
     "joint_energy": "JointEnergy",
     "expected": "expected number of labels",
 }
@@ -97,7 +89,7 @@ def _risk_coverage(found: Evaluation) -> Figure:
         "share of labels kept",
         "share of wrong labels",
         [
-            Series(_MEASURES[name], of.risk_coverage.coverage, of.risk_coverage.risk)
+            Series(_NAMES.get(name, name), of.risk_coverage.coverage, of.risk_coverage.risk)
             for name, of in found.misclassification.items()
         ],
         x_limits=(0.0, 1.0),
@@ -202,9 +194,7 @@ def _span(lowest: int, highest: int) -> str:
 
 
 def _roc(name: str, place: int, found: Evaluation) -> Figure:
-    scores = {
-        title: found.ood[name][score].roc for score, title in _SCORES.items() if score in found.ood[name]
-    }
+    rocs = {score: found.ood[name][score].roc for score in _SCORES if score in found.ood[name]}
     return Figure(
         f"roc-{place}",
         f"Out-of-distribution detection: {name}",
@@ -214,7 +204,10 @@ def _roc(name: str, place: int, found: Evaluation) -> Figure:
         "OOD inputs flagged",
         [
             Series("chance", kind="diagonal"),
-            *(Series(title, roc.false_positive, roc.true_positive) for title, roc in scores.items()),
+            *(
+                Series(_NAMES.get(score, score), roc.false_positive, roc.true_positive)
+                for score, roc in rocs.items()
+            ),
         ],
         x_limits=(0.0, 1.0),
         y_limits=(0.0, 1.0),

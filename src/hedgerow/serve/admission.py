@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from .errors import ApiError
+from .errors import ApiError, overloaded
 from .limits import Limits
 from .observation import ASGIApp, Message, Receive, Scope, Send
 
@@ -39,12 +39,7 @@ class Admitted:
             return
         try:
             if self._in_flight >= self._limits.in_flight:
-                raise ApiError(
-                    503,
-                    "overloaded",
-                    f"the server is answering {self._in_flight} requests, its limit; try again later",
-                    retry_after=1,
-                )
+                raise overloaded(f"the server is answering {self._in_flight} requests, its limit")
             self._in_flight += 1
             try:
                 await self._answer(scope, receive, send)

@@ -11,7 +11,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from .errors import ApiError
+from .errors import overloaded
 from .model_slot import ServedModel
 from .prediction import Inputs, Wanted
 
@@ -69,12 +69,7 @@ class Batcher:
         """Predict `count` inputs that were checked already, together with whoever wants the same now."""
         # A lone request that is larger than the limit would be refused for ever.
         if self.waiting and self.waiting + count > self._limit:
-            raise ApiError(
-                503,
-                "overloaded",
-                f"{self.waiting} inputs wait already, and at most {self._limit} may; try again later",
-                retry_after=1,
-            )
+            raise overloaded(f"{self.waiting} inputs wait already, and at most {self._limit} may")
         job = _Job(served, inputs, count, wanted, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
         self.waiting += count

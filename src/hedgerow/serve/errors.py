@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["ApiError", "error_body"]
+__all__ = ["ApiError", "error_body", "overloaded"]
 
 
 class ApiError(Exception):
@@ -35,14 +35,13 @@ class ApiError(Exception):
         return error_body(self.code, self.message, self.where)
 
 
-def error_body(code: str, message: str, where: str | None = None) -> bytes:
-    """Write the body that every refusal has.
+def overloaded(reason: str) -> ApiError:
+    """The refusal of a server that has too much to do."""
+    return ApiError(503, "overloaded", f"{reason}; try again later", retry_after=1)
 
-    Examples
-    --------
-    >>> error_body("not_found", "there is no such page")
-    b'{"error":{"code":"not_found","message":"there is no such page"}}'
-    """
+
+def error_body(code: str, message: str, where: str | None = None) -> bytes:
+    """Write the body that every refusal has."""
     error: dict[str, Any] = {"code": code, "message": _encodable(message)}
     if where is not None:
         error["where"] = _encodable(where)

@@ -10,15 +10,7 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What the server takes; whatever is larger is refused with a reason.
-
-    Examples
-    --------
-    >>> Limits(batch=0)
-    Traceback (most recent call last):
-        ...
-    ValueError: batch is 0; a limit must be a positive number
-    """
+    """What the server takes; whatever is larger is refused with a reason."""
 
     body: int = 4 * 1024 * 1024  # bytes per request
     batch: int = 256  # inputs per request

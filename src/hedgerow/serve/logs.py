@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["LOGGER", "log_failure", "set_up_logs"]
+__all__ = ["LOGGER", "log_event", "log_failure", "set_up_logs"]
 
 LOGGER = logging.getLogger("hedgerow.serve")
 
@@ -43,9 +43,14 @@ def set_up_logs(level: str = "info") -> None:
         logger.setLevel(level.upper() if name == LOGGER.name else logging.WARNING)
 
 
+def log_event(event: str, level: int = logging.INFO, **facts: Any) -> None:
+    """Log an event with its facts; none of them may be what a client sent."""
+    LOGGER.log(level, event, extra={"facts": facts})
+
+
 def log_failure(error: BaseException, **facts: Any) -> None:
     """Log a bug: its kind and where it arose, but not its message, which may hold what a client sent."""
-    LOGGER.error("failure", extra={"facts": {**facts, **_failure_facts(error)}})
+    log_event("failure", logging.ERROR, **facts, **_failure_facts(error))
 
 
 def _failure_facts(error: BaseException) -> dict[str, Any]:

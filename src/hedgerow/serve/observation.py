@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from .errors import ApiError, error_body
-from .logs import LOGGER, log_failure
+from .logs import log_event, log_failure
 from .metrics import Metrics
 
 __all__ = ["BUG", "ASGIApp", "Message", "Observed", "Receive", "Scope", "Send", "answer"]
@@ -78,18 +78,14 @@ class Observed:
             seconds = time.perf_counter() - begin
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.request(method, _route(scope), status, seconds)
-            LOGGER.info(
+            log_event(
                 "request",
-                extra={
-                    "facts": {
-                        "method": method,
-                        "path": _route(scope),
-                        "status": status,
-                        "ms": round(1000 * seconds, 3),
-                        "bytes": size,
-                        **scope.get("hedgerow.facts", {}),
-                    }
-                },
+                method=method,
+                path=_route(scope),
+                status=status,
+                ms=round(1000 * seconds, 3),
+                bytes=size,
+                **scope.get("hedgerow.facts", {}),
             )
 
 

@@ -71,20 +71,6 @@ class QueueStore:
     """Keeps the queue of at most `most` texts in a file, which is created where there is none.
 
     Call it from one thread at a time; what a call has written survives a crash.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> store = QueueStore(pathlib.Path(tempfile.mkdtemp()) / "queue.sqlite")
-    >>> store.add([("a shrub", 0.1, {"labels": []}), ("a tree", 0.4, {"labels": []})], model="m1")
-    [1, 2]
-    >>> [item.text for item in store.waiting(1)]
-    ['a tree']
-    >>> store.decide(2, "corrected", ["holly"])
-    True
-    >>> list(store.export())
-    [('a tree', ['holly'])]
-    >>> store.close()
     """
 
     def __init__(self, path: str | os.PathLike[str], most: int = 100_000) -> None:

@@ -16,7 +16,7 @@ import uvicorn
 from .app import build
 from .connection import connections
 from .errors import ApiError
-from .logs import LOGGER, set_up_logs
+from .logs import log_event, set_up_logs
 from .security import Access
 from .service import Service
 
@@ -66,7 +66,7 @@ def serve(service: Service, access: Access, taken: socket.socket, ready: Callabl
     @contextlib.asynccontextmanager
     async def running() -> AsyncIterator[None]:
         with _signals(server, service):
-            LOGGER.info("ready", extra={"facts": {"model": service.slot.current.id}})
+            log_event("ready", model=service.slot.current.id)
             ready()
             yield
 
@@ -95,7 +95,7 @@ def _signals(server: uvicorn.Server, service: Service) -> Iterator[None]:
     reloads: set[asyncio.Task[None]] = set()
 
     def stop(number: signal.Signals) -> None:
-        LOGGER.info("stopping", extra={"facts": {"signal": number.name}})
+        log_event("stopping", signal=number.name)
         if server.should_exit and number == signal.SIGINT:  # Ctrl-C twice
             server.force_exit = True
         server.should_exit = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +20,10 @@ from hedgerow.decisions.deciding import Wish
 from hedgerow.explanation import Explanation, explain, label_number
 
 from .batching import Batcher
-from .errors import ApiError
+from .errors import ApiError, overloaded
 from .examples import examples_for
 from .limits import Limits
-from .logs import LOGGER
+from .logs import log_event
 from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, ServedModel, load_model
 from .prediction import Wanted, predict, said_of
@@ -188,12 +189,12 @@ class Service:
             raise ApiError(409, "reloading", str(error), retry_after=1) from error
         except Exception as error:  # whatever is wrong with the new one, the old one goes on
             self.metrics.reload("refused")
-            LOGGER.error("reload refused", extra={"facts": {"reason": str(error)}})
+            log_event("reload refused", logging.ERROR, reason=str(error))
             raise ApiError(
                 422, "bad_model", f"the model file cannot be served, and the model stays as it was: {error}"
             ) from error
         self.metrics.reload("same" if now is before else "changed")
-        LOGGER.info("reload", extra={"facts": {"before": before.id, "model": now.id}})
+        log_event("reload", before=before.id, model=now.id)
         return before.id, now.id
 
     # --- the queue ---
@@ -244,7 +245,7 @@ class Service:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._writer, work)
         except sqlite3.Error as error:  # such as a full disk
-            LOGGER.error("queue", extra={"facts": {"reason": str(error)}})
+            log_event("queue", logging.ERROR, reason=str(error))
             raise ApiError(
                 503, "queue", "the review queue cannot be read or written; see the server's log", None, 5
             ) from error
@@ -252,13 +253,7 @@ class Service:
     async def _slowly(self, work: Callable[[], Found]) -> Found:
         """Do what takes long beside the predictions, in a thread of its own."""
         if self._slow_jobs >= _SLOW_JOBS:
-            raise ApiError(
-                503,
-                "overloaded",
-                f"{self._slow_jobs} explanations and searches wait already; try again later",
-                None,
-                1,
-            )
+            raise overloaded(f"{self._slow_jobs} explanations and searches wait already")
         self._slow_jobs += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._slow, work)
