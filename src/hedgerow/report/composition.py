@@ -235,7 +235,7 @@ def _notes(found: Evaluation) -> list[str]:
             )
     if (seen := found.settings["seen_in_training"]) > MOST_SEEN * found.settings["inputs"]:
         notes.append(
-            f"The model was trained on {seen:,} of these inputs, so this report says little about new inputs."
+            f"The model was trained on {seen:,} of these inputs, so this page says little about new inputs."
         )
     if unknown := found.settings["unknown_labels"]:
         notes.append(
