@@ -1,11 +1,13 @@
 """The server under load: `python -m bench.serve`.
 
-Serves the model of `hedgerow demo --serve` (ten bagged members, calibrated, with a policy) on loopback and
-asks for the embedded sample's test texts, ten labels each with their doubt: one client that waits for each
-answer (Python's http.client); 64 clients at once (wrk, which `make bench-serve` installs with apt); the
-same for minutes, while memory is watched; four times as many clients as inputs may wait; and requests made
-from the API's own description (schemathesis). The clients run on the same processors as the server.
-Writes `results/serve.json` and `results/serve.md`.
+Serves the model of `hedgerow demo --serve` (ten bagged members, calibrated, with OOD detection and a
+policy) on loopback and asks for the embedded sample's test texts. First what the served page asks for (50
+labels with uncertainty, votes, decisions and OOD score), one request after the other: the server's
+processor time per request, also of another version of Hedgerow (`--against`), in turns. Then ten labels
+each with uncertainty: one client that waits for each answer (Python's http.client); 64 clients at once
+(wrk, which `make bench-serve` installs with apt); the same for minutes, while memory is watched; four times
+as many clients as inputs may wait; and requests made from the API's own description (schemathesis). The
+clients run on the same processors as the server. Writes `results/serve.json` and `results/serve.md`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,9 @@ from hedgerow.data.sample import load_sample
 CLIENTS = 64
 ALONE = 2000
 WARM_UP = 200
+ROUNDS = 6  # of page requests, in turns with the other version
+RISK = 0.1
+COMMAND = "import sys; from hedgerow.cli import main; sys.exit(main())"
 FEW_WAIT = 16
 SAMPLE_SECONDS = 5.0
 ASKED = ("/predict", "/explain", "/labels", "/queue", "/queue/{id}")
@@ -60,14 +65,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="of each load")
     parser.add_argument("--minutes", type=float, default=10.0, help="for which memory is watched")
     parser.add_argument("--requests", type=int, default=10_000, help="made from the description")
+    parser.add_argument("--page-requests", type=int, default=600, help="like those of the served page")
+    parser.add_argument(
+        "--against", type=Path, help="the Python of another environment, whose Hedgerow to compare with"
+    )
+    parser.add_argument("--page-only", action="store_true", help="measure page requests and nothing else")
     arguments = parser.parse_args()
-    if shutil.which("wrk") is None:
+    if not arguments.page_only and shutil.which("wrk") is None:
         raise SystemExit("wrk is not installed; run: make bench-serve, or apt-get install wrk")
     model = datasets.CACHE / "serve.hedgerow"
     if not model.exists():
         model.parent.mkdir(parents=True, exist_ok=True)
         prepare()[0].save(model)
-    found: dict[str, Any] = {"machine": machine.describe({"hedgerow": PYTHONS["hedgerow"]})}
+    asked = page_requests(model, arguments.page_requests, arguments.against)
+    print("\n".join(f"{what}: {value}" for what, value, _ in page_rows(asked)), flush=True)
+    if arguments.page_only:
+        return
+    found: dict[str, Any] = {"machine": machine.describe({"hedgerow": PYTHONS["hedgerow"]}), "page": asked}
     with serving(model) as server:
         found["load_before"] = os.getloadavg()[0]
         found["alone"] = alone(server)
@@ -105,10 +119,10 @@ class Server:
 
 
 @contextmanager
-def serving(model: Path, *options: str) -> Iterator[Server]:
+def serving(model: Path, *options: str, python: Path = PYTHONS["hedgerow"]) -> Iterator[Server]:
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w") as log:
         queue = str(Path(folder) / "queue.sqlite")
-        command = [PYTHONS["hedgerow"].with_name("hedgerow"), "serve", model, "--port", "0", "--queue", queue]
+        command = [python, "-c", COMMAND, "serve", model, "--port", "0", "--queue", queue]
         process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert process.stdout is not None
@@ -125,6 +139,64 @@ def serving(model: Path, *options: str) -> Iterator[Server]:
 
 def bodies() -> list[str]:
     return [json.dumps({"text": text, "k": 10}) for text in load_sample().test_texts]
+
+
+def page_requests(model: Path, requests: int, against: Path | None) -> dict[str, Any]:
+    """Processor time of servers per request of the page, in seconds, by the name of the version.
+
+    Only numbers of one call compare: the machine is the same, and the versions take turns.
+    """
+    pythons = {"here": PYTHONS["hedgerow"]} | ({} if against is None else {"against": against})
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(serving(model, "--threads", "1", python=python))
+            for name, python in pythons.items()
+        }
+        rounds: dict[str, list[float]] = {name: [] for name in servers}
+        each = -(-requests // ROUNDS)
+        for server in servers.values():
+            ask_as_the_page(server, 0, WARM_UP)
+        for number in range(ROUNDS):
+            for name, server in servers.items():
+                rounds[name].append(ask_as_the_page(server, WARM_UP + number * each, each))
+    found: dict[str, Any] = {
+        "requests": ROUNDS * each,
+        "cpu_seconds": {name: float(np.mean(seconds)) for name, seconds in rounds.items()},
+    }
+    if against is not None:
+        ratios = np.divide(rounds["here"], rounds["against"])
+        found["ratio"] = found["cpu_seconds"]["here"] / found["cpu_seconds"]["against"]
+        found["ratio_range"] = [float(ratios.min()), float(ratios.max())]
+    return found
+
+
+def ask_as_the_page(server: Server, first: int, requests: int) -> float:
+    """Ask for texts in turn as serve/page/ask.js does; the server's processor seconds per request."""
+    texts = load_sample().test_texts
+    wanted = {"k": 50, "uncertainty": True, "votes": True, "decide": {"risk": RISK}}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    cpu = server.cpu_seconds()
+    for number in range(first, first + requests):
+        body = json.dumps({"text": texts[number % len(texts)], **wanted})
+        connection.request("POST", "/predict", body, JSON)
+        answer = connection.getresponse()
+        said = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"the server answered {answer.status}: {said[:200]!r}")
+    connection.close()
+    return (server.cpu_seconds() - cpu) / requests
+
+
+def page_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    spent = found["cpu_seconds"]
+    rows = [("page request, processor time of the server", f"{1000 * spent['here']:.2f} ms", "")]
+    if "ratio" in found:
+        low, high = found["ratio_range"]
+        rows += [
+            ("the same of the other version", f"{1000 * spent['against']:.2f} ms", ""),
+            ("ratio to the other version", f"{found['ratio']:.2f} ({low:.2f} to {high:.2f})", "0.60"),
+        ]
+    return rows
 
 
 def alone(server: Server) -> dict[str, float]:
@@ -300,13 +372,14 @@ def page(found: dict[str, Any]) -> str:
     memory, overload, described_ = found["memory"], found["overload"], found["described"]
     answered = sum(together_["statuses"].values()) - together_["statuses"].get(200, 0)
     rows = [
+        *page_rows(found["page"]),
         ("one client, end to end, p50", f"{alone_['p50_ms']:.2f} ms", "5 ms"),
         ("one client, end to end, p99", f"{alone_['p99_ms']:.2f} ms", "20 ms"),
         ("one client, processor time of the server", f"{alone_['server_cpu_ms']:.2f} ms", ""),
-        (f"{CLIENTS} clients, predictions a second", f"{together_['requests_per_second']:,.0f}", "1,000"),
+        (f"{CLIENTS} clients, predictions per second", f"{together_['requests_per_second']:,.0f}", "1,000"),
         (f"{CLIENTS} clients, p50 / p99", f"{together_['p50_ms']:.0f} / {together_['p99_ms']:.0f} ms", ""),
         (
-            f"{CLIENTS} clients, processor time of the server a request",
+            f"{CLIENTS} clients, processor time of the server per request",
             f"{together_['server_cpu_ms']:.2f} ms",
             "",
         ),
@@ -314,7 +387,7 @@ def page(found: dict[str, Any]) -> str:
         (
             f"memory over {memory['minutes']:g} minutes and {memory['requests']:,} requests",
             f"{memory['settled_mb']:.0f} to {memory['last_mb']:.0f} MB"
-            f" ({memory['growth_mb_per_minute']:+.2f} MB a minute)",
+            f" ({memory['growth_mb_per_minute']:+.2f} MB per minute)",
             "flat",
         ),
         (

@@ -133,3 +133,13 @@ def place(figure: Locator, x: float, y: float) -> tuple[float, float]:
     box = figure.locator(".frame").bounding_box()
     assert box is not None
     return box["x"] + x * box["width"], box["y"] + (1 - y) * box["height"]
+
+
+def violations(page: Page, scheme: str) -> list[tuple[str, list[str]]]:
+    """The rules of accessibility that a page breaks, and where."""
+    from axe_core_python.sync_playwright import Axe
+
+    # The elements are the same in the dark; only their colours are not.
+    options: dict[str, list[str]] = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
+    found = Axe().run(page, options={**options, "resultTypes": ["violations"]})
+    return [(one["id"], [node["html"] for node in one["nodes"][:3]]) for one in found["violations"]]

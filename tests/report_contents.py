@@ -34,7 +34,7 @@ def a_prediction(label: str, probability: float = 0.6, is_true: bool = True) -> 
 def an_example(name: str, text: str | None, labels: list[str]) -> Example:
     predicted = [a_prediction(label, 0.9 / (i + 1), i % 2 == 0) for i, label in enumerate(labels)]
     return Example(
-        name, text, [labels[0], "missed label"], predicted, 2.5, 1.9, 0.6, 0.031, "Doubt is large."
+        name, text, [labels[0], "missed label"], predicted, 2.5, 1.9, 0.6, 0.031, "Total uncertainty is high."
     )
 
 
@@ -84,7 +84,7 @@ def figures() -> list[Figure]:
         Figure(
             "frequency",
             "By frequency",
-            "Rare labels are in more doubt.",
+            "Rare labels are more uncertain.",
             "training examples",
             "nats",
             [

@@ -59,7 +59,7 @@ def a_model(**changes: Any) -> dict[str, Any]:
         "method": "bagging",
         "texts": True,
         "calibrated": True,
-        "familiar": True,
+        "detects_ood": True,
         "policy": a_policy(),
         **changes,
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,21 +40,21 @@ def serving(model: HedgerowClassifier, folder: Path, token: str | None = None) -
     from hedgerow.serve.app import build
     from hedgerow.serve.security import Access
     from hedgerow.serve.server import listen
-    from hedgerow.serve.service import Service, Settings
+    from hedgerow.serve.service import ServerSettings, Service
 
     file = folder / "served.hedgerow"
     model.save(file)
-    service = Service(Settings(file, folder / "queue.sqlite"))
+    service = Service(ServerSettings(file, folder / "queue.sqlite"))
     up = threading.Event()
 
-    class Announced(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            up.set()
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        up.set()
+        yield
 
     taken = listen("127.0.0.1", 0)
-    app = build(service, Access.of("127.0.0.1", token))
-    server = Announced(uvicorn.Config(app, lifespan="on", log_config=None, ws="none"))
+    app = build(service, Access.of("127.0.0.1", token), running)
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_config=None, ws="none"))
     thread = threading.Thread(target=server.run, args=([taken],))
     thread.start()
     try:

@@ -17,7 +17,7 @@ from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.serve.app import build
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.security import Access
-from hedgerow.serve.service import Service, Settings
+from hedgerow.serve.service import ServerSettings, Service
 
 MEMBERS = 3
 WIDTH = 40
@@ -84,7 +84,7 @@ def open_client(text_model: Path, tmp_path: Path) -> Iterator[Open]:
         **options: Any,
     ) -> TestClient:
         queue = queue or tmp_path / f"{len(opened)}.sqlite"
-        service = Service(Settings(model, queue, 1, limits or Limits()))
+        service = Service(ServerSettings(model, queue, 1, limits or Limits()))
         change(service)
         client = TestClient(build(service, access), base_url="http://127.0.0.1:8000", **options)
         client.__enter__()

@@ -224,7 +224,7 @@ def test_colours_of_series_then_they_stand_out_from_the_paper_and_one_another(
         scheme=scheme,
     )
     paper = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    # In one go: a chart is drawn anew when its width is known, and what a locator found is then gone.
+    # In one go: a chart is drawn again when its width is known, and what a locator found is then gone.
     lines = opened.page.evaluate(
         "[...document.querySelectorAll('.plot .line')].map((line) =>"
         " [getComputedStyle(line).stroke, line.getAttribute('stroke-dasharray')])"

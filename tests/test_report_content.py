@@ -163,3 +163,7 @@ def test_render_of_four_thousand_labels_then_the_page_is_small() -> None:
 def test_content_that_cannot_be_drawn_then_the_error_says_why(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_title_with_markup_then_it_is_escaped() -> None:
+    assert "<title>&lt;/script&gt; &amp; co</title>" in render(Content(title="</script> & co"))

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 
 import pytest
-from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from report_browser import TEXT_COLOURS, Open, contrast, luminance, place
+from report_browser import TEXT_COLOURS, Open, contrast, luminance, place, violations
 from report_contents import HOSTILE, MEMBERS, a_content, a_hostile_content, a_prediction
 
 from hedgerow.report import Content, Example
@@ -107,24 +106,24 @@ def test_prediction_then_its_votes_and_its_truth_can_be_seen_and_heard(open_page
         "10 members, from 60 % to 100 %, mean probability 90 %"
     )
     assert row.locator(".name").text_content() == "right: sound"
-    assert "the members disagree" in (row.locator(".doubt").text_content() or "")
+    assert "the members disagree" in (row.locator(".uncertainty").text_content() or "")
 
 
 @pytest.mark.parametrize(
     ("data", "knowledge", "text", "words"),
     [
-        (0.1, 0.05, "a text", "little doubt"),
-        (0.55, 0.1, "a text", "the text itself is ambiguous"),
-        (0.55, 0.1, None, "the input itself is ambiguous"),
-        (0.35, 0.3, "a text", "the members disagree: too few examples like this"),
+        (0.1, 0.05, "a text", "low uncertainty"),
+        (0.55, 0.1, "a text", "data uncertainty: the text is ambiguous"),
+        (0.55, 0.1, None, "data uncertainty: the input is ambiguous"),
+        (0.35, 0.3, "a text", "knowledge uncertainty: the members disagree"),
     ],
 )
-def test_doubt_then_words_tell_its_kind(
+def test_uncertainty_then_words_say_its_kind(
     open_page: Open, data: float, knowledge: float, text: str | None, words: str
 ) -> None:
     found = replace(a_prediction("a"), total=data + knowledge, data=data, knowledge=knowledge)
     example = Example("e", text, ["a"], [found], 1, 1, 1, None, "Why.")
-    assert open_page(Content("t", wrong=[example])).page.locator(".doubt").text_content() == words
+    assert open_page(Content("t", wrong=[example])).page.locator(".uncertainty").text_content() == words
 
 
 def test_true_labels_that_were_not_predicted_then_they_are_listed(open_page: Open) -> None:
@@ -163,8 +162,7 @@ def test_page_then_the_checker_of_accessibility_finds_nothing(
     opened = open_page(width=width, scheme=scheme)
     for summary in opened.page.locator("summary").all():
         summary.click()
-    found = Axe().run(opened.page)
-    assert [(one["id"], [node["html"] for node in one["nodes"][:3]]) for one in found["violations"]] == []
+    assert violations(opened.page, scheme) == []
 
 
 def test_theme_button_then_the_page_turns_dark_and_back(open_page: Open) -> None:
@@ -201,7 +199,7 @@ def test_tab_then_every_control_is_reached_and_seen(open_page: Open) -> None:
 def test_parts_without_content_then_they_are_left_out(open_page: Open) -> None:
     opened = open_page(Content("Only a title", notes=["And a note."]))
     assert opened.page.locator("section").count() == 1
-    assert opened.page.locator("nav a").all_text_contents() == ["How this was made"]
+    assert opened.page.locator("nav a").all_text_contents() == ["How this report was made"]
     assert opened.page.locator("#filter").count() == 0
 
 

@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from typing import Any
 
 import pytest
+import uvicorn
 from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from hedgerow.serve import connection
 from hedgerow.serve.connection import Connection, connections
 from hedgerow.serve.limits import Limits
+
+# What hedgerow.serve relies on, and an upgrade of uvicorn may change.
+OVERRIDDEN = {
+    "connection_made": ("transport",),
+    "connection_lost": ("exc",),
+    "data_received": ("data",),
+    "on_message_begin": (),
+    "on_headers_complete": (),
+    "on_message_complete": (),
+    "on_response_complete": (),
+    "pause_writing": (),
+    "resume_writing": (),
+    "send_400_response": ("msg",),
+    "timeout_keep_alive_handler": (),
+}
+READ = ("cycle", "loop", "tasks", "transport")
+SERVER = ("force_exit", "should_exit")
+OPTIONS = (
+    "access_log",
+    "http",
+    "lifespan",
+    "log_config",
+    "proxy_headers",
+    "server_header",
+    "timeout_graceful_shutdown",
+    "ws",
+)
+CHANGED = (
+    f"uvicorn {uvicorn.__version__} has changed {{}}, which hedgerow.serve.connection or .server relies on:"
+    " adapt them and this test, or lower the latest version of uvicorn in pyproject.toml"
+)
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -140,7 +174,7 @@ def test_head_that_ends_then_the_timer_does_too(monkeypatch: pytest.MonkeyPatch)
         made, wire = connected()
         for number in range(1, 4):  # one after the other on the same connection
             made.data_received(HEAD + b"\r\n")
-            assert made._head_timer is None
+            assert not made._head_timer.runs
             await asyncio.gather(*made.tasks)
             assert wire.written.count(b"200 OK") == number
         assert not wire.is_closing()
@@ -154,7 +188,7 @@ def test_client_that_goes_then_nothing_waits_for_it() -> None:
         made, _ = connected()
         made.data_received(b"GET")
         made.connection_lost(None)
-        assert made._head_timer is None
+        assert not made._head_timer.runs
 
     asyncio.run(run())
 
@@ -183,7 +217,7 @@ def test_answer_that_is_read_then_the_connection_goes_on(monkeypatch: pytest.Mon
     async def run() -> None:
         made, _ = unread(monkeypatch)
         made.resume_writing()
-        assert made._reader_timer is None
+        assert not made._reader_timer.runs
 
     asyncio.run(run())
 
@@ -219,7 +253,7 @@ def test_client_that_goes_then_nobody_is_waited_for(monkeypatch: pytest.MonkeyPa
     async def run() -> None:
         made, _ = unread(monkeypatch)
         made.connection_lost(None)
-        assert made._reader_timer is None
+        assert not made._reader_timer.runs
 
     asyncio.run(run())
 
@@ -227,3 +261,39 @@ def test_client_that_goes_then_nobody_is_waited_for(monkeypatch: pytest.MonkeyPa
 def test_connections_of_a_server_then_its_limit_counts() -> None:
     assert connections(2.5).seconds == 2.5
     assert Connection.seconds == Limits().seconds
+
+
+# --- uvicorn ---
+
+
+def test_uvicorn_then_it_has_what_connections_override() -> None:
+    for name, parameters in OVERRIDDEN.items():
+        method = getattr(HttpToolsProtocol, name, None)
+        assert callable(method), CHANGED.format(f"HttpToolsProtocol.{name}")
+        found = tuple(inspect.signature(method).parameters)[1:]
+        assert found == parameters, CHANGED.format(f"the parameters of HttpToolsProtocol.{name}")
+    assert {name for name in vars(Connection) if name[0] != "_"} - {"seconds"} == OVERRIDDEN.keys()
+    own = {name for name in vars(Connection) if name[0] == "_" and name[:2] != "__"}
+    own |= {"_head_timer", "_reader_timer", "_in_head", "_head_bytes", "_in_body"}
+    assert not own & set(dir(HttpToolsProtocol)), CHANGED.format("names of HttpToolsProtocol that are ours")
+
+
+def test_uvicorn_then_it_has_what_connections_and_server_read() -> None:
+    async def run() -> None:
+        made, _ = connected()
+        for name in READ:
+            assert hasattr(made, name), CHANGED.format(f"HttpToolsProtocol.{name}")
+        made.data_received(HEAD + b"\r\n")
+        assert made.cycle is not None, CHANGED.format("HttpToolsProtocol.cycle")
+        assert made.cycle.response_complete is False, CHANGED.format("RequestResponseCycle.response_complete")
+        await asyncio.gather(*made.tasks)
+        assert made.cycle.response_complete is True, CHANGED.format("RequestResponseCycle.response_complete")
+        made.connection_lost(None)
+
+    asyncio.run(run())
+    server = uvicorn.Server(Config(answer))
+    for name in SERVER:
+        assert getattr(server, name, None) is False, CHANGED.format(f"Server.{name}")
+    assert "sockets" in inspect.signature(uvicorn.Server.run).parameters, CHANGED.format("Server.run")
+    for name in OPTIONS:
+        assert name in inspect.signature(Config).parameters, CHANGED.format(f"Config({name})")

@@ -198,7 +198,9 @@ def test_search_that_the_policy_was_not_learned_with_then_it_is_refused_in_the_w
     assert client.post("/predict", json={"text": TEXTS[0]}).status_code == 200
 
 
-def test_policy_that_can_promise_nothing_then_there_are_no_curves(open_client: Open, tmp_path: Path) -> None:
+def test_policy_that_can_guarantee_nothing_then_there_are_no_curves(
+    open_client: Open, tmp_path: Path
+) -> None:
     model = a_text_model().learn_policy(SAMPLE.test_texts[100:103], SAMPLE.test_labels[100:103])
     model.save(tmp_path / "few.hedgerow")
     assert open_client(tmp_path / "few.hedgerow").get("/model").json()["policy"] is None
@@ -246,7 +248,9 @@ def test_explain_of_a_calibrated_model_then_its_votes_are_those_of_the_predictio
             assert why["probability"] == pytest.approx(label["probability"], abs=1e-5)
 
 
-def test_false_alarm_then_it_sets_who_is_an_outsider(open_client: Open, deciding_model: Path) -> None:
+def test_false_alarm_then_it_sets_what_is_out_of_distribution(
+    open_client: Open, deciding_model: Path
+) -> None:
     client = open_client(deciding_model)
     p_value = load(deciding_model).ood_scores([RECIPE]).p_value[0]
     for rate, is_ood in ((p_value * 1.01, True), (p_value * 0.99, False)):
@@ -285,7 +289,7 @@ def test_policy_of_the_model_then_its_curves_decide_as_the_server_does(
     assert known
 
 
-def test_risk_that_cannot_be_promised_then_the_reason_is_told(
+def test_risk_that_cannot_be_guaranteed_then_the_reason_is_said(
     open_client: Open, deciding_model: Path
 ) -> None:
     client = open_client(deciding_model)
@@ -376,7 +380,7 @@ def test_model_that_keeps_more_labels_than_are_told_at_once_then_it_is_served(
     assert load_model(deciding_model, 1).curves is not None
 
 
-def test_policy_then_what_is_promised_of_accepted_labels_is_a_mean_over_inputs(
+def test_policy_then_what_is_guaranteed_of_accepted_labels_is_a_mean_over_inputs(
     open_client: Open, deciding_model: Path
 ) -> None:
     told = open_client(deciding_model).get("/model").json()["policy"]["guarantee"]

@@ -78,7 +78,7 @@ def test_predict_without_uncertainty_then_labels_have_probabilities_only(
     ].tolist()
 
 
-def test_predict_of_an_outsider_then_it_is_called_one_at_the_rate_asked_for(
+def test_predict_of_an_ood_text_then_it_is_flagged_at_the_rate_asked_for(
     client: TestClient, text_model: Path
 ) -> None:
     recipe = "Whisk the eggs with sugar, fold in the flour and bake the cake until golden."
@@ -285,11 +285,11 @@ def test_model_then_it_tells_what_it_is(client: TestClient, text_model: Path) ->
         described["members"],
         described["method"],
     )
-    assert (found.texts, found.calibrated, found.familiar, found.policy) == (True, False, True, None)
+    assert (found.texts, found.calibrated, found.detects_ood, found.policy) == (True, False, True, None)
     assert client.post("/predict", json={"text": "a"}).json()["model"] == found.id
 
 
-def test_examples_then_they_are_of_the_sample_and_one_is_an_outsider(client: TestClient) -> None:
+def test_examples_then_they_are_of_the_sample_and_one_is_out_of_distribution(client: TestClient) -> None:
     found = client.get("/examples").json()["examples"]
     sample = set(load_sample().test_texts)
     assert [one["text"] in sample for one in found] == [True] * (len(found) - 1) + [False]

@@ -29,9 +29,9 @@ import sys
 from pathlib import Path
 from hedgerow.serve.security import Access
 from hedgerow.serve.server import listen, serve
-from hedgerow.serve.service import Service, Settings
+from hedgerow.serve.service import ServerSettings, Service
 
-service = Service(Settings(Path(sys.argv[1]), Path(sys.argv[2])))
+service = Service(ServerSettings(Path(sys.argv[1]), Path(sys.argv[2])))
 predict = service.batcher._predict
 
 def held(*arguments):
@@ -330,7 +330,7 @@ def test_demo_then_one_command_serves_a_model_that_decides_and_a_queue(start: St
     folder = Path(about.split(" are in ")[1].split(",")[0])
     assert folder.is_dir()
     _, model = running.ask("GET", "/model")
-    assert (model["members"], model["calibrated"], model["familiar"]) == (10, True, True)
+    assert (model["members"], model["calibrated"], model["detects_ood"]) == (10, True, True)
     assert any(threshold is not None for threshold in model["policy"]["accept"])
     assert running.ask("GET", "/queue/counts")[1]["waiting"] == 40
     decisions = set()
@@ -339,7 +339,7 @@ def test_demo_then_one_command_serves_a_model_that_decides_and_a_queue(start: St
         status, found = running.ask("POST", "/predict", body)
         assert status == 200
         decisions |= {label["decision"] for label in found["results"][0]["labels"]}
-        assert found["results"][0]["ood"]["is_ood"] == ("is_ood" in example["about"])
+        assert found["results"][0]["ood"]["is_ood"] == ("out-of-distribution" in example["about"])
     assert decisions == {"accept", "review", "reject"}
     running.process.send_signal(signal.SIGINT)
     assert running.process.wait() == 0

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from hedgerow import HedgerowTextClassifier, label_uncertainty, load
 from hedgerow.data import read_part
 from hedgerow.data.sample import load_sample
+from hedgerow.serve import queue_store
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.queue_store import QueueCounts, QueueError, QueueFull, QueueStore
 from hedgerow.serve.schemas import Queue
@@ -33,13 +34,13 @@ def test_queue_then_texts_come_by_the_largest_knowledge_uncertainty(
     found = Queue.model_validate_json(client.get("/queue", params={"limit": 100}).content).items
     votes = load(text_model).predict_votes(TEXTS)
     mean, knowledge = votes.mean().data, label_uncertainty(votes).knowledge
-    doubts = {}
+    knowledges = {}
     for number, begin, end in zip(ids, votes.indptr, votes.indptr[1:], strict=False):
         best = sorted(range(begin, end), key=lambda place: -mean[place])[:20]
-        doubts[number] = max(knowledge[place] for place in best)
-    assert [item.id for item in found] == sorted(ids, key=lambda number: -doubts[number])
+        knowledges[number] = max(knowledge[place] for place in best)
+    assert [item.id for item in found] == sorted(ids, key=lambda number: -knowledges[number])
     for item in found:
-        assert item.doubt == pytest.approx(doubts[item.id], abs=1e-5)
+        assert item.knowledge == pytest.approx(knowledges[item.id], abs=1e-5)
         assert item.text == TEXTS[ids.index(item.id)]
         assert all(label.votes for label in item.prediction.labels)
     shown = client.get("/queue", params={"limit": 3}).json()["items"]
@@ -79,20 +80,22 @@ def test_reviewed_texts_then_the_export_is_training_data(client: TestClient, tmp
     assert part.Y.shape == (2, 2)
 
 
-def test_review_said_anew_then_the_last_word_counts(client: TestClient) -> None:
+def test_second_review_then_it_replaces_the_first(client: TestClient) -> None:
     client.post("/queue", json={"texts": ["a"]})
     client.post("/queue/1", json={"state": "confirmed", "labels": ["x"]})
     client.post("/queue/1", json={"state": "corrected", "labels": ["y"]})
     assert client.get("/queue/export").text == '{"text":"a","labels":["y"]}\n'
 
 
-def test_export_of_many_then_all_are_there_in_order(client: TestClient) -> None:
-    for begin in range(0, 1200, 200):
-        texts = [f"text {number}" for number in range(begin, begin + 200)]
-        for number in client.post("/queue", json={"texts": texts}).json()["ids"]:
-            client.post(f"/queue/{number}", json={"state": "confirmed", "labels": [str(number)]})
+def test_export_of_many_then_all_are_there_in_order(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_store, "_PAGE", 50)
+    texts = [f"text {number}" for number in range(120)]
+    for number in client.post("/queue", json={"texts": texts}).json()["ids"]:
+        client.post(f"/queue/{number}", json={"state": "confirmed", "labels": [str(number)]})
     lines = client.get("/queue/export").text.splitlines()
-    assert [json.loads(line)["text"] for line in lines] == [f"text {number}" for number in range(1200)]
+    assert [json.loads(line)["text"] for line in lines] == texts
 
 
 @pytest.mark.parametrize("number", ["2", "0", "-1", "x", "9223372036854775807", "9223372036854775808", "1.5"])
@@ -284,9 +287,11 @@ def test_store_then_it_gives_back_any_texts_and_labels(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject
 ) -> None:
     store = QueueStore(tmp_path_factory.mktemp("queue") / "q.sqlite")
-    doubts = data.draw(st.lists(st.floats(0, 1), min_size=len(texts), max_size=len(texts)))
-    ids = store.add([(text, doubt, {"t": text}) for text, doubt in zip(texts, doubts, strict=True)], "m")
-    order = sorted(range(len(texts)), key=lambda place: (-doubts[place], place))
+    knowledges = data.draw(st.lists(st.floats(0, 1), min_size=len(texts), max_size=len(texts)))
+    ids = store.add(
+        [(text, knowledge, {"t": text}) for text, knowledge in zip(texts, knowledges, strict=True)], "m"
+    )
+    order = sorted(range(len(texts)), key=lambda place: (-knowledges[place], place))
     assert [item.text for item in store.waiting(100)] == [texts[place] for place in order]
     expected = []
     for number, text in zip(ids, texts, strict=True):

@@ -10,6 +10,8 @@ import pytest
 from served_models import Open
 from starlette.testclient import TestClient
 
+from hedgerow.serve.errors import error_body
+from hedgerow.serve.limits import Limits
 from hedgerow.serve.logs import LOGGER, _JsonLines
 from hedgerow.serve.security import Access, is_loopback
 
@@ -24,6 +26,33 @@ def test_host_of_another_name_then_it_is_refused(client: TestClient, host: str) 
     answer = client.get("/model", headers={"Host": host})
     assert answer.status_code == 403
     assert answer.json()["error"]["code"] == "host"
+
+
+def test_host_that_a_proxy_wrote_then_the_refusal_says_what_to_allow_and_what_to_pass_on(
+    client: TestClient,
+) -> None:
+    said = client.get("/model", headers={"Host": "backend.internal:8000"}).json()["error"]["message"]
+    assert "the Host 'backend.internal'" in said
+    assert "start it with --allow-host backend.internal." in said
+    assert "A proxy in front of it must pass on the Host that the browser sent" in said
+    assert "proxy_set_header Host $http_host" in said
+    none = client.get("/model", headers={"Host": ""}).json()["error"]["message"]
+    assert "the request has no Host header" in none
+    assert "--allow-host NAME" in none
+    long = client.get("/model", headers={"Host": 5000 * "a"}).json()["error"]["message"]
+    assert len(long) < 1000
+
+
+def test_origin_of_the_own_page_behind_a_proxy_that_writes_host_then_the_refusal_says_what_to_pass_on(
+    client: TestClient,
+) -> None:
+    headers = {"Origin": "https://tags.example", "Host": "127.0.0.1:8000"}
+    answer = client.post("/predict", json={"text": "a"}, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "origin")
+    said = answer.json()["error"]["message"]
+    assert "a page of https://tags.example, but with the Host '127.0.0.1:8000'" in said
+    assert "must pass on the Host that the browser sent" in said
+    assert "--allow-host NAME" in said
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000"])
@@ -158,6 +187,17 @@ def test_token_that_is_weak_or_not_printable_then_it_is_refused(token: str) -> N
         Access.of("127.0.0.1", token)
 
 
+def test_limit_that_is_not_positive_then_it_is_refused() -> None:
+    with pytest.raises(ValueError, match="batch is 0; a limit must be a positive number"):
+        Limits(batch=0)
+
+
+def test_error_then_its_body_is_json_without_what_is_missing() -> None:
+    assert error_body("not_found", "there is no such page") == (
+        b'{"error":{"code":"not_found","message":"there is no such page"}}'
+    )
+
+
 def test_loopback_then_only_addresses_of_this_machine_are() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost", "LocalHost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.org", "localhost.example", "")))
@@ -203,9 +243,7 @@ def test_bug_then_500_without_a_trace_and_the_log_tells_where(
     with caplog.at_level(logging.INFO, LOGGER.name):
         answer = client.post("/predict", json={"text": "a"})
     assert answer.status_code == 500
-    assert answer.json() == {
-        "error": {"code": "internal", "message": "the server has a bug; its log tells more"}
-    }
+    assert answer.json() == {"error": {"code": "internal", "message": "the server has a bug; see its log"}}
     assert "content-security-policy" in answer.headers
     failure, request = logged(caplog)
     assert (failure["event"], failure["exception"], request["status"]) == ("failure", "RuntimeError", 500)

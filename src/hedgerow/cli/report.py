@@ -40,7 +40,7 @@ def report(
     check_new_file(out, overwrite)
     import hedgerow
     from hedgerow.report import render
-    from hedgerow.report.composition import compose
+    from hedgerow.report.composition import EvaluatedData, compose
     from hedgerow.storage.atomic_file import atomic_file
 
     from .inputs import Selection, open_model
@@ -55,14 +55,11 @@ def report(
             progress(0.0, "composing")
             content = compose(
                 classifier,
-                rows.inputs,
+                EvaluatedData(rows.inputs, rows.part.texts, rows.part.ids, rows.unknown),
                 found,
                 title=f"{model.stem} on {data.resolve().name}",
                 subtitle=f"{classifier.method}, {found.settings['members']} members,"
                 f" {found.settings['labels']:,} labels; {rows.part.n:,} inputs",
-                texts=rows.part.texts,
-                ids=rows.part.ids,
-                unknown=rows.unknown,
             )
     page = render(content).encode()
     with failing_as(ExitCode.WRITE), atomic_file(out, overwrite=overwrite) as file:

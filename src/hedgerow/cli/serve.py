@@ -18,7 +18,7 @@ from .failures import ExitCode, Failure, failing_as
 from .options import LIMITS, Host, ModelFile, Port, TokenFile, finite
 from .terminal import cell
 
-NEEDED = ("fastapi", "uvicorn", "httptools")
+NEEDED = ("fastapi", "uvicorn", "httptools", "prometheus_client")
 TOKEN = "HEDGEROW_TOKEN"
 
 
@@ -118,7 +118,7 @@ def run_server(
     from hedgerow.serve.security import Access
     from hedgerow.serve.server import listen
     from hedgerow.serve.server import serve as answer
-    from hedgerow.serve.service import Service, Settings
+    from hedgerow.serve.service import ServerSettings, Service
     from hedgerow.storage.container import ModelFileError
 
     token = read_token(place.token_file)
@@ -127,7 +127,7 @@ def run_server(
     with failing_as(ExitCode.USAGE):
         taken = listen(place.host, place.port)
     with taken:
-        settings = Settings(
+        settings = ServerSettings(
             model,
             queue or model.with_name(f"{model.name}.queue.sqlite"),
             threads or max(1, (os.cpu_count() or 1) - 1),

@@ -36,26 +36,9 @@ class Setting:
 class Series:
     """A curve, a set of points or bars, or a band of a figure.
 
-    Values that are not finite, and those not above 0 on a logarithmic axis, are gaps.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the legend.
-    x, y : sequence of float
-        The points; those of a line or a band in ascending order of x. A diagonal has none. A band may go
-        without y: then no line runs in it.
-    kind : {"line", "points", "bars", "band", "diagonal"}
-        How it is drawn. Bars stand on 0 and are centred at x.
-    low, high : sequence of float
-        The edges of a band.
-
-    Examples
-    --------
-    >>> Series("mean", [1, 2], [0.5])
-    Traceback (most recent call last):
-        ...
-    ValueError: series 'mean' has 2 values of x and 1 of y
+    Values that are not finite, and those not above 0 on a logarithmic axis, are gaps. The points of a line or
+    a band ascend in x; `low` and `high` are the edges of a band, and its y, if any, a line in it. Bars stand
+    on 0 and are centred at x. A diagonal has no points.
     """
 
     name: str
@@ -84,27 +67,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart.
+    """A chart, named in links by an id of its own.
 
-    Attributes
-    ----------
-    id : str
-        Names the figure in links; no two figures of a report have the same.
-    title, caption : str
-        What it is, and a sentence or two on what to see in it.
-    x_title, y_title : str
-        What the axes show.
-    series : sequence of Series
-        What is drawn.
-    x_scale, y_scale : {"linear", "log"}
-        The scales of the axes.
-    x_limits, y_limits : pair of float, optional
-        The ends of the axes; by default all values fit.
-    x_ticks : sequence of (float, str)
-        Places on the x axis and their names, in place of numbers.
-    alternative : str
-        What the figure shows, for those who cannot see it; by default the caption. A table of values is
-        always added.
+    Without limits all values fit. `x_ticks` are places on the x axis and their names, in place of numbers;
+    `alternative` describes the figure to those who cannot see it, by default the caption.
     """
 
     id: str
@@ -141,21 +107,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A predicted label.
-
-    Attributes
-    ----------
-    label : str
-        Its name.
-    probability : float
-        Mean over the members.
-    total, data, knowledge : float
-        Its doubt in nats: all of it, and its two parts.
-    votes : sequence of float
-        The probability that each member gives it.
-    is_true : bool
-        If the input has it.
-    """
+    """A predicted label: its mean probability, uncertainty in nats, and the probability of each member."""
 
     label: str
     probability: float
@@ -168,25 +120,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Example:
-    """An input with its labels.
+    """An input with its labels, the most probable first, and a sentence why it is shown.
 
-    Attributes
-    ----------
-    id : str
-        Its name.
-    text : str or None
-        Its text; None where the model reads features.
-    true_labels : sequence of str
-        The labels it has.
-    predicted : sequence of Prediction
-        The best labels, best first.
-    expected, total, knowledge : float
-        Of the input as a whole: expected number of labels, total doubt and doubt from lack of knowledge, in
-        nats.
-    ood : float or None
-        The p-value of the input among inputs like those of the training; small means unlike them.
-    why : str
-        A sentence: why it is shown.
+    `text` is None where the model reads features, `expected` the expected number of labels, and `ood` the
+    p-value of its OOD score.
     """
 
     id: str
@@ -202,18 +139,10 @@ class Example:
 
 @dataclass(frozen=True)
 class KnownLabel:
-    """How well a label is known.
+    """How well a label is known: how many training and test inputs have it, and how it fares in the latter.
 
-    Attributes
-    ----------
-    label : str
-        Its name.
-    training_count, test_count : int
-        How many inputs have it.
-    found : float or None
-        The share of these test inputs for which it is predicted; None where there are none.
-    probability, knowledge : float or None
-        Its mean probability, and mean doubt from lack of knowledge, where it is true.
+    `found` is the share of these test inputs for which it is predicted; probability and knowledge uncertainty
+    are means where it is true. None stands for what does not exist.
     """
 
     label: str
@@ -228,22 +157,8 @@ class KnownLabel:
 class Content:
     """All that a report says; parts that are empty are left out of the page.
 
-    Attributes
-    ----------
-    title, subtitle : str
-        Over the page: what it is, and of which model and data.
-    headline : sequence of Headline
-        The numbers to see first.
-    figures : sequence of Figure
-        The charts, in reading order.
-    uncertain, wrong : sequence of Example
-        The inputs with the most doubt, and those that are wrong with the least.
-    labels : sequence of KnownLabel
-        How well labels are known, worst first.
-    settings : sequence of Setting
-        How the figures were made.
-    notes : sequence of str
-        Paragraphs for the end.
+    `uncertain` are the inputs with the highest total uncertainty, `wrong` those that are wrong with the
+    highest probability, and `labels` begin with the worst.
     """
 
     title: str

@@ -54,7 +54,7 @@
     const made = section(
       "figures",
       "Figures",
-      "Drag over a figure to zoom, double-click to reset. Click a name to hide or show what it stands for.",
+      "Drag over a figure to zoom, double-click to reset. Click a name in the legend to hide or show it.",
       grid,
     );
     for (const figure of content.figures) {
@@ -77,11 +77,11 @@
     return html(
       "div",
       { class: "key" },
-      html("span", { class: "key-item" }, Votes.strip(sample), "A dot is one member’s probability from 0 to 1; the bar is their mean."),
-      mark(true, "a label that the input has"),
-      mark(false, "one that it does not have"),
-      html("span", { class: "key-item" }, Votes.part("data", 16), `doubt since the ${input} itself is ambiguous`),
-      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "doubt since the members disagree: too few examples like this"),
+      html("span", { class: "key-item" }, Votes.strip(sample), "Each dot is the probability that one member gives, from 0 to 1; the bar is their mean."),
+      mark(true, "right: the input has this label"),
+      mark(false, "wrong: the input does not have it"),
+      html("span", { class: "key-item" }, Votes.part("data", 16), `data (aleatoric) uncertainty: the ${input} itself is ambiguous`),
+      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree; too few examples like this"),
     );
   }
 
@@ -92,7 +92,7 @@
   }
 
   function prediction(found, input) {
-    const doubt = Votes.doubt(found, input);
+    const uncertainty = Votes.uncertainty(found, input);
     return html(
       "li",
       { class: "prediction" },
@@ -101,9 +101,9 @@
       html("span", { class: "probability" }, percent(found.probability)),
       html(
         "span",
-        { class: `doubt ${doubt.kind}` },
+        { class: `uncertainty ${uncertainty.kind}` },
         Votes.parts(found),
-        html("span", {}, doubt.words),
+        html("span", {}, uncertainty.words),
       ),
     );
   }
@@ -134,23 +134,23 @@
   function trueLabels(example) {
     const found = new Set(example.predicted.map(({ label }) => label));
     const missed = example.true_labels.filter((label) => !found.has(label));
-    if (!example.true_labels.length) return html("p", { class: "truth" }, "It has no labels.");
-    if (!missed.length) return html("p", { class: "truth" }, "All its labels are among these.");
+    if (!example.true_labels.length) return html("p", { class: "truth" }, "The input has no labels.");
+    if (!missed.length) return html("p", { class: "truth" }, "All true labels are among these.");
     return html(
       "div",
       { class: "truth" },
-      html("span", {}, `Not among these, but true (${missed.length} of ${example.true_labels.length}):`),
+      html("span", {}, `True labels that are not among these (${missed.length} of ${example.true_labels.length}):`),
       html("ul", { class: "missed" }, ...missed.map((label) => html("li", {}, named(label)))),
     );
   }
 
   function card(example) {
     const measures = [
-      ["labels expected", decimal(example.expected, 1)],
-      ["doubt in nats", decimal(example.total)],
-      ["from lack of knowledge", decimal(example.knowledge)],
+      ["expected number of labels", decimal(example.expected, 1)],
+      ["total uncertainty in nats", decimal(example.total)],
+      ["knowledge uncertainty", decimal(example.knowledge)],
     ];
-    if (example.ood !== null) measures.push(["OOD score, p", decimal(example.ood, 3)]);
+    if (example.ood !== null) measures.push(["OOD p-value", decimal(example.ood, 3)]);
     const input = example.text === null ? "input" : "text";
     return html(
       "article",
@@ -172,7 +172,7 @@
   function examples(id, title, introduction, list, withKey) {
     if (!list.length) return null;
     const cards = list.map((example) => ({ card: card(example), words: searchable(example) }));
-    const none = html("p", { class: "none", hidden: true }, "None of these has the words in the filter.");
+    const none = html("p", { class: "none", hidden: true }, "No example has all words of the filter.");
     const made = section(id, title, introduction, withKey ? key(list) : null, ...cards.map((one) => one.card), none);
     const filter = (matches) => {
       let shown = 0;
@@ -196,7 +196,7 @@
       { field: "test_count", title: "Test examples", show: (row) => count(row.test_count) },
       { field: "found", title: "Found", show: (row) => percent(row.found) },
       { field: "probability", title: "Mean probability where true", show: (row) => decimal(row.probability) },
-      { field: "knowledge", title: "Doubt from lack of knowledge", show: (row) => decimal(row.knowledge, 3) },
+      { field: "knowledge", title: "Mean knowledge uncertainty where true", show: (row) => decimal(row.knowledge, 3) },
     ];
     const words = new Map(content.labels.map((row) => [row, row.label.toLocaleLowerCase()]));
     let rows = content.labels;
@@ -213,7 +213,7 @@
     );
     const body = html("tbody");
     const more = html("button", { type: "button", class: "more", click: () => ((limit += 4 * TABLE_STEP), show()) });
-    const none = html("p", { class: "none", hidden: true }, "No label has the words in the filter.");
+    const none = html("p", { class: "none", hidden: true }, "No label has all words of the filter.");
     const table = html(
       "table",
       { class: "labels" },
@@ -224,7 +224,7 @@
     const made = section(
       "labels",
       "Labels",
-      "Labels that the model knows badly come first. Found is the share of a label’s test examples for which it was predicted.",
+      "Labels that the model finds least often come first. Found is the share of a label’s test examples where it is among the five most probable labels.",
       html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of labels" }, table),
       more,
       none,
@@ -274,7 +274,7 @@
     const setting = ({ name, value }) => html("div", {}, html("dt", {}, name), html("dd", { dir: "auto" }, value));
     return section(
       "details",
-      "How this was made",
+      "How this report was made",
       "",
       content.settings.length ? html("dl", { class: "settings" }, ...content.settings.map(setting)) : null,
       ...content.notes.map((note) => html("p", { class: "note" }, note)),
@@ -321,8 +321,8 @@
         const { shown, all } = filter(matches);
         sums[noun] = { shown: (sums[noun]?.shown ?? 0) + shown, all: (sums[noun]?.all ?? 0) + all };
       }
-      const told = Object.entries(sums).map(([noun, { shown, all }]) => `${count(shown)} of ${count(all)} ${noun}`);
-      status.textContent = wanted.length ? told.join(", ") : "";
+      const shares = Object.entries(sums).map(([noun, { shown, all }]) => `${count(shown)} of ${count(all)} ${noun}`);
+      status.textContent = wanted.length ? shares.join(", ") : "";
     }
     document.addEventListener("keydown", (event) => {
       if (event.key !== "/" || event.target.closest("input") || event.ctrlKey || event.metaKey) return;
@@ -338,8 +338,8 @@
     [
       summary(),
       figures(),
-      examples("uncertain", "Most uncertain", "The inputs that the model doubts most. Doubt is in nats: 0.69 is that of a coin toss.", content.uncertain, true),
-      examples("wrong", "Confidently wrong", "Here the model was sure, and wrong. Look for errors in the data, too.", content.wrong, !hasUncertain),
+      examples("uncertain", "Most uncertain", "The inputs with the highest total uncertainty, in nats; a coin toss has 0.69.", content.uncertain, true),
+      examples("wrong", "Confidently wrong", "The most probable label is wrong, and its probability is high. Check the data for errors, too.", content.wrong, !hasUncertain),
       labels(),
       details(),
     ].filter(Boolean),

@@ -34,23 +34,7 @@ def render(content: Content) -> str:
 
     Labels and texts may hold anything: they enter the page as JSON, from which the page builds text, never
     markup. The page's policy (Content-Security-Policy) lets only its own scripts run and forbids every
-    request.
-
-    Parameters
-    ----------
-    content : Content
-        What the report says.
-
-    Returns
-    -------
-    str
-        The page, to be written as UTF-8.
-
-    Examples
-    --------
-    >>> page = render(Content(title="</script> & co"))
-    >>> "<title>&lt;/script&gt; &amp; co</title>" in page
-    True
+    request. Write the page as UTF-8.
     """
     content = replace(content, figures=[thinned(figure) for figure in content.figures])
     style = "".join(map(_asset, _STYLES))

@@ -22,15 +22,6 @@ def thinned(figure: Figure) -> Figure:
     The x axis is cut into columns thinner than a pixel. Of the points of a line or a band in a column, the
     first, the last, the lowest and the highest remain, which draw the same picture as all of them. Series
     that are short, or whose x does not ascend, stay as they are.
-
-    Parameters
-    ----------
-    figure : Figure
-        Any figure.
-
-    Returns
-    -------
-    Figure
     """
     return replace(figure, series=[_thinned(series, figure.x_scale) for series in figure.series])
 

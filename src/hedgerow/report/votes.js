@@ -1,12 +1,12 @@
 "use strict";
 
 /**
- * What the members of an ensemble say of a label, and what kind of doubt that is.
+ * The votes of the members on a label, and its uncertainty.
  *
- *     Votes.strip(prediction)                  an SVG picture: a bar to the mean, and a dot for each member, from 0 to 1
- *     Votes.doubt(prediction, input = "text")  { kind: "little" | "data" | "knowledge", words }
- *     Votes.parts(prediction)                  a bar of its doubt: from the data, from lack of knowledge
- *     Votes.part(kind, width)                  one part of such a bar
+ *     Votes.strip(prediction)                        an SVG picture: a bar to the mean, and a dot per member, from 0 to 1
+ *     Votes.uncertainty(prediction, input = "text")  { kind: "low" | "data" | "knowledge", words }
+ *     Votes.parts(prediction)                        a bar of its data and its knowledge uncertainty
+ *     Votes.part(kind, width)                        one part of such a bar
  *
  * `prediction` has the fields of hedgerow.report.Prediction.
  */
@@ -16,7 +16,7 @@ const Votes = (() => {
   const HEIGHT = 28;
   const EDGE = 6;
   const RADIUS = 3.5;
-  const COIN_TOSS = Math.log(2); // no label can be in more doubt
+  const COIN_TOSS = Math.log(2); // no label can be more uncertain
 
   function strip(prediction) {
     const at = (p) => EDGE + p * (WIDTH - 2 * EDGE);
@@ -54,10 +54,10 @@ const Votes = (() => {
     return `${votes.length} members, from ${percent(votes[0])} to ${percent(votes.at(-1))}, ${mean}`;
   }
 
-  function doubt({ total, data, knowledge }, input = "text") {
-    if (total < COIN_TOSS / 3) return { kind: "little", words: "little doubt" };
-    if (knowledge < data / 3) return { kind: "data", words: `the ${input} itself is ambiguous` };
-    return { kind: "knowledge", words: "the members disagree: too few examples like this" };
+  function uncertainty({ total, data, knowledge }, input = "text") {
+    if (total < COIN_TOSS / 3) return { kind: "low", words: "low uncertainty" };
+    if (knowledge < data / 3) return { kind: "data", words: `data uncertainty: the ${input} is ambiguous` };
+    return { kind: "knowledge", words: "knowledge uncertainty: the members disagree" };
   }
 
   function part(kind, width) {
@@ -71,5 +71,5 @@ const Votes = (() => {
     return html("span", { class: "parts" }, part("data", share(data)), part("knowledge", share(knowledge)));
   }
 
-  return { strip, doubt, part, parts };
+  return { strip, uncertainty, part, parts };
 })();

@@ -3,69 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+from collections.abc import Callable
+from typing import Any
 
-from .errors import ApiError
+from .errors import ApiError, overloaded
 from .limits import Limits
 from .observation import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Admitted", "Deadline"]
+__all__ = ["Admitted"]
 
-# Who watches over a busy server must get an answer; loading a model or an export may take its time.
+# Probes get an answer from a busy server; a re-load and an export may take as long as they need.
 _ALWAYS = ("/healthz", "/readyz", "/metrics")
 _UNHURRIED = ("/reload", "/queue/export")
-
-
-class Deadline:
-    """Ends what runs within it after some seconds by `TimeoutError`.
-
-    ``asyncio.timeout`` does this from Python 3.11 on.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._passed = False
-
-    async def __aenter__(self) -> Deadline:
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a deadline is for a task")
-        self._task = task
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._end)
-        return self
-
-    def lift(self) -> None:
-        """From here on it may take its time."""
-        self._timer.cancel()
-
-    def _end(self) -> None:
-        self._passed = True
-        self._task.cancel()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._timer.cancel()
-        if self._passed and kind is asyncio.CancelledError:
-            if hasattr(self._task, "uncancel"):
-                self._task.uncancel()
-            raise TimeoutError from error
 
 
 class Admitted:
     """Wraps an application, and lets through what is within the limits.
 
-    Parameters
-    ----------
-    app : ASGIApp
-        Who answers.
-    limits : Limits
-        The limits.
+    A request that is refused here never reaches the router: `route_of` finds the route that it would have
+    taken, under which it is counted.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: Limits, route_of: Callable[[Scope], Any] = lambda scope: None
+    ) -> None:
         self._app = app
         self._limits = limits
+        self._route_of = route_of
         self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,15 +37,20 @@ class Admitted:
         if scope["type"] != "http" or scope["path"] in _ALWAYS:
             await self._app(scope, receive, send)
             return
-        if self._in_flight >= self._limits.in_flight:
-            raise ApiError(
-                503,
-                "overloaded",
-                f"{self._in_flight} requests are being answered, and no more may; try again later",
-                retry_after=1,
-            )
-        self._in_flight += 1
-        begun = False
+        try:
+            if self._in_flight >= self._limits.in_flight:
+                raise overloaded(f"the server is answering {self._in_flight} requests, its limit")
+            self._in_flight += 1
+            try:
+                await self._answer(scope, receive, send)
+            finally:
+                self._in_flight -= 1
+        except ApiError:
+            scope.setdefault("route", self._route_of(scope))
+            raise
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = read = False
 
         async def noted_send(message: Message) -> None:
             nonlocal begun
@@ -90,33 +59,26 @@ class Admitted:
 
         seconds = self._limits.seconds
         try:
-            read = False
-            try:
-                async with Deadline(seconds) as deadline:
-                    body = await self._read(scope, receive)
-                    read = True
-                    if scope["path"] in _UNHURRIED:
-                        deadline.lift()
-                    await self._app(scope, _replay(body, receive), noted_send)
-            except TimeoutError:
-                if begun:  # half an answer cannot be taken back
-                    raise
-                if not read:
-                    raise ApiError(408, "slow", f"the request was not whole after {seconds:g} s") from None
-                raise ApiError(
-                    504, "timeout", f"there was no answer within {seconds:g} s; ask for less", retry_after=1
-                ) from None
-        finally:
-            self._in_flight -= 1
+            async with asyncio.timeout(seconds) as deadline:
+                body = await self._read(scope, receive)
+                read = True
+                if scope["path"] in _UNHURRIED:
+                    deadline.reschedule(None)
+                await self._app(scope, _replay(body, receive), noted_send)
+        except TimeoutError:
+            if begun or not deadline.expired():  # half an answer cannot be taken back
+                raise
+            if not read:
+                raise ApiError(408, "slow", f"the request was not complete after {seconds:g} s") from None
+            raise ApiError(
+                504, "timeout", f"there was no answer within {seconds:g} s; ask for less", retry_after=1
+            ) from None
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         """The whole body, or a refusal as soon as it is known to be too long."""
-        declared, kind = b"", b""
-        for name, value in scope["headers"]:
-            if name == b"content-length":
-                declared = value
-            elif name == b"content-type":
-                kind = value
+        headers = dict(scope["headers"])
+        declared = headers.get(b"content-length", b"")
+        kind = headers.get(b"content-type", b"")
         most = self._limits.body
         too_large = ApiError(413, "too_large", f"the body is larger than {most} bytes; send less at once")
         if declared.isdigit() and int(declared[:20]) > most:

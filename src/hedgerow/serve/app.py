@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -13,7 +13,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response, StreamingResponse
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from hedgerow import __version__
 from hedgerow.decisions.costs import Costs
@@ -23,7 +25,7 @@ from . import schemas
 from .admission import Admitted
 from .errors import ApiError, error_body
 from .metrics import CONTENT_TYPE
-from .observation import ASGIApp, Observed
+from .observation import BUG, ASGIApp, Observed, Scope
 from .page_files import PageFile, read_page
 from .prediction import Wanted
 from .security import Access, Guarded
@@ -31,9 +33,11 @@ from .service import FALSE_ALARM, Service
 
 __all__ = ["build"]
 
+_Handler = Callable[..., Coroutine[Any, Any, Response]]
+
 
 class _JsonRequest(Request):
-    """Reads JSON as RFC 8259 has it: no NaN, no half surrogate pairs, no thousandfold nesting."""
+    """Reads JSON as RFC 8259 defines it: no NaN, no half surrogate pairs, no thousandfold nesting."""
 
     async def json(self) -> Any:
         return orjson.loads(await self.body())
@@ -49,29 +53,45 @@ class _JsonRoute(APIRoute):
         return with_json
 
 
-def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
-    about = {
-        400: "The request is not sound HTTP.",
-        401: "The token is missing or wrong.",
-        403: "The host name or the origin is not allowed.",
-        404: "There is no such thing.",
-        408: "The request came too slowly.",
-        409: "The model file is being loaded already.",
-        413: "The body is too large.",
-        415: "The body is not JSON.",
-        422: "The request is not valid; the reason says where and why.",
-        503: "Too much at once, or the queue cannot be written; try again after Retry-After seconds.",
-        504: "It took too long.",
-        507: "Too many texts wait for a reviewer.",
-    }
-    always = (400, 401, 403, 408, 503, 504)
-    return {
-        code: {"model": schemas.ErrorAnswer, "description": about[code]} for code in sorted({*always, *codes})
-    }
-
-
+_ERRORS = {
+    400: "The request is not valid HTTP.",
+    401: "The token is missing or wrong.",
+    403: "The host name or the origin is not allowed.",
+    404: "It does not exist.",
+    408: "The request was not complete in time.",
+    409: "The model file is being re-loaded already.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    422: "The request is not valid; the error says where and why.",
+    503: "The server is busy, or cannot write the queue; try again after Retry-After seconds.",
+    504: "There was no answer in time.",
+    507: "Too many texts wait for review.",
+}
+_ALWAYS = (400, 401, 403, 408, 503, 504)
 _BODY = (413, 415, 422)
+_NO_PAGE = "there is no such page"
 router = APIRouter(route_class=_JsonRoute)
+
+
+def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
+    return {
+        code: {"model": schemas.ErrorAnswer, "description": _ERRORS[code]}
+        for code in sorted({*_ALWAYS, *codes})
+    }
+
+
+def _text(kind: str, description: str) -> dict[int | str, dict[str, Any]]:
+    """The description of an answer that is not JSON."""
+    content = {kind: {"schema": {"type": "string"}}}
+    return {200: {"description": description, "content": content}, **_errors()}
+
+
+def _get(path: str, answer: type[BaseModel], *codes: int, summary: str) -> Callable[[_Handler], _Handler]:
+    return router.get(path, response_model=answer, responses=_errors(*codes), summary=summary)
+
+
+def _post(path: str, answer: type[BaseModel], *codes: int, summary: str) -> Callable[[_Handler], _Handler]:
+    return router.post(path, response_model=answer, responses=_errors(*_BODY, *codes), summary=summary)
 
 
 def _service(request: Request) -> Service:
@@ -88,11 +108,9 @@ def _note(request: Request, **facts: Any) -> None:
     request.scope["hedgerow.facts"] = facts
 
 
-@router.post(
-    "/predict", response_model=schemas.PredictResponse, responses=_errors(*_BODY), summary="Predict labels"
-)
+@_post("/predict", schemas.PredictResponse, summary="Predict labels")
 async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
-    """Predict the labels of one or several inputs, and tell how sure the model is."""
+    """Predict labels of inputs, with data (aleatoric) and knowledge (epistemic) uncertainty."""
     service = _service(request)
     wanted = Wanted(asked.k, asked.uncertainty, asked.votes)
     wish, false_alarm = _wish(asked.decide)
@@ -117,86 +135,66 @@ def _wish(decide: schemas.Decide | None) -> tuple[Wish | None, float]:
         raise ApiError(422, "invalid", str(error), "decide") from error
 
 
-@router.post(
-    "/explain", response_model=schemas.Explanation, responses=_errors(*_BODY), summary="Explain a label"
-)
+@_post("/explain", schemas.Explanation, summary="Explain a label")
 async def explain(request: Request, asked: schemas.ExplainRequest) -> Response:
-    """Say which words of a text spoke for a label, and which against it.
+    """Give the words of a text that made a label more or less probable.
 
-    The effect of a word is how much the logarithm of the label's probability would fall without it, the mean
+    The effect of a word is how much the logarithm of the label's probability would fall without it: the mean
     over the members, before calibration. Probability and votes are those of `/predict`: 0 where its search
     does not find the label.
     """
     return _json(await _service(request).explain(asked.text, asked.label, asked.top))
 
 
-@router.get("/labels", response_model=schemas.Labels, responses=_errors(422), summary="Search labels")
+@_get("/labels", schemas.Labels, 422, summary="Search labels")
 async def labels(request: Request, asked: Annotated[schemas.LabelsQuery, Query()]) -> Response:
-    """List the labels that hold the query: those that begin with it first, then the frequent ones."""
+    """List the labels that contain the query: those that begin with it first, then by frequency."""
     return _json(await _service(request).labels(asked.query, asked.offset, asked.limit))
 
 
-@router.get("/model", response_model=schemas.ModelInfo, responses=_errors(), summary="Describe the model")
+@_get("/model", schemas.ModelInfo, summary="Describe the model")
 async def model(request: Request) -> Response:
-    """Say what the model is, and what it may decide."""
+    """Describe the model, and what it guarantees when it decides."""
     return _json(_service(request).model())
 
 
-@router.get("/examples", response_model=schemas.Examples, responses=_errors(), summary="Texts to try")
+@_get("/examples", schemas.Examples, summary="Texts to try")
 async def examples(request: Request) -> Response:
-    """Give texts of the embedded sample, one of them an out-of-distribution input."""
+    """Give texts of the embedded sample to try, and one that is out-of-distribution."""
     return _json({"examples": await _service(request).examples()})
 
 
-@router.post(
-    "/queue",
-    response_model=schemas.Added,
-    responses=_errors(*_BODY, 507),
-    summary="Add texts to the review queue",
-)
+@_post("/queue", schemas.Added, 507, summary="Add texts to the review queue")
 async def add_to_queue(request: Request, asked: schemas.AddToQueue) -> Response:
-    """Predict texts and keep them for a person."""
+    """Predict texts and keep them for a human to review."""
     _note(request, inputs=len(asked.texts))
     return _json({"ids": await _service(request).add_to_queue(asked.texts)})
 
 
-@router.get("/queue", response_model=schemas.Queue, responses=_errors(422), summary="Show the review queue")
+@_get("/queue", schemas.Queue, 422, summary="Show the review queue")
 async def queue(request: Request, asked: Annotated[schemas.QueueQuery, Query()]) -> Response:
-    """Give the texts that wait for a person, the most informative first.
+    """Give the texts that wait for review, the most informative first.
 
-    The measure is the largest knowledge uncertainty of any of a text's twenty most probable labels: where the
-    members of the model disagree most, an answer teaches most.
+    They are ordered by the largest knowledge uncertainty of any of a text's twenty most probable labels:
+    where the members of the model disagree most, a review teaches most.
     """
     return _json({"items": [asdict(item) for item in await _service(request).queue(asked.limit)]})
 
 
-@router.get(
-    "/queue/counts", response_model=schemas.QueueCounts, responses=_errors(), summary="Count the queue"
-)
+@_get("/queue/counts", schemas.QueueCounts, summary="Count the queue")
 async def counts(request: Request) -> Response:
-    """Say how many texts wait, and how many are done."""
+    """Count the texts that wait for review, and those that are done."""
     return _json(asdict(await _service(request).counts()))
 
 
 @router.get(
     "/queue/export",
     response_class=StreamingResponse,
-    responses={
-        200: {
-            "description": "A record a line, as hedgerow fit reads them.",
-            "content": {
-                "application/x-ndjson": {
-                    "schema": {"type": "string"},
-                    "example": '{"text": "a text", "labels": ["role::program"]}\n',
-                }
-            },
-        },
-        **_errors(),
-    },
+    responses=_text("application/x-ndjson", "One record per line, as hedgerow fit reads them."),
     summary="Export training data",
 )
 async def export(request: Request) -> Response:
-    """Give the texts that people confirmed or corrected, with their labels, as lines of JSON."""
+    """Give the texts whose labels a human confirmed or corrected, as lines of JSON."""
     return StreamingResponse(
         _service(request).export(),
         media_type="application/x-ndjson",
@@ -204,54 +202,41 @@ async def export(request: Request) -> Response:
     )
 
 
-@router.post(
-    "/queue/{id}", response_model=schemas.Reviewed, responses=_errors(*_BODY, 404), summary="Review a text"
-)
+@_post("/queue/{id}", schemas.Reviewed, 404, summary="Review a text")
 async def review(
     request: Request, id: Annotated[int, Path(ge=1, le=2**63 - 1)], asked: schemas.Review
 ) -> Response:
-    """Keep what a person says of a text. It can be said anew."""
+    """Store the labels that a human gives to a text. A later review replaces an earlier one."""
     await _service(request).review(id, asked.state, asked.labels)
     return _json({"id": id, "state": asked.state})
 
 
-@router.post(
-    "/reload",
-    response_model=schemas.Reloaded,
-    responses=_errors(409, 413, 415, 422),
-    summary="Load the model file anew",
-)
+@_post("/reload", schemas.Reloaded, 409, summary="Re-load the model file")
 async def reload(request: Request) -> Response:
-    """Load the model file beside the current model, check it, and let it answer from then on.
+    """Load the model file, check it, and let the new model answer from then on.
 
-    Requests under way finish on the model they began with. A bad file changes nothing.
+    Requests in progress finish with the model they began with. A bad file changes nothing.
     """
     before, now = await _service(request).reload()
     return _json({"model": now, "before": before})
 
 
-@router.get("/healthz", response_model=schemas.Health, responses=_errors(), summary="Is it alive?")
+@_get("/healthz", schemas.Health, summary="Is it alive?")
 async def healthz() -> Response:
-    """Tell that the process is alive."""
+    """Answer if the process is alive."""
     return _json({"status": "alive"})
 
 
-@router.get("/readyz", response_model=schemas.Ready, responses=_errors(), summary="Is it ready?")
+@_get("/readyz", schemas.Ready, summary="Is it ready?")
 async def readyz(request: Request) -> Response:
-    """Tell that the model is loaded and the queue can be written."""
+    """Answer if the model is loaded and the queue can be written."""
     return _json({"status": "ready", "model": await _service(request).check_ready()})
 
 
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={
-        200: {
-            "description": "Text format of Prometheus.",
-            "content": {"text/plain": {"schema": {"type": "string"}}},
-        },
-        **_errors(),
-    },
+    responses=_text("text/plain", "Text format of Prometheus."),
     summary="Metrics",
 )
 async def metrics(request: Request) -> Response:
@@ -277,7 +262,7 @@ async def static(request: Request, name: str) -> Response:
 def _file(request: Request, name: str) -> Response:
     files: dict[str, PageFile] = request.app.state.page
     if name not in files:
-        raise ApiError(404, "not_found", "there is no such page")
+        raise ApiError(404, "not_found", _NO_PAGE)
     file = files[name]
     headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == file.tag:
@@ -285,30 +270,29 @@ def _file(request: Request, name: str) -> Response:
     return Response(file.body, headers={**headers, "Content-Type": file.kind})
 
 
-def build(service: Service, access: Access | None = None) -> ASGIApp:
-    """Make the application that a server of ASGI runs.
+def build(
+    service: Service,
+    access: Access | None = None,
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+) -> ASGIApp:
+    """Make the ASGI application; by default anyone on this machine may ask.
 
-    Parameters
-    ----------
-    service : Service
-        What answers. It is closed when the application ends.
-    access : Access, optional
-        Who may ask; by default anyone on this machine.
-
-    Returns
-    -------
-    ASGIApp
+    It answers within the context `running`, and closes the service at the end.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with running():
+            yield
         service.close()
 
     app = FastAPI(
         title="Hedgerow",
         version=__version__,
-        description="Extreme multi-label classification that knows when it does not know.",
+        description=(
+            "Labels with data (aleatoric) and knowledge (epistemic) uncertainty, out-of-distribution (OOD)"
+            " detection, and decisions with guarantees."
+        ),
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
@@ -333,26 +317,28 @@ def build(service: Service, access: Access | None = None) -> ASGIApp:
         return description
 
     app.openapi = openapi  # type: ignore[method-assign]
-    guarded = Guarded(Admitted(app, service.limits), access or Access())
+    guarded = Guarded(Admitted(app, service.limits, _route_of), access or Access())
     return Observed(guarded, service.metrics)
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
-    if not isinstance(error, ApiError):
-        raise error
-    return Response(
-        error.body(), status_code=error.status, headers=error.headers, media_type="application/json"
-    )
+def _route_of(scope: Scope) -> Any:
+    """The route that a request would take, or None."""
+    return next((route for route in router.routes if route.matches(scope)[0] is not Match.NONE), None)
 
 
-async def _admit_bug(request: Request, error: Exception) -> Response:
-    body = error_body("internal", "the server has a bug; its log tells more")
-    return Response(body, status_code=500, media_type="application/json")
+def _refusal(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(body, status_code=status, headers=headers, media_type="application/json")
 
 
-async def _refuse_invalid(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RequestValidationError):
-        raise error
+async def _refuse(request: Request, error: Any) -> Response:
+    return _refusal(error.status, error.body(), error.headers)
+
+
+async def _admit_bug(request: Request, error: Any) -> Response:
+    return _refusal(500, BUG)
+
+
+async def _refuse_invalid(request: Request, error: Any) -> Response:
     problems = error.errors()
     first = problems[0]
     # The first part says only that it was the body, the second may be the kind of request: both are ours.
@@ -361,24 +347,18 @@ async def _refuse_invalid(request: Request, error: Exception) -> Response:
         parts = parts[1:]
     message = first["msg"]
     if first["type"] == "json_invalid":
-        message = f"the body is no JSON: {first.get('ctx', {}).get('error', message)}"
+        message = f"the body is not JSON: {first.get('ctx', {}).get('error', message)}"
         parts = []
     if len(problems) > 1:
         message += f" (and {len(problems) - 1} more)"
-    body = error_body("invalid", message, ".".join(parts) or None)
-    return Response(body, status_code=422, media_type="application/json")
+    return _refusal(422, error_body("invalid", message, ".".join(parts) or None))
 
 
-async def _refuse_http(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
-    code = {404: "not_found", 405: "method"}.get(error.status_code, "invalid")
-    message = {404: "there is no such page", 405: "this page takes another method"}.get(
-        error.status_code, str(error.detail)
-    )
-    headers = dict(error.headers or {})
+async def _refuse_http(request: Request, error: Any) -> Response:
+    code, message = {
+        404: ("not_found", _NO_PAGE),
+        405: ("method", "this page does not take that method; see the header Allow"),
+    }.get(error.status_code, ("invalid", str(error.detail)))
     # FastAPI refuses a body that it cannot read with 400.
     status = 422 if error.status_code == 400 else error.status_code
-    return Response(
-        error_body(code, message), status_code=status, headers=headers, media_type="application/json"
-    )
+    return _refusal(status, error_body(code, message), error.headers)

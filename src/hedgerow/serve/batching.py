@@ -11,7 +11,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from .errors import ApiError
+from .errors import overloaded
 from .model_slot import ServedModel
 from .prediction import Inputs, Wanted
 
@@ -39,20 +39,9 @@ class Batcher:
     An idle engine begins at once with what there is, so a lone client waits for nothing. If the batch before
     held several requests, more are likely to come: then it waits up to `linger` seconds for company.
 
-    Parameters
-    ----------
-    predict : callable
-        Predicts a batch.
-    executor : Executor
-        Where it runs; one thread, for the engine has threads of its own.
-    most : int
-        Inputs of a batch; a request that alone has more is a batch.
-    linger : float
-        Seconds.
-    waiting : int
-        Inputs that may wait. More are refused at once.
-    observe : callable, optional
-        Is told the number of inputs of every batch.
+    `executor` has one thread, for the engine has threads of its own. A batch has at most `most` inputs, or
+    is one request that has more; at most `waiting` inputs wait, and more are refused at once. `observe` is
+    called with the number of inputs of every batch.
     """
 
     def __init__(
@@ -77,32 +66,10 @@ class Batcher:
         self.waiting = 0
 
     async def predict(self, served: ServedModel, inputs: Inputs, count: int, wanted: Wanted) -> list[Result]:
-        """Predict, together with whoever asks for the same now.
-
-        Parameters
-        ----------
-        served : ServedModel
-            Who is asked.
-        inputs : list of str, or csr_array
-            Texts or rows of features; checked already.
-        count : int
-            How many they are.
-        wanted : Wanted
-            What to say of each.
-
-        Returns
-        -------
-        list of dict
-            As of `predict` in ``prediction.py``.
-        """
-        # A lone large request must not wait for ever for a queue that is shorter than it is.
+        """Predict `count` inputs that were checked already, together with whoever wants the same now."""
+        # A lone request that is larger than the limit would be refused for ever.
         if self.waiting and self.waiting + count > self._limit:
-            raise ApiError(
-                503,
-                "overloaded",
-                f"{self.waiting} inputs wait already, and no more than {self._limit} may; try again later",
-                retry_after=1,
-            )
+            raise overloaded(f"{self.waiting} inputs wait already, and at most {self._limit} may")
         job = _Job(served, inputs, count, wanted, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
         self.waiting += count
@@ -159,7 +126,7 @@ class Batcher:
         except Exception as error:
             if len(batch) == 1:
                 return [error]
-            # One of them spoils it for all: let each stand for itself.
+            # One of them fails for all: predict each on its own.
             return [answer for job in batch for answer in self._run([job])]
         answers: list[list[Result] | Exception] = []
         begin = 0

@@ -1,8 +1,13 @@
-"""Connections are closed whose head of a request is too long or never ends, and where nobody reads."""
+"""Connections are closed whose head of a request is too long or never ends, and where nobody reads.
+
+This relies on the inside of uvicorn's protocol: tests/test_serve_connection.py names all of it, and the extra
+``serve`` sets the latest version of uvicorn that it is known to work with.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -17,23 +22,20 @@ _HEAD_SECONDS = 10.0
 
 
 class Connection(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, with limits on what comes before the body and on who does not read.
+    """HTTP as uvicorn speaks it, with limits on what comes before the body and on clients that do not read.
 
-    Attributes
-    ----------
-    seconds : float
-        Time for a client to take what was written.
+    `seconds` is the time that a client has to take what was written.
     """
 
     seconds = Limits.seconds
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._head_timer = _Timer(self.loop, self._too_slow)
+        self._reader_timer = _Timer(self.loop, lambda: self.transport.abort())
         self._in_head = True
         self._head_bytes = 0
         self._in_body = False
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._reader_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request, but not for ever."""
@@ -42,17 +44,24 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing more."""
-        self._stop_timer()
-        self._stop_reader_timer()
+        self._head_timer.stop()
+        self._reader_timer.stop()
         super().connection_lost(exc)
+
+    # --- clients that do not finish what they ask ---
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless the head is too long by now."""
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
-            self._expect_more()
+        # Data for no request: an empty line, which belongs to no head, or the rest of a refused body. uvicorn
+        # takes any data for a sign of life, and waits no longer for the next request to begin.
+        if not self._head_timer.runs and (self.cycle is None or self.cycle.response_complete):
+            if self._in_body:
+                self._head_timer.start(_HEAD_SECONDS)
+            else:
+                self._expect_head()
         if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > _HEAD_BYTES:
@@ -65,10 +74,10 @@ class Connection(HttpToolsProtocol):
         self._expect_head()
 
     def on_headers_complete(self) -> None:
-        """Its head is whole."""
+        """Its head is complete."""
         self._in_head = False
         self._in_body = True
-        self._stop_timer()
+        self._head_timer.stop()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -76,84 +85,82 @@ class Connection(HttpToolsProtocol):
         self._in_body = False
         super().on_message_complete()
 
-    def _expect_more(self) -> None:
-        """Data came for no request: an empty line, which is part of no head, or the rest of a refused body.
-
-        uvicorn takes any data for a sign of life, and waits no longer for the next request to begin.
-        """
-        if self._in_body:
-            self._start_timer()
-        else:
-            self._expect_head()
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP in the form that all errors have here."""
+        self._refuse(b"400 Bad Request", error_body("http", "this is not a valid HTTP request"))
 
     def _expect_head(self) -> None:
         self._in_head = True
         self._head_bytes = 0
-        self._start_timer()
-
-    def _start_timer(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
-
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self._head_timer.start(_HEAD_SECONDS)
 
     def _too_slow(self) -> None:
-        self._head_timer = None
         if not self.transport.is_closing():
             part = "body" if self._in_body else "head"
-            message = f"the {part} of the request was not whole after {_HEAD_SECONDS:g} s"
+            message = f"the {part} of the request was not complete after {_HEAD_SECONDS:g} s"
             self._refuse(b"408 Request Timeout", error_body("slow", message))
 
-    def pause_writing(self) -> None:
-        """More was written than the client took so far."""
-        super().pause_writing()
-        self._expect_reader()
-
-    def resume_writing(self) -> None:
-        """It took nearly all; who is about to go must take the rest in the same time."""
-        if not self.transport.is_closing():
-            self._stop_reader_timer()
-        super().resume_writing()
-
-    def on_response_complete(self) -> None:
-        """An answer is whole."""
-        super().on_response_complete()
-        if self.transport.is_closing():
-            self._expect_reader()
-
-    def timeout_keep_alive_handler(self) -> None:
-        """No further request came."""
-        super().timeout_keep_alive_handler()
-        self._expect_reader()
-
-    def _expect_reader(self) -> None:
-        if self._reader_timer is None:
-            self._reader_timer = self.loop.call_later(self.seconds, self.transport.abort)
-
-    def _stop_reader_timer(self) -> None:
-        if self._reader_timer is not None:
-            self._reader_timer.cancel()
-            self._reader_timer = None
-
-    # What uvicorn sends for what is no HTTP, in the form that all errors have here.
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP."""
-        self._refuse(b"400 Bad Request", error_body("http", "this is no sound HTTP request"))
-
     def _refuse(self, status: bytes, body: bytes) -> None:
-        self._stop_timer()
+        self._head_timer.stop()
         head = (
             b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
             b"connection: close\r\n\r\n"
         )
         self.transport.write(head % (status, len(body)) + body)
         self.transport.close()
-        self._expect_reader()
+        self._reader_timer.start(self.seconds)
+
+    # --- clients that do not read ---
+
+    def pause_writing(self) -> None:
+        """More was written than the client has taken so far."""
+        super().pause_writing()
+        self._reader_timer.start(self.seconds)
+
+    def resume_writing(self) -> None:
+        """It took nearly all; if the connection is being closed, the rest must go in the same time."""
+        if not self.transport.is_closing():
+            self._reader_timer.stop()
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        """An answer is complete."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._reader_timer.start(self.seconds)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No further request came."""
+        super().timeout_keep_alive_handler()
+        self._reader_timer.start(self.seconds)
+
+
+class _Timer:
+    """Calls back after some seconds, unless it is stopped; one that runs is not started again."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+        self._loop = loop
+        self._call = call
+        self._handle: asyncio.TimerHandle | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self._handle is not None
+
+    def start(self, seconds: float) -> None:
+        if self._handle is None:
+            self._handle = self._loop.call_later(seconds, self._end)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _end(self) -> None:
+        self._handle = None
+        self._call()
 
 
 def connections(seconds: float) -> type[Connection]:
-    """Connections whose clients have so many seconds to take what was written."""
+    """Connections whose clients have `seconds` to take what was written."""
     return type("Connection", (Connection,), {"seconds": seconds})

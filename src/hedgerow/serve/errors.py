@@ -1,4 +1,4 @@
-"""What goes wrong with a request, as its sender is told."""
+"""What goes wrong with a request, as its sender sees it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,14 @@ from typing import Any
 
 import orjson
 
-__all__ = ["ApiError", "error_body"]
+__all__ = ["ApiError", "error_body", "overloaded"]
 
 
 class ApiError(Exception):
-    """A request that is refused.
-
-    Parameters
-    ----------
-    status : int
-        Status code of HTTP.
-    code : str
-        One word for programs.
-    message : str
-        What is wrong, and the way out.
-    where : str, optional
-        The part of the request that is meant, such as ``texts.3``.
-    retry_after : int, optional
-        Seconds after which it may be worth another try.
-    """
+    """A refusal: a word for programs, what is wrong and how to fix it, and where in the request."""
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        where: str | None = None,
-        retry_after: int | None = None,
+        self, status: int, code: str, message: str, where: str | None = None, retry_after: int | None = None
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -54,14 +35,13 @@ class ApiError(Exception):
         return error_body(self.code, self.message, self.where)
 
 
-def error_body(code: str, message: str, where: str | None = None) -> bytes:
-    """Write the body that every refusal has.
+def overloaded(reason: str) -> ApiError:
+    """The refusal of a server that has too much to do."""
+    return ApiError(503, "overloaded", f"{reason}; try again later", retry_after=1)
 
-    Examples
-    --------
-    >>> error_body("not_found", "there is no such page")
-    b'{"error":{"code":"not_found","message":"there is no such page"}}'
-    """
+
+def error_body(code: str, message: str, where: str | None = None) -> bytes:
+    """Write the body that every refusal has."""
     error: dict[str, Any] = {"code": code, "message": _encodable(message)}
     if where is not None:
         error["where"] = _encodable(where)

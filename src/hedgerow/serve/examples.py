@@ -10,12 +10,12 @@ __all__ = ["examples_for"]
 
 # Held-out packages of the embedded sample, and what there is to see.
 _SHOWN = {
-    "armagetronad-dedicated": "a game server, which the model is sure of",
-    "kmouth": "ambiguous: it speaks, and is an aid",
-    "coco-cs": "a compiler generator, where the members differ",
+    "armagetronad-dedicated": "a game server: the model is certain",
+    "kmouth": "a speech aid: ambiguous (data uncertainty)",
+    "coco-cs": "a compiler generator: the members disagree (knowledge uncertainty)",
     "abook": "an address book for the terminal",
 }
-_OUTSIDER = (
+_RECIPE = (
     "Peel the apples and slice them. Melt the butter in a pan, add the sugar and a pinch of cinnamon,"
     " and stew the apples until they are soft. Spread them on the dough, fold it, brush it with egg yolk and"
     " bake it for half an hour until it is golden."
@@ -23,18 +23,7 @@ _OUTSIDER = (
 
 
 def examples_for(served: ServedModel) -> list[dict[str, str]]:
-    """Texts of the embedded sample, and one that is unlike all of it.
-
-    Parameters
-    ----------
-    served : ServedModel
-        The model that will read them.
-
-    Returns
-    -------
-    list of dict
-        None, where the model knows other labels: its own texts would be of another kind.
-    """
+    """Texts of the embedded sample, and an out-of-distribution one; none for a model with other labels."""
     if not served.reads_texts:
         return []
     sample = load_sample()
@@ -45,10 +34,4 @@ def examples_for(served: ServedModel) -> list[dict[str, str]]:
         if not known.issuperset(sample.test_labels[row][:1]):
             return []
         shown.append({"text": sample.test_texts[row], "about": about})
-    return [
-        *shown,
-        {
-            "text": _OUTSIDER,
-            "about": "a recipe: an out-of-distribution input, unlike all that the model has seen",
-        },
-    ]
+    return [*shown, {"text": _RECIPE, "about": "a recipe: out-of-distribution (OOD)"}]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-__all__ = ["LOGGER", "log_failure", "set_up_logs"]
+__all__ = ["LOGGER", "log_event", "log_failure", "set_up_logs"]
 
 LOGGER = logging.getLogger("hedgerow.serve")
 
@@ -20,7 +20,7 @@ class _JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": record.msg if record.name == LOGGER.name else record.name,
             **getattr(record, "facts", {}),
@@ -33,13 +33,7 @@ class _JsonLines(logging.Formatter):
 
 
 def set_up_logs(level: str = "info") -> None:
-    """Let the server's events go to stderr.
-
-    Parameters
-    ----------
-    level : {"debug", "info", "warning", "error"}
-        The least important events that are written.
-    """
+    """Write the server's events of this level and above to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     for name in (LOGGER.name, "uvicorn", "asyncio"):
@@ -49,9 +43,14 @@ def set_up_logs(level: str = "info") -> None:
         logger.setLevel(level.upper() if name == LOGGER.name else logging.WARNING)
 
 
+def log_event(event: str, level: int = logging.INFO, **facts: Any) -> None:
+    """Log an event with its facts; none of them may be what a client sent."""
+    LOGGER.log(level, event, extra={"facts": facts})
+
+
 def log_failure(error: BaseException, **facts: Any) -> None:
-    """Tell of a bug: its kind and where it arose, but not its message, which may hold what a client sent."""
-    LOGGER.error("failure", extra={"facts": {**facts, **_failure_facts(error)}})
+    """Log a bug: its kind and where it arose, but not its message, which may hold what a client sent."""
+    log_event("failure", logging.ERROR, **facts, **_failure_facts(error))
 
 
 def _failure_facts(error: BaseException) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class ServedModel:
         return self.model.members
 
     @cached_property
-    def familiar(self) -> bool:
+    def detects_ood(self) -> bool:
         """Whether it can tell out-of-distribution inputs."""
         return self.model.ood is not None
 

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from .errors import ApiError, error_body
-from .logs import LOGGER, log_failure
+from .logs import log_event, log_failure
 from .metrics import Metrics
 
-__all__ = ["ASGIApp", "Message", "Observed", "Receive", "Scope", "Send", "answer"]
+__all__ = ["BUG", "ASGIApp", "Message", "Observed", "Receive", "Scope", "Send", "answer"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -19,6 +19,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+BUG = error_body("internal", "the server has a bug; see its log")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -38,15 +39,7 @@ async def answer(
 
 
 class Observed:
-    """Wraps an application.
-
-    Parameters
-    ----------
-    app : ASGIApp
-        Who answers.
-    metrics : Metrics
-        Where requests are counted.
-    """
+    """Wraps an application, counts its requests in `metrics`, and logs them."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -69,7 +62,7 @@ class Observed:
                 size += len(message.get("body", b""))
             await send(message)
 
-        self._metrics.in_flight += 1
+        self._metrics.in_flight.inc()
         try:
             await self._app(scope, receive, observed_send)
         except ApiError as error:
@@ -79,25 +72,20 @@ class Observed:
         except Exception as error:
             log_failure(error, path=_route(scope))
             if not status:
-                body = error_body("internal", "the server has a bug; its log tells more")
-                await answer(observed_send, 500, body, {})
+                await answer(observed_send, 500, BUG, {})
         finally:
-            self._metrics.in_flight -= 1
+            self._metrics.in_flight.dec()
             seconds = time.perf_counter() - begin
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.request(method, _route(scope), status, seconds)
-            LOGGER.info(
+            log_event(
                 "request",
-                extra={
-                    "facts": {
-                        "method": method,
-                        "path": _route(scope),
-                        "status": status,
-                        "ms": round(1000 * seconds, 3),
-                        "bytes": size,
-                        **scope.get("hedgerow.facts", {}),
-                    }
-                },
+                method=method,
+                path=_route(scope),
+                status=status,
+                ms=round(1000 * seconds, 3),
+                bytes=size,
+                **scope.get("hedgerow.facts", {}),
             )
 
 

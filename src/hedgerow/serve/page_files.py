@@ -21,17 +21,7 @@ _SHARED = ("look.css", "votes.css", "dom.js", "theme.js", "votes.js")
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file for a browser.
-
-    Attributes
-    ----------
-    body : bytes
-        What is in it.
-    kind : str
-        Its media type.
-    tag : str
-        Changes with the body, so that a browser asks for nothing twice.
-    """
+    """A file for a browser: body, media type, and a tag that changes with the body."""
 
     body: bytes
     kind: str
@@ -41,11 +31,7 @@ class PageFile:
 def read_page() -> dict[str, PageFile]:
     """Read the files of the page, by name.
 
-    Only what is named here is ever sent: no path of a request touches the disk.
-
-    Returns
-    -------
-    dict of str to PageFile
+    Only what is found here is ever sent: no path of a request touches the disk.
     """
     folder = resources.files(__package__).joinpath("page")
     report = resources.files("hedgerow.report")

@@ -1,4 +1,4 @@
-"""The review queue: texts that wait for a person, in one SQLite file."""
+"""The review queue: texts that wait for a human, in one SQLite file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,10 @@ __all__ = ["DECIDED", "QueueCounts", "QueueError", "QueueFull", "QueueItem", "Qu
 
 DECIDED = ("confirmed", "corrected", "skipped")
 _TEACHING = ("confirmed", "corrected")
-# Marks the file as ours, so that no other program's data is written into ("HGRQ").
+# Marks the file as ours, so that no other program's data is overwritten ("HGRQ").
 _APPLICATION = 0x48475251
 _VERSION = 1
+# Files call the knowledge uncertainty "doubt".
 _TABLE = """
 CREATE TABLE item (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -46,25 +48,11 @@ class QueueFull(QueueError):  # noqa: N818 - the name says the cause
 
 @dataclass(frozen=True)
 class QueueItem:
-    """A text that waits for a person.
-
-    Attributes
-    ----------
-    id : int
-        Its number.
-    text : str
-        The text.
-    doubt : float
-        How much its labels, given by a person, would teach: the largest is asked about first.
-    model : str
-        The id of the model that predicted.
-    prediction : dict
-        What that said.
-    """
+    """A text that waits for review, and what the model of that id predicted."""
 
     id: int
     text: str
-    doubt: float
+    knowledge: float
     model: str
     prediction: dict[str, Any]
 
@@ -80,35 +68,16 @@ class QueueCounts:
 
 
 class QueueStore:
-    """Keeps the queue. Call it from one thread at a time; what a call has written survives a crash.
+    """Keeps the queue of at most `most` texts in a file, which is created where there is none.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; it is made where there is none.
-    most : int
-        Texts that may wait.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> store = QueueStore(pathlib.Path(tempfile.mkdtemp()) / "queue.sqlite")
-    >>> store.add([("a shrub", 0.1, {"labels": []}), ("a tree", 0.4, {"labels": []})], model="m1")
-    [1, 2]
-    >>> [item.text for item in store.waiting(1)]
-    ['a tree']
-    >>> store.decide(2, "corrected", ["holly"])
-    True
-    >>> list(store.export())
-    [('a tree', ['holly'])]
-    >>> store.close()
+    Call it from one thread at a time; what a call has written survives a crash.
     """
 
     def __init__(self, path: str | os.PathLike[str], most: int = 100_000) -> None:
         self.path = os.fspath(path)
         self._most = most
         try:
-            # Transactions are begun and ended here, not where the module thinks fit.
+            # Transactions begin and end here, not where the module chooses.
             self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise QueueError(f"{self.path}: the queue cannot be opened: {error}") from error
@@ -159,87 +128,55 @@ class QueueStore:
             raise QueueError(f"{self.path}: nothing can be written: {error}") from error
 
     def add(self, items: Sequence[tuple[str, float, dict[str, Any]]], model: str) -> list[int]:
-        """Add texts, all or none. One that waits already gets the new prediction and keeps its number.
+        """Add texts, each with knowledge uncertainty and prediction, all or none; return their numbers.
 
-        Parameters
-        ----------
-        items : sequence of (text, doubt, prediction)
-            What to add.
-        model : str
-            The id of the model that predicted.
-
-        Returns
-        -------
-        list of int
-            Their numbers.
+        One that waits already gets the new prediction and keeps its number.
         """
-        with _Transaction(self._connection):
-            numbers = [self._add(text, float(doubt), _packed(said), model) for text, doubt, said in items]
+        with _transaction(self._connection):
+            numbers = [
+                self._add(text, float(knowledge), _packed(predicted), model)
+                for text, knowledge, predicted in items
+            ]
             waiting = self.counts().waiting
             if waiting > self._most:
                 raise QueueFull(
-                    f"{waiting} texts would wait for review, and no more than {self._most} may; review some"
+                    f"{waiting} texts would wait for review, and at most {self._most} may; review some first"
                 )
         return numbers
 
-    # Not by one statement that does both: SQLite before 3.35 would not tell the number.
-    def _add(self, text: str, doubt: float, prediction: bytes, model: str) -> int:
+    # Not by one statement that does both: SQLite before 3.35 would not return the number.
+    def _add(self, text: str, knowledge: float, prediction: bytes, model: str) -> int:
         run = self._connection.execute
         there = run("SELECT id FROM item WHERE state = 'waiting' AND text = ?", (text,)).fetchone()
         if there:
             run(
                 "UPDATE item SET doubt = ?, model = ?, prediction = ? WHERE id = ?",
-                (doubt, model, prediction, there[0]),
+                (knowledge, model, prediction, there[0]),
             )
             return int(there[0])
         added = run(
             "INSERT INTO item (text, doubt, model, prediction, added) VALUES (?, ?, ?, ?, ?)",
-            (text, doubt, model, prediction, time.time()),
+            (text, knowledge, model, prediction, time.time()),
         )
         return int(added.lastrowid or 0)
 
     def waiting(self, limit: int) -> list[QueueItem]:
-        """The texts that wait, the most informative first; of equals, the oldest.
-
-        Parameters
-        ----------
-        limit : int
-            At most so many.
-
-        Returns
-        -------
-        list of QueueItem
-        """
+        """At most `limit` of the texts that wait, the most informative first; of equals, the oldest."""
         rows = self._connection.execute(
             "SELECT id, text, doubt, model, prediction FROM item WHERE state = 'waiting'"
             " ORDER BY doubt DESC, id LIMIT ?",
             (limit,),
         )
         return [
-            QueueItem(number, text, doubt, model, orjson.loads(prediction))
-            for number, text, doubt, model, prediction in rows
+            QueueItem(number, text, knowledge, model, orjson.loads(prediction))
+            for number, text, knowledge, model, prediction in rows
         ]
 
     def decide(self, number: int, state: str, labels: Sequence[str | int]) -> bool:
-        """Keep what a person said of a text. It can be said anew.
-
-        Parameters
-        ----------
-        number : int
-            The text.
-        state : {"confirmed", "corrected", "skipped"}
-            What was done with it.
-        labels : sequence of str or int
-            Its right labels.
-
-        Returns
-        -------
-        bool
-            Whether there is such a text.
-        """
+        """Store the labels that a human gave to a text, once or again; return whether the text exists."""
         if state not in DECIDED:
             raise ValueError(f"state is {state!r}; it must be one of {', '.join(DECIDED)}")
-        with _Transaction(self._connection):
+        with _transaction(self._connection):
             changed = self._connection.execute(
                 "UPDATE item SET state = ?, labels = ?, decided = ? WHERE id = ?",
                 (state, _packed(list(labels)), time.time(), number),
@@ -272,32 +209,21 @@ class QueueStore:
         self._connection.close()
 
 
-class _Transaction:
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All of it is written, or nothing."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            try:
-                self._connection.execute("COMMIT")
-                return
-            except sqlite3.Error:  # such as a full disk: the transaction is still open
-                self._roll_back()
-                raise
-        self._roll_back()
-
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:  # an error may have ended it
-            self._connection.execute("ROLLBACK")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:  # such as a full disk, where COMMIT fails and the transaction is still open
+        if connection.in_transaction:  # an error may have ended it
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _named(labels: list[str | int]) -> list[str | int]:
-    """Without empty names: files of old have them, and no reader of training data takes them."""
+    """Without empty names: old files have them, and no reader of training data takes them."""
     return [label for label in labels if label != ""]
 
 

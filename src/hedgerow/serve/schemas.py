@@ -8,51 +8,23 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from .limits import Limits
 
-__all__ = [
-    "AddToQueue",
-    "Added",
-    "Costs",
-    "Decide",
-    "Effect",
-    "ErrorAnswer",
-    "Example",
-    "Examples",
-    "ExplainRequest",
-    "Explanation",
-    "FeatureVector",
-    "FeaturesRequest",
-    "Health",
-    "KnownLabel",
-    "Labels",
-    "LabelsQuery",
-    "ModelInfo",
-    "Policy",
-    "PredictRequest",
-    "PredictResponse",
-    "Queue",
-    "QueueCounts",
-    "QueueQuery",
-    "QueuedText",
-    "Ready",
-    "Reloaded",
-    "Result",
-    "Review",
-    "Reviewed",
-    "TextRequest",
-    "TextsRequest",
-    "with_limits",
-]
-
 _TEXT = "a fast terminal music player with playlists"
-Label = str | int
+_LABEL = "role::program"
+_MODEL = "5f0e8a11c2d39b47"
+Text = Annotated[str, Field(examples=[_TEXT])]
+Label = Annotated[str | int, Field(examples=[_LABEL])]
+ModelId = Annotated[str, Field(description="A hash of the model's file.", examples=[_MODEL])]
+Probability = Annotated[float, Field(description="Mean over the members.", examples=[0.9])]
+Votes = Annotated[list[float], Field(description="The probability of each member.", examples=[[0.85, 0.95]])]
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 LabelNumber = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-AskedLabel = str | LabelNumber
+AskedLabel = Annotated[str | LabelNumber, Field(examples=[_LABEL])]
 # What the readers of training data take.
 TaughtLabel = Annotated[str, Field(min_length=1)] | LabelNumber
 # Smaller or larger shares ask for more data than there are, and for numbers that overflow.
 Share = Annotated[float, Field(ge=1e-6, le=1 - 1e-6, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Value = Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]
 
 
 class _Strict(BaseModel):
@@ -65,8 +37,8 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def _example(*examples: dict[str, Any]) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": list(examples)})
+def _example(example: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [example]})
 
 
 # --- errors ---
@@ -75,19 +47,15 @@ def _example(*examples: dict[str, Any]) -> ConfigDict:
 class ErrorDetail(_Answer):
     """Why a request was refused."""
 
-    code: str = Field(description="One word for programs.")
-    message: str = Field(description="What is wrong, and the way out.")
-    where: str | None = Field(None, description="The part of the request that is meant.")
+    code: str = Field(description="One word for programs.", examples=["invalid"])
+    message: str = Field(description="What is wrong, and how to fix it.")
+    where: str | None = Field(None, description="Which part of the request.", examples=["texts.3"])
 
 
 class ErrorAnswer(_Answer):
     """A refusal."""
 
     error: ErrorDetail
-
-    model_config = _example(
-        {"error": {"code": "invalid", "message": "Input should be greater than 0", "where": "k"}}
-    )
 
 
 # --- predict ---
@@ -98,57 +66,49 @@ class Costs(_Strict):
 
     wrong: Cost = Field(description="Accepting a label that is wrong.")
     missed: Cost = Field(description="Rejecting a label that is right.")
-    look: Cost = Field(description="Letting a person look.")
-
-    model_config = _example({"wrong": 1.0, "missed": 2.0, "look": 0.2})
+    look: Cost = Field(description="Deferring to a human.")
 
 
 class Decide(_Strict):
-    """Sort labels into accept, review and reject: by risk, or by costs."""
+    """Sort labels into accept, review and reject: by risk, or by costs.
+
+    A risk is guaranteed on average over inputs like the held-out data of calibration: at most this share of
+    an input's true labels is rejected (conformal risk control), and with a confidence of 90 % at most this
+    share of its accepted labels is wrong (Learn then Test). Costs come without a guarantee.
+    """
 
     risk: Share | None = Field(None, description="The share of mistakes that is allowed; 0.1 by default.")
-    costs: Costs | None = Field(None, description="Decide by costs, and not by risk.")
+    costs: Costs | None = Field(None, description="Decide by costs, not by risk.")
     false_alarm: Share = Field(
-        0.05, description="The share of familiar inputs that may be called out-of-distribution inputs."
-    )
-
-    model_config = _example(
-        {"risk": 0.1, "false_alarm": 0.05}, {"costs": {"wrong": 1.0, "missed": 2.0, "look": 0.2}}
+        0.05, description="The share of in-distribution inputs that may be flagged as out-of-distribution."
     )
 
 
-class _Wanted(_Strict):
-    k: int = Field(
-        10,
-        ge=1,
-        description=(
-            "Labels for each input, if the model knows so many; with `decide` also all others that are not"
-            " rejected."
-        ),
-    )
-    uncertainty: bool = Field(True, description="Say also how sure the model is.")
-    votes: bool = Field(False, description="Say also what each member of the model says.")
+class _Prediction(_Strict):
+    k: int = Field(10, ge=1, description="Labels per input; with `decide` also all that are not rejected.")
+    uncertainty: bool = Field(True, description="Add uncertainty and the OOD score.")
+    votes: bool = Field(False, description="Add the probability that each member gives.")
     decide: Decide | None = Field(
         None,
         description=(
-            "Sort the labels into accept, review and reject. Every label to accept or to review is told,"
-            " whatever `k` is, and rejected ones only so far as `k` asks for more: all others are rejected."
+            "Sort the labels into accept, review and reject. The answer lists every label that is accepted or"
+            " needs review, whatever `k` is, and rejected ones up to `k`; all other labels are rejected."
         ),
     )
 
 
-class TextRequest(_Wanted):
+class TextRequest(_Prediction):
     """One text."""
 
-    text: str
+    text: Text
 
     model_config = _example({"text": _TEXT, "k": 3, "votes": True, "decide": {"risk": 0.1}})
 
 
-class TextsRequest(_Wanted):
+class TextsRequest(_Prediction):
     """Several texts."""
 
-    texts: list[str] = Field(min_length=1)
+    texts: list[Text] = Field(min_length=1)
 
     model_config = _example({"texts": [_TEXT, "an address book"], "k": 5})
 
@@ -157,14 +117,10 @@ class FeatureVector(_Strict):
     """The features of an input that are not 0."""
 
     indices: list[Number] = Field(description="Columns, each once.")
-    values: list[Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]] = Field(
-        description="As many values."
-    )
-
-    model_config = _example({"indices": [3, 17], "values": [0.5, 1.25]})
+    values: list[Value] = Field(description="The value of each column.")
 
 
-class FeaturesRequest(_Wanted):
+class FeaturesRequest(_Prediction):
     """Inputs for a model that reads features."""
 
     features: list[FeatureVector] = Field(min_length=1)
@@ -190,20 +146,24 @@ PredictRequest = Annotated[
 
 
 class PredictedLabel(_Answer):
-    """A label, and how sure the model is of it. Uncertainties are in nats: 0 is none, 0.69 a coin toss."""
+    """A label with its uncertainty in nats: 0 is none, 0.69 that of a coin toss."""
 
     label: Label
-    probability: float = Field(description="Mean probability over the members.")
-    total: float | None = Field(None, description="All doubt: data and knowledge.")
-    data: float | None = Field(None, description="Doubt because inputs like this differ in the label.")
-    knowledge: float | None = Field(None, description="Doubt because the members disagree.")
+    probability: Probability
+    total: float | None = Field(None, description="Total uncertainty: data plus knowledge.")
+    data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
+    knowledge: float | None = Field(
+        None, description="Knowledge (epistemic) uncertainty: the members disagree."
+    )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
-    votes: list[float] | None = Field(None, description="The probability that each member gives.")
-    decision: Literal["accept", "review", "reject"] | None = Field(None, description="If it was asked for.")
+    votes: Votes | None = None
+    decision: Literal["accept", "review", "reject"] | None = Field(
+        None, description="Only with `decide`; review defers to a human."
+    )
 
 
-class InputDoubt(_Answer):
-    """How sure the model is of the input as a whole: sums over all candidate labels."""
+class InputUncertainty(_Answer):
+    """The uncertainty of an input: sums over all candidate labels, in nats."""
 
     expected: float = Field(description="Expected number of labels.")
     total: float
@@ -213,61 +173,51 @@ class InputDoubt(_Answer):
 
 
 class OODScores(_Answer):
-    """How unlike the training data the input is."""
+    """How far the input is out-of-distribution (OOD): unlike the training data."""
 
     score: float = Field(description="High for out-of-distribution inputs.")
-    p_value: float = Field(description="Share of familiar inputs that are at least as odd.")
-    is_ood: bool = Field(description="Whether the p-value is at most false_alarm.")
+    p_value: float = Field(description="Share of in-distribution inputs whose score is at least as high.")
+    is_ood: bool = Field(description="Whether the p-value is at most `false_alarm`.")
 
 
 class Result(_Answer):
-    """What the model says of an input."""
+    """The prediction for an input."""
 
     labels: list[PredictedLabel] = Field(
         description="The most probable first: k of them, and with `decide` all that are not rejected."
     )
-    input: InputDoubt | None = None
-    ood: OODScores | None = Field(None, description="Null where the model has not learned what is familiar.")
+    input: InputUncertainty | None = None
+    ood: OODScores | None = Field(None, description="Null where the model cannot detect OOD inputs.")
 
 
+_SUMS = {"total": 0.32, "data": 0.31, "knowledge": 0.01, "variance": 0.003}
 _RESULT = {
     "labels": [
-        {
-            "label": "role::program",
-            "probability": 0.9,
-            "total": 0.32,
-            "data": 0.31,
-            "knowledge": 0.01,
-            "variance": 0.003,
-            "votes": [0.85, 0.95],
-            "decision": "accept",
-        }
+        {"label": _LABEL, "probability": 0.9, **_SUMS, "votes": [0.85, 0.95], "decision": "accept"},
     ],
-    "input": {"expected": 4.1, "total": 6.2, "data": 5.6, "knowledge": 0.6, "variance": 0.1},
+    "input": {"expected": 0.9, **_SUMS},
     "ood": {"score": 0.2, "p_value": 0.4, "is_ood": False},
 }
 
 
 class PredictResponse(_Answer):
-    """What the model says of each input, in their order."""
+    """The prediction for each input, in their order."""
 
-    model: str = Field(description="The id of the model that answered.")
+    model: ModelId
     results: list[Result]
 
-    model_config = _example({"model": "5f0e8a11c2d39b47", "results": [_RESULT]})
+    model_config = _example({"model": _MODEL, "results": [_RESULT]})
 
 
 # --- explain ---
 
 
 class ExplainRequest(_Strict):
-    """Why a label?"""
+    """Which words made this label probable?"""
 
-    text: str
+    text: Text
     label: AskedLabel
     top: int = Field(8, ge=1, le=100, description="Words of each kind.")
-
-    model_config = _example({"text": _TEXT, "label": "role::program", "top": 3})
 
 
 class Effect(_Answer):
@@ -279,23 +229,13 @@ class Effect(_Answer):
 
 
 class Explanation(_Answer):
-    """The words that moved a label, the strongest first."""
+    """The words that made a label more or less probable, the strongest first."""
 
     label: Label
-    probability: float
-    votes: list[float]
+    probability: Probability
+    votes: Votes
     speaks_for: list[Effect]
     speaks_against: list[Effect]
-
-    model_config = _example(
-        {
-            "label": "role::program",
-            "probability": 0.9,
-            "votes": [0.85, 0.95],
-            "speaks_for": [{"word": "player", "effect": 0.4, "disagreement": 0.1}],
-            "speaks_against": [],
-        }
-    )
 
 
 # --- labels, model, examples ---
@@ -304,7 +244,7 @@ class Explanation(_Answer):
 class LabelsQuery(_Answer):
     """Which labels to list."""
 
-    query: str = Field("", max_length=1000, description="Part of a label; small or capital is the same.")
+    query: str = Field("", max_length=1000, description="Part of a label; upper or lower case is the same.")
     offset: int = Field(0, ge=0, le=2**31 - 1)
     limit: int = Field(50, ge=1, le=1000)
 
@@ -317,12 +257,10 @@ class KnownLabel(_Answer):
 
 
 class Labels(_Answer):
-    """Labels of the model: those that begin with the query first, the frequent ones first."""
+    """Labels of the model: those that begin with the query first, then by frequency."""
 
     total: int = Field(description="How many there are.")
     labels: list[KnownLabel]
-
-    model_config = _example({"total": 1, "labels": [{"label": "role::program", "count": 1934}]})
 
 
 class Policy(_Answer):
@@ -337,70 +275,44 @@ class Policy(_Answer):
 class ModelInfo(_Answer):
     """What the model is."""
 
-    id: str
+    id: ModelId
     labels: int
     members: int
     method: str
     texts: bool = Field(description="Whether it reads texts, not features.")
-    calibrated: bool = Field(description="Whether 0.8 means right four times out of five.")
-    familiar: bool = Field(description="Whether it can tell out-of-distribution inputs.")
+    calibrated: bool = Field(description="Whether a probability of 0.8 is right four times out of five.")
+    detects_ood: bool = Field(description="Whether it can detect out-of-distribution (OOD) inputs.")
     policy: Policy | None = Field(
-        description=(
-            "Null where it has not learned what it may decide, or searches otherwise than when it did."
-        )
-    )
-
-    model_config = _example(
-        {
-            "id": "5f0e8a11c2d39b47",
-            "labels": 538,
-            "members": 10,
-            "method": "bagging",
-            "texts": True,
-            "calibrated": True,
-            "familiar": True,
-            "policy": {
-                "guarantee": "On average at most 10 % of the true labels are rejected.",
-                "risks": [0.05, 0.1],
-                "accept": [None, 0.93],
-                "reject": [0.01, 0.05],
-            },
-        }
+        description="Null where it is not calibrated for decisions, or its search has changed since."
     )
 
 
 class Example(_Answer):
     """A text to try."""
 
-    text: str
+    text: Text
     about: str = Field(description="What it shows.")
 
 
 class Examples(_Answer):
-    """Texts to try; none where the model knows other labels than those of the embedded sample."""
+    """Texts to try; none where the model has other labels than the embedded sample."""
 
     examples: list[Example]
-
-    model_config = _example({"examples": [{"text": _TEXT, "about": "a program"}]})
 
 
 # --- queue ---
 
 
 class AddToQueue(_Strict):
-    """Texts for a person to look at."""
+    """Texts for a human to review."""
 
-    texts: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1)
-
-    model_config = _example({"texts": [_TEXT]})
+    texts: list[Annotated[str, Field(min_length=1, examples=[_TEXT])]] = Field(min_length=1)
 
 
 class Added(_Answer):
     """Their numbers, in their order. A text that waits already keeps its number."""
 
     ids: list[int]
-
-    model_config = _example({"ids": [1]})
 
 
 class QueueQuery(_Answer):
@@ -410,12 +322,12 @@ class QueueQuery(_Answer):
 
 
 class QueuedText(_Answer):
-    """A text that waits for a person."""
+    """A text that waits for review."""
 
     id: int
-    text: str
-    doubt: float = Field(description="The largest knowledge uncertainty of any of its labels, in nats.")
-    model: str = Field(description="The id of the model that predicted.")
+    text: Text
+    knowledge: float = Field(description="The largest knowledge uncertainty of any of its labels, in nats.")
+    model: ModelId
     prediction: Result
 
 
@@ -425,32 +337,26 @@ class Queue(_Answer):
     items: list[QueuedText]
 
     model_config = _example(
-        {
-            "items": [
-                {"id": 1, "text": _TEXT, "doubt": 0.21, "model": "5f0e8a11c2d39b47", "prediction": _RESULT}
-            ]
-        }
+        {"items": [{"id": 1, "text": _TEXT, "knowledge": 0.21, "model": _MODEL, "prediction": _RESULT}]}
     )
 
 
 class Review(_Strict):
-    """What a person says of a text."""
+    """The labels that a human gives to a text."""
 
     labels: list[TaughtLabel] = Field(
-        default_factory=list, max_length=1000, description="Its right labels, also such as the model lacks."
+        default_factory=list, max_length=1000, description="Its true labels, also ones new to the model."
     )
     state: Literal["confirmed", "corrected", "skipped"]
 
-    model_config = _example({"labels": ["role::program"], "state": "corrected"})
+    model_config = _example({"labels": [_LABEL], "state": "corrected"})
 
 
 class Reviewed(_Answer):
-    """What was kept."""
+    """What was stored."""
 
     id: int
     state: str
-
-    model_config = _example({"id": 1, "state": "corrected"})
 
 
 class QueueCounts(_Answer):
@@ -461,8 +367,6 @@ class QueueCounts(_Answer):
     corrected: int
     skipped: int
 
-    model_config = _example({"waiting": 12, "confirmed": 3, "corrected": 1, "skipped": 0})
-
 
 # --- operation ---
 
@@ -470,10 +374,8 @@ class QueueCounts(_Answer):
 class Reloaded(_Answer):
     """The model that answers now, and the one before; the same where the file has not changed."""
 
-    model: str
-    before: str
-
-    model_config = _example({"model": "5f0e8a11c2d39b47", "before": "0c41d7e9a86b2f35"})
+    model: ModelId
+    before: ModelId
 
 
 class Health(_Answer):
@@ -486,34 +388,23 @@ class Ready(_Answer):
     """The model is loaded, and the queue can be written."""
 
     status: Literal["ready"]
-    model: str
+    model: ModelId
 
 
 def with_limits(description: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """Write the limits into the description of the API.
+    """Write the limits into the description that FastAPI makes of these classes, and return it."""
 
-    Parameters
-    ----------
-    description : dict
-        What FastAPI makes of the classes above. It is changed.
-    limits : Limits
-        The server's limits.
+    def properties(name: str) -> Any:
+        return description["components"]["schemas"][name]["properties"]
 
-    Returns
-    -------
-    dict
-        The same.
-    """
-    schemas = description["components"]["schemas"]
     for name in ("TextRequest", "TextsRequest", "FeaturesRequest"):
-        schemas[name]["properties"]["k"]["maximum"] = limits.k
+        properties(name)["k"]["maximum"] = limits.k
     for name in ("TextRequest", "ExplainRequest"):
-        schemas[name]["properties"]["text"]["maxLength"] = limits.text
+        properties(name)["text"]["maxLength"] = limits.text
     for name in ("TextsRequest", "AddToQueue"):
-        texts = schemas[name]["properties"]["texts"]
-        texts["maxItems"] = limits.batch
-        texts["items"]["maxLength"] = limits.text
-    schemas["FeaturesRequest"]["properties"]["features"]["maxItems"] = limits.batch
+        properties(name)["texts"]["maxItems"] = limits.batch
+        properties(name)["texts"]["items"]["maxLength"] = limits.text
+    properties("FeaturesRequest")["features"]["maxItems"] = limits.batch
     for name in ("indices", "values"):
-        schemas["FeatureVector"]["properties"][name]["maxItems"] = limits.entries
+        properties("FeatureVector")[name]["maxItems"] = limits.entries
     return description

@@ -1,4 +1,4 @@
-"""Who may ask, and from where: host names, origins, tokens, and what browsers are told."""
+"""Who may ask, and from where: host names, origins, tokens, and headers that restrict browsers."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ _HEADERS = [
     (b"x-frame-options", b"DENY"),
 ]
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-# What a browser must load before it can ask for the token, and what watches over the server.
+# What a browser must load before it can ask for the token, and probes.
 _OPEN = ("/", "/healthz", "/readyz", "/favicon.ico")
+_PROXY = (
+    "A proxy in front of it must pass on the Host that the browser sent (nginx: proxy_set_header Host"
+    " $http_host;), and --allow-host NAME must allow that name"
+)
+_SHOWN = 100  # characters of a header in an error
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who may ask.
+    """Who may ask: with which token, and under which host names; None is any.
 
-    Attributes
-    ----------
-    token : str or None
-        What every request must bring; None asks for nothing.
-    hosts : frozenset of str or None
-        Names under which the server may be called; None allows any. A page of another site could otherwise
-        have its own name point to this machine and read the answers.
+    Without the check of names, a page of another site could let its own name point to this machine and read
+    the answers (DNS rebinding).
     """
 
     token: str | None = None
@@ -57,25 +57,9 @@ class Access:
 
     @classmethod
     def of(cls, host: str, token: str | None, more: Collection[str] = ()) -> Access:
-        """Decide by where the server listens.
+        """Decide by the address that the server listens on, and by further names that a proxy gives it.
 
-        Parameters
-        ----------
-        host : str
-            The address it listens on.
-        token : str or None
-            The token, if there is one.
-        more : collection of str
-            Further names under which it is called, such as by a proxy.
-
-        Returns
-        -------
-        Access
-
-        Raises
-        ------
-        ValueError
-            If others can reach it and there is no token.
+        Raises `ValueError` if others can reach it and there is no token.
         """
         if token is not None and (not token.isascii() or not token.isprintable() or len(token) < 16):
             raise ValueError("the token must be at least 16 printable ASCII characters")
@@ -91,13 +75,7 @@ class Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address.
-
-    Examples
-    --------
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
+    """Whether only this machine can reach the address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -107,15 +85,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Guarded:
-    """Wraps an application, and lets through who may ask.
-
-    Parameters
-    ----------
-    app : ASGIApp
-        Who answers.
-    access : Access
-        Who may ask.
-    """
+    """Wraps an application, and lets through who may ask."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -150,22 +120,43 @@ class Guarded:
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in headers and name in (b"host", b"authorization", b"origin", b"content-length"):
-                raise ApiError(400, "headers", f"the header {name.decode()} is there twice")
+                raise ApiError(400, "headers", f"the header {name.decode()} occurs twice")
             headers[name] = value
         host = headers.get(b"host", b"").decode("latin-1").lower()
         hosts = self._access.hosts
         if hosts is not None and _name(host) not in hosts:
-            raise ApiError(403, "host", "the server does not answer under this name; see --allow-host")
+            raise _wrong_host(_name(host))
         if scope["method"] not in _SAFE_METHODS:
             origin = headers.get(b"origin")
             site = headers.get(b"sec-fetch-site", b"none")
             # The scheme may differ behind a proxy; name and port may not.
             if (origin is not None and _place(origin) != host) or site not in (b"same-origin", b"none"):
-                raise ApiError(403, "origin", "pages of other sites may not ask this server")
+                raise _wrong_origin(origin, host)
         if self._token is not None and not _is_open(scope["path"]):
             kind, _, given = headers.get(b"authorization", b"").partition(b" ")
             if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
                 raise ApiError(401, "token", "send the server's token as 'Authorization: Bearer TOKEN'")
+
+
+def _wrong_host(name: str) -> ApiError:
+    shown = name[:_SHOWN]
+    seen = f"the request came with the Host {shown!r}" if shown else "the request has no Host header"
+    return ApiError(
+        403,
+        "host",
+        f"{seen}, and this server does not answer under that name. If it is one of its names, start it"
+        f" with --allow-host {shown or 'NAME'}. {_PROXY}",
+    )
+
+
+def _wrong_origin(origin: bytes | None, host: str) -> ApiError:
+    page = "another site" if origin is None else origin.decode("latin-1")[:_SHOWN]
+    return ApiError(
+        403,
+        "origin",
+        f"the request came from a page of {page}, but with the Host {host[:_SHOWN]!r}: pages of other sites"
+        f" may not use this server. {_PROXY}",
+    )
 
 
 def _is_open(path: str) -> bool:

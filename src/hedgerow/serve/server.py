@@ -9,44 +9,29 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
 
 from .app import build
 from .connection import connections
 from .errors import ApiError
-from .logs import LOGGER, set_up_logs
+from .logs import log_event, set_up_logs
 from .security import Access
 from .service import Service
 
 __all__ = ["listen", "serve"]
 
 _BACKLOG = 2048
-_LAST_SECONDS = 30  # for what is in flight when the server is told to stop
+_LAST_SECONDS = 30  # for requests in flight when the server stops
 # The engine's thread must not wait long for the interpreter when it has an answer; 5 ms is the default.
 _SWITCH = 0.0005
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the port, before a model is loaded in vain. SIGHUP is ignored until `serve` handles it.
+    """Take a port, before a model is loaded in vain; 0 takes any that is free. `OSError` says why it cannot.
 
-    Parameters
-    ----------
-    host : str
-        Address or name.
-    port : int
-        0 takes any that is free.
-
-    Returns
-    -------
-    socket
-
-    Raises
-    ------
-    OSError
-        If it cannot be had; the message says which.
+    SIGHUP is ignored until `serve` handles it.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -64,28 +49,29 @@ def listen(host: str, port: int) -> socket.socket:
         raise OSError(
             f"cannot listen on {host} port {port}: {error.strerror}; choose another --port, or 0 for any"
         ) from error
-    _ignore_hang_up()
+    # Only the main thread may say what becomes of signals.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return taken
 
 
 def serve(service: Service, access: Access, taken: socket.socket, ready: Callable[[], None]) -> None:
-    """Answer until SIGTERM or Ctrl-C, and then finish what is in flight. SIGHUP loads the model anew.
+    """Answer until SIGTERM or Ctrl-C, and then finish what is in flight. SIGHUP re-loads the model.
 
-    Parameters
-    ----------
-    service : Service
-        What answers.
-    access : Access
-        Who may ask.
-    taken : socket
-        Where to listen.
-    ready : callable
-        Called when the first request can come.
+    `ready` is called when the first request can come.
     """
     set_up_logs()
     sys.setswitchinterval(_SWITCH)
+
+    @contextlib.asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        with _signals(server, service):
+            log_event("ready", model=service.slot.current.id)
+            ready()
+            yield
+
     config = uvicorn.Config(
-        build(service, access),
+        build(service, access, running),
         http=connections(service.limits.seconds),
         lifespan="on",
         access_log=False,
@@ -95,54 +81,39 @@ def serve(service: Service, access: Access, taken: socket.socket, ready: Callabl
         timeout_graceful_shutdown=_LAST_SECONDS,
         proxy_headers=False,
     )
+    server = uvicorn.Server(config)
     # What lives as long as the process need not be looked at by every collection of garbage.
     gc.collect()
     gc.freeze()
-    server = _Server(config, service, ready)
     server.run(sockets=[taken])
 
 
-def _ignore_hang_up() -> None:
-    # Only the main thread may say what becomes of signals.
-    if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+@contextlib.contextmanager
+def _signals(server: uvicorn.Server, service: Service) -> Iterator[None]:
+    """Handle signals in the event loop; uvicorn's own handlers would end the process by the signal."""
+    loop = asyncio.get_running_loop()
+    reloads: set[asyncio.Task[None]] = set()
 
+    def stop(number: signal.Signals) -> None:
+        log_event("stopping", signal=number.name)
+        if server.should_exit and number == signal.SIGINT:  # Ctrl-C twice
+            server.force_exit = True
+        server.should_exit = True
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._service = service
-        self._ready = ready
-        self._reloads: set[asyncio.Task[None]] = set()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.should_exit:
-            return
-        if hasattr(signal, "SIGHUP"):
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
-        LOGGER.info("ready", extra={"facts": {"model": self._service.slot.current.id}})
-        self._ready()
-
-    def _reload(self) -> None:
-        task = asyncio.get_running_loop().create_task(self._try_reload())
-        self._reloads.add(task)
-        task.add_done_callback(self._reloads.discard)
-
-    async def _try_reload(self) -> None:
+    async def try_reload() -> None:
         with contextlib.suppress(ApiError):  # the log has it
-            await self._service.reload()
+            await service.reload()
 
-    # uvicorn's own would end the process by the signal again; a server that was told to stop ends well.
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        def stop(number: int, frame: FrameType | None) -> None:
-            LOGGER.info("stopping", extra={"facts": {"signal": signal.Signals(number).name}})
-            self.handle_exit(number, frame)
+    def reload() -> None:
+        task = loop.create_task(try_reload())
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(number)

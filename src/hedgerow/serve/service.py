@@ -1,8 +1,9 @@
-"""What the server does, without the words of HTTP: predict, explain, list, review, change the model."""
+"""What the server does, apart from HTTP: predict, explain, list labels, keep the queue, change the model."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,41 +20,29 @@ from hedgerow.decisions.wishes import Wish
 from hedgerow.explanation import Explanation, explain, label_number
 
 from .batching import Batcher
-from .errors import ApiError
+from .errors import ApiError, overloaded
 from .examples import examples_for
 from .limits import Limits
-from .logs import LOGGER
+from .logs import log_event
 from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, ServedModel, load_model
 from .prediction import Wanted, predict, said_of
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore
 from .verdicts import flag_ood, sorting
 
-__all__ = ["FALSE_ALARM", "Service", "Settings"]
+__all__ = ["FALSE_ALARM", "ServerSettings", "Service"]
 
 Found = TypeVar("Found")
 
 FALSE_ALARM = 0.05
 # What a reviewer sees of each text.
 _REVIEWED = Wanted(k=20, uncertainty=True, votes=True)
-_SLOW_JOBS = 32  # explanations and searches that may wait for their thread
+_SLOW_JOBS = 32  # explanations and searches of labels that may wait for their thread
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What to serve.
-
-    Attributes
-    ----------
-    model : Path
-        The model file.
-    queue : Path
-        The file of the review queue.
-    threads : int
-        Threads of one prediction.
-    limits : Limits
-        How much a client may ask for.
-    """
+class ServerSettings:
+    """The files of model and review queue, the threads per prediction, and how much a client may ask for."""
 
     model: Path
     queue: Path
@@ -62,16 +51,9 @@ class Settings:
 
 
 class Service:
-    """A model, its queue, and the threads they run in.
+    """A model, its queue, and the threads they run in; model and queue are opened at once."""
 
-    Parameters
-    ----------
-    settings : Settings
-        What to serve. Model and queue are opened at once.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: ServerSettings) -> None:
         self.limits = settings.limits
         self.metrics = Metrics()
         self.slot = ModelSlot(settings.model, load_model(settings.model, settings.threads), settings.threads)
@@ -94,8 +76,7 @@ class Service:
         if texts:
             results = predict(served, list(texts), _REVIEWED)
             flag_ood(results, FALSE_ALARM)
-            items = [(text, doubt(result), result) for text, result in zip(texts, results, strict=True)]
-            self.store.add(items, served.id)
+            self.store.add(_queued(texts, results), served.id)
 
     def close(self) -> None:
         """End the threads and close the queue."""
@@ -191,7 +172,7 @@ class Service:
             "method": served.model.method.value,
             "texts": served.reads_texts,
             "calibrated": served.calibrated,
-            "familiar": served.familiar,
+            "detects_ood": served.detects_ood,
             "policy": served.curves,
         }
 
@@ -201,29 +182,28 @@ class Service:
         return await self._slowly(lambda: examples_for(served))
 
     async def reload(self) -> tuple[str, str]:
-        """Load the model file anew; the ids of the model before and of the one that answers now."""
+        """Re-load the model file; the ids of the model before and of the one that answers now."""
         try:
             before, now = await self.slot.reload(self._loader)
         except ReloadRunning as error:
             raise ApiError(409, "reloading", str(error), retry_after=1) from error
         except Exception as error:  # whatever is wrong with the new one, the old one goes on
-            self.metrics.reloads["refused"] += 1
-            LOGGER.error("reload refused", extra={"facts": {"reason": str(error)}})
+            self.metrics.reload("refused")
+            log_event("reload refused", logging.ERROR, reason=str(error))
             raise ApiError(
-                422, "bad_model", f"the model file was refused, and the model stays as it was: {error}"
+                422, "bad_model", f"the model file cannot be served, and the model stays as it was: {error}"
             ) from error
-        self.metrics.reloads["same" if now is before else "changed"] += 1
-        LOGGER.info("reload", extra={"facts": {"before": before.id, "model": now.id}})
+        self.metrics.reload("same" if now is before else "changed")
+        log_event("reload", before=before.id, model=now.id)
         return before.id, now.id
 
     # --- the queue ---
 
     async def add_to_queue(self, texts: Sequence[str]) -> list[int]:
-        """Predict texts and keep them for a person."""
+        """Predict texts and keep them for a human to review."""
         model, results = await self.predict_texts(texts, _REVIEWED, None, FALSE_ALARM, "texts")
-        items = [(text, doubt(result), result) for text, result in zip(texts, results, strict=True)]
         try:
-            return await self._write(lambda: self.store.add(items, model))
+            return await self._write(lambda: self.store.add(_queued(texts, results), model))
         except QueueFull as error:
             raise ApiError(507, "queue_full", str(error)) from error
 
@@ -232,7 +212,7 @@ class Service:
         return await self._write(lambda: self.store.waiting(limit))
 
     async def review(self, number: int, state: str, labels: Sequence[str | int]) -> None:
-        """Keep what a person said of a text."""
+        """Store the labels that a human gave to a text."""
         if not await self._write(lambda: self.store.decide(number, state, labels)):
             raise ApiError(404, "not_found", f"the queue has no text {number}", "id")
 
@@ -265,17 +245,15 @@ class Service:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._writer, work)
         except sqlite3.Error as error:  # such as a full disk
-            LOGGER.error("queue", extra={"facts": {"reason": str(error)}})
+            log_event("queue", logging.ERROR, reason=str(error))
             raise ApiError(
-                503, "queue", "the review queue cannot be read or written; the log tells more", None, 5
+                503, "queue", "the review queue cannot be read or written; see the server's log", None, 5
             ) from error
 
     async def _slowly(self, work: Callable[[], Found]) -> Found:
         """Do what takes long beside the predictions, in a thread of its own."""
         if self._slow_jobs >= _SLOW_JOBS:
-            raise ApiError(
-                503, "overloaded", f"{self._slow_jobs} slow requests wait already; try again later", None, 1
-            )
+            raise overloaded(f"{self._slow_jobs} explanations and searches wait already")
         self._slow_jobs += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._slow, work)
@@ -291,7 +269,7 @@ class Service:
                 raise ApiError(
                     422,
                     "too_long",
-                    f"the text has {len(text)} characters; at most {self.limits.text} are read",
+                    f"the text has {len(text)} characters; send at most {self.limits.text}",
                     where if where == "text" else f"{where}.{number}",
                 )
 
@@ -302,13 +280,18 @@ class Service:
             )
 
 
-def doubt(result: dict[str, Any]) -> float:
-    """How much a text would teach: the largest knowledge uncertainty of any of its labels.
+def _queued(
+    texts: Sequence[str], results: Sequence[dict[str, Any]]
+) -> list[tuple[str, float, dict[str, Any]]]:
+    """Texts for the queue, each with the largest knowledge uncertainty of any of its labels.
 
-    The labels on which the members disagree most are those where an answer settles most. The sum over all
-    labels would rank texts with many labels first.
+    Where the members disagree most, a review teaches most. The sum over all labels would rank texts with many
+    labels first.
     """
-    return max(float(label["knowledge"]) for label in result["labels"])
+    return [
+        (text, max(float(label["knowledge"]) for label in result["labels"]), result)
+        for text, result in zip(texts, results, strict=True)
+    ]
 
 
 def _thread(name: str) -> ThreadPoolExecutor:
@@ -328,7 +311,9 @@ def _matrix(rows: Sequence[tuple[Sequence[int], Sequence[float]]], width: int, m
         if len(indices) != len(data):
             raise ApiError(422, "invalid", f"there are {len(indices)} indices and {len(data)} values", where)
         if len(indices) > most:
-            raise ApiError(422, "too_many", f"at most {most} features of an input are read", where)
+            raise ApiError(
+                422, "too_many", f"there are {len(indices)} features; send at most {most} per input", where
+            )
         own = np.asarray(indices, dtype=np.int64)
         if own.size and own.max() >= width:
             raise ApiError(
@@ -341,7 +326,7 @@ def _matrix(rows: Sequence[tuple[Sequence[int], Sequence[float]]], width: int, m
         own = own[order]
         twice = np.flatnonzero(own[1:] == own[:-1])
         if twice.size:
-            raise ApiError(422, "invalid", f"index {own[twice[0]]} is there twice", f"{where}.indices")
+            raise ApiError(422, "invalid", f"index {own[twice[0]]} occurs twice", f"{where}.indices")
         columns.append(own)
         values.append(np.asarray(data, dtype=np.float32)[order])
         indptr[number + 1] = indptr[number] + len(own)

@@ -12,9 +12,9 @@ const MANY = 50;
 const AT_ONCE = 500; // further labels of a list
 const TRIES = 3;
 const GROUPS = {
-  accept: { title: "Accept", words: "sure enough to take as they are", more: "more to accept", shown: FEW },
-  review: { title: "Review", words: "a person should look", more: "more to review", shown: FEW },
-  reject: { title: "Reject", words: "improbable enough to leave out", more: "more that are rejected", shown: 5 },
+  accept: { title: "Accept", words: "take these as they are", more: "more to accept", shown: FEW },
+  review: { title: "Review", words: "the model defers to a human", more: "more to review", shown: FEW },
+  reject: { title: "Reject", words: "leave these out", more: "more that are rejected", shown: 5 },
 };
 
 /** Brings the page to life; `queued()` is called when a text went into the review queue. */
@@ -85,7 +85,7 @@ export function askPage(model, queued) {
     }
   }
 
-  /** The answer of the model that the page knows; if that can promise anything, with all labels that no risk rejects. */
+  /** The answer of the model that the page knows; if it guarantees anything, with all labels that some risk does not reject. */
   async function predicted(input, k) {
     for (let tried = 0; tried < TRIES; tried++) {
       const decided = model.policy ? { k: MANY, decide: { risk: mildestRisk(model.policy) } } : { k };
@@ -96,7 +96,7 @@ export function askPage(model, queued) {
         // Another has taken its place.
         Object.assign(model, await get("model"));
       } catch (error) {
-        // Perhaps because that one has learned to decide less.
+        // Perhaps because the new one guarantees less.
         if (error.status === 422) Object.assign(model, await get("model"));
         if (model.id === before) throw error;
       }
@@ -110,10 +110,10 @@ export function askPage(model, queued) {
     const hasMore = !model.policy && k < MANY && labels.length === k && k < model.labels;
     const board = model.policy ? groups(labels, rowOf, model.labels) : plain(labels, rowOf);
     // The panel places the rows when it is made.
-    const risk = model.policy ? riskPanel(model.policy, result, remembered, board.moved) : null;
+    const risk = model.policy ? riskPanel(model, result, remembered, board.moved) : null;
     answer.replaceChildren(
       ...[
-        html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "What the model says"),
+        html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "Prediction"),
         banner(result),
         html("p", { class: "summary" }, ...summary(result, model)),
         ...(risk ?? [uncalibrated()]),
@@ -123,7 +123,7 @@ export function askPage(model, queued) {
       ].filter(Boolean),
     );
     answer.hidden = false;
-    document.getElementById("ask-status").textContent = spoken(result, board.told());
+    document.getElementById("ask-status").textContent = spoken(result, board.spoken());
     if (answer.getBoundingClientRect().top > window.innerHeight * 0.75) answer.scrollIntoView();
   }
 
@@ -136,7 +136,7 @@ export function askPage(model, queued) {
     const add = async () => {
       try {
         await post("queue", { texts: [text] });
-        said.textContent = "It is in the queue.";
+        said.textContent = "Added to the review queue.";
         queued();
       } catch (error) {
         said.textContent = error.message;
@@ -169,23 +169,23 @@ function banner({ ood }) {
     html(
       "p",
       {},
-      html("b", {}, "This text is unlike those the model learned from."),
-      ` Of texts that are like them, ${oneIn(ood.p_value)} seems as odd.`,
-      " It may be in another language or about another field: do not rely on the labels below.",
+      html("b", {}, "This text is out-of-distribution (OOD): unlike the training data."),
+      ` ${oneIn(ood.p_value)} in-distribution texts has an OOD score this high.`,
+      " It may be in another language or about another field. Do not rely on the labels below; no guarantee holds.",
     ),
   );
 }
 
 function oneIn(p) {
-  if (p < 0.001) return "not one in a thousand";
-  return `only about one in ${Math.round(1 / p).toLocaleString("en")}`;
+  if (p < 0.001) return "Fewer than one in a thousand";
+  return `Only about one in ${Math.round(1 / p).toLocaleString("en")}`;
 }
 
 function summary({ labels, input, ood }, model) {
   const reasons = {
-    data: ` because ${model.texts ? "the text" : "the input"} itself leaves it open`,
-    knowledge: " because the model has seen too few examples like this",
-    both: " because the text leaves it open and the members differ",
+    data: ` because ${model.texts ? "the text" : "the input"} is ambiguous (data uncertainty)`,
+    knowledge: " because the members disagree (knowledge uncertainty)",
+    both: " for both reasons",
   };
   const open = Object.entries(reasons).flatMap(([kind, reason]) => {
     const number = labels.filter((found) => kindOf(found).kind === kind).length;
@@ -194,27 +194,27 @@ function summary({ labels, input, ood }, model) {
   const expected = Math.round(input.expected);
   const all =
     expected === 0
-      ? "Hardly any label is to be expected here."
-      : `About ${counted(expected, "label")} ${expected === 1 ? "is" : "are"} to be expected here.`;
-  if (ood?.is_ood) return [all, " For a text as odd as this one, even the kinds of doubt below say little."];
-  if (!open.length) return [all, " The model has little doubt about any label below."];
-  return [all, " It hesitates over ", ...listed(open), "."];
+      ? "The model expects hardly any label."
+      : `The model expects about ${counted(expected, "label")}.`;
+  if (ood?.is_ood) return [all, " For an out-of-distribution text, the uncertainties below are not reliable either."];
+  if (!open.length) return [all, " Its uncertainty about each label below is low."];
+  return [all, " It is uncertain about ", ...listed(open), "."];
 }
 
-function spoken({ labels, ood }, told) {
+function spoken({ labels, ood }, decided) {
   const [first] = labels;
   const best = first ? ` The most probable is ${String(first.label).slice(0, 100)} with ${percent(first.probability)}.` : "";
-  const odd = ood?.is_ood ? " Beware: this text is unlike those the model learned from." : "";
-  return `${sentence(told)}.${best}${odd}`;
+  const warning = ood?.is_ood ? " Warning: this text is out-of-distribution (OOD)." : "";
+  return `${sentence(decided)}.${best}${warning}`;
 }
 
 function uncalibrated() {
   return html(
     "p",
     { class: "risk none" },
-    "This model has not learned how far it can be trusted, or searches otherwise than when it did, so it cannot sort labels into accept, review and reject. ",
+    "This model guarantees nothing, so it cannot sort labels into accept, review and reject: it is not calibrated for decisions, or its search has changed since. Calibrate it on held-out data with ",
     html("code", {}, "hedgerow calibrate"),
-    " teaches it, with data that it was not trained on.",
+    ".",
   );
 }
 
@@ -222,12 +222,12 @@ function plain(labels, rowOf) {
   const title = html("h4", { id: "group-all" }, "Labels, the most probable first");
   const list = html("ul", {}, ...labels.map(rowOf));
   const made = html("section", { class: "group", "aria-labelledby": "group-all" }, title, list);
-  return { made, told: () => counted(labels.length, "label") };
+  return { made, spoken: () => counted(labels.length, "label") };
 }
 
 /**
  * Three lists, of which the first labels are shown and the others on demand. `moved(limits)` puts every label where it
- * belongs, and gives how many of the model's labels are in each; `told()` says it.
+ * belongs, and gives how many of the model's labels are in each; `spoken()` says it.
  */
 function groups(labels, rowOf, known) {
   const rows = new Map();
@@ -253,7 +253,7 @@ function groups(labels, rowOf, known) {
     });
     return sums;
   }
-  return { made, moved, told: () => `${counted(sums[0], "label")} to accept, ${counted(sums[1], "label")} to review` };
+  return { made, moved, spoken: () => `${counted(sums[0], "label")} to accept, ${counted(sums[1], "label")} to review` };
 }
 
 /** One of the lists; `set(labels, unlisted)` fills it, and counts also those that the server did not list. */

@@ -1,4 +1,4 @@
-/** Labels as rows: a bar with the members' votes as dots, and what kind of doubt there is. */
+/** Labels as rows: a bar with the members' votes as dots, and the kind of uncertainty. */
 
 import { named, percent } from "./words.js";
 import { why } from "./why.js";
@@ -9,17 +9,17 @@ const VISIBLE = 0.02; // votes that lie 14 points around their mean
 /** The bar with dots and the probability. */
 export const strip = (found) => Votes.strip({ ...found, votes: found.votes ?? [] });
 
-/** The kind of doubt, as Votes tells it; "both" where the votes differ so much that one can see it. */
+/** The kind of uncertainty, as Votes has it; "both" where the votes also differ visibly. */
 export function kindOf(found) {
-  const told = Votes.doubt(found);
-  if (told.kind !== "data" || found.variance < VISIBLE) return told;
-  return { kind: "both", words: "the text is ambiguous, and the members differ" };
+  const one = Votes.uncertainty(found);
+  if (one.kind !== "data" || found.variance < VISIBLE) return one;
+  return { kind: "both", words: "data and knowledge uncertainty: ambiguous, and the members disagree" };
 }
 
-/** The kind of doubt, drawn and in words. */
-export function doubt(found) {
+/** The kind of uncertainty, drawn and in words. */
+export function uncertainty(found) {
   const { kind, words } = kindOf(found);
-  return html("span", { class: `doubt ${kind}` }, Votes.parts(found), html("span", {}, words));
+  return html("span", { class: `uncertainty ${kind}` }, Votes.parts(found), html("span", {}, words));
 }
 
 /** One label of an answer; `text` is null where nothing can be explained. */
@@ -31,7 +31,7 @@ export function row(found, text) {
     html("span", { class: "found-name" }, named(found.label)),
     strip(found),
     html("span", { class: "probability" }, percent(found.probability)),
-    doubt(found),
+    uncertainty(found),
     asked?.button ?? null,
     asked?.place ?? null,
   );
@@ -44,21 +44,21 @@ export function key(members) {
   const kind = (name, title, words) => item(Votes.part(name, 16), html("span", {}, html("b", {}, title), words));
   const bar =
     members > 1
-      ? "The model is a panel of members. A dot is how probable one of them finds the label, from 0 to 100 %; the bar is their mean."
-      : "The bar is how probable the model finds the label, from 0 to 100 %.";
+      ? "The model is an ensemble of members. Each dot is the probability that one member gives, from 0 to 100 %; the bar is their mean."
+      : "The bar is the probability of the label, from 0 to 100 %.";
   return html(
     "div",
     { class: "key" },
     item(Votes.strip(sample), bar),
     kind(
       "data",
-      "The text leaves it open.",
-      " Another reader could not be sure either. More training would not help; more of the text might.",
+      "Data (aleatoric) uncertainty:",
+      " the text is ambiguous. A human could not be certain either. More training data would not help; a longer text might.",
     ),
     kind(
       "knowledge",
-      "The model has seen too little.",
-      " Its members contradict each other. Examples that you confirm would help.",
+      "Knowledge (epistemic) uncertainty:",
+      " the members disagree, because the model has seen too few examples like this. Texts that you review help.",
     ),
   );
 }

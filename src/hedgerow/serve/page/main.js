@@ -7,19 +7,19 @@ import { counted, tell, whole } from "./words.js";
 
 const METHODS = {
   single: "one model",
-  bagging: "each taught with other examples",
-  boosting: "each taught the errors of those before",
-  "boosted-bagging": "each taught with other examples, and the errors of those before",
-  "mc-dropout": "one model asked again and again, each time without some of its weights",
+  bagging: "each trained on another sample of the data",
+  boosting: "each trained on the errors of those before",
+  "boosted-bagging": "each trained on another sample of the data and on the errors of those before",
+  "mc-dropout": "one model that is run again and again, each time without some of its weights",
 };
 
 document.getElementById("top").append(Theme.button());
 
 function described(model) {
-  const labels = `Picks from ${whole(model.labels)} labels.`;
+  const labels = `Chooses from ${whole(model.labels)} labels.`;
   if (model.members < 2) return labels;
   const how = METHODS[model.method] ? `, ${METHODS[model.method]}` : "";
-  return `${labels} A panel of ${counted(model.members, "member")} votes${how}; where they disagree, the model knows too little.`;
+  return `${labels} An ensemble of ${counted(model.members, "member")} votes${how}; where they disagree, knowledge uncertainty is high.`;
 }
 
 function route(pages) {

@@ -1,19 +1,19 @@
 /** The review queue: one text after the other, the most informative first, all by keyboard if one likes. */
 
 import { download, get, post } from "./api.js";
-import { doubt, kindOf, strip } from "./found.js";
+import { kindOf, strip, uncertainty } from "./found.js";
 import { picker } from "./picker.js";
 import { counted, named, percent, sentence, tell, unseen, whole } from "./words.js";
 
 const { html, shortened } = Dom;
-const AGREED = 0.005; // nats of doubt from lack of knowledge
+const AGREED = 0.005; // nats of knowledge uncertainty
 const AT_ONCE = 20;
 const SENT_AT_ONCE = 32;
 const SHORT_TEXT = 700;
 const MOST_PROBABLE = 10; // and those on which the members disagree
 const STATES = ["waiting", "confirmed", "corrected", "skipped"];
 
-/** Brings the page to life. `refresh()` counts anew; `enter()` is called when the page is shown. */
+/** Brings the page to life. `refresh()` counts again; `enter()` is called when the page is shown. */
 export function reviewPage() {
   const desk = document.getElementById("desk");
   const trouble = document.getElementById("review-trouble");
@@ -107,7 +107,7 @@ export function reviewPage() {
   function card(item, chosen) {
     const { ood } = item.prediction;
     const labels = item.prediction.labels.filter((found, i) => i < MOST_PROBABLE || isDisputed(found));
-    // Ticked at first is what the model finds more probable than not.
+    // At first, what is more probable than not is ticked.
     const proposed = new Set(labels.filter(({ probability }) => probability >= 0.5).map(({ label }) => label));
     const choices = new Map();
     const list = html("ul", { class: "choices" });
@@ -128,7 +128,7 @@ export function reviewPage() {
           html("label", {}, tick, number <= 10 ? key(number % 10) : null, named(label)),
           found ? strip(found) : html("span", { class: "hint" }, "added by you"),
           html("span", { class: "probability" }, found ? percent(found.probability) : ""),
-          found && isOpen(found) ? doubt(found) : null,
+          found && isOpen(found) ? uncertainty(found) : null,
         ),
       );
     }
@@ -195,7 +195,7 @@ export function reviewPage() {
         { class: "desk-text" },
         html("h3", { id: "item-title" }, `Text ${item.id}`),
         html("p", { class: "why" }, ...reason(labels)),
-        ood?.is_ood ? html("p", { class: "odd" }, "It is unlike the texts that the model learned from.") : null,
+        ood?.is_ood ? html("p", { class: "ood" }, "This text is out-of-distribution (OOD): unlike the training data.") : null,
         passage(item.text),
       ),
       html(
@@ -205,7 +205,7 @@ export function reviewPage() {
           "fieldset",
           {},
           html("legend", {}, "Which labels fit?"),
-          html("p", { class: "hint" }, "Ticked is what the model finds more probable than not."),
+          html("p", { class: "hint" }, "Labels with a probability of at least 50 % are ticked."),
           list,
         ),
         find.made,
@@ -280,20 +280,20 @@ export function reviewPage() {
   return { refresh, enter };
 }
 
-/** The key that does the same; those who hear the page are told of keys below. */
+/** The key that does the same; screen readers hear of the keys below. */
 const key = (name) => html("kbd", { "aria-hidden": "true" }, String(name));
 
 const pale = (words, click, shortcut) =>
   html("button", { type: "button", class: "more", click }, words, shortcut ? key(shortcut) : null);
 
 const isDisputed = (found) => ["knowledge", "both"].includes(kindOf(found).kind);
-/** Whether the kind of doubt is worth a line: the members disagree, or it is near a coin toss. */
+/** Whether the kind of uncertainty is worth a line: the members disagree, or it is near a coin toss. */
 const isOpen = (found) => isDisputed(found) || found.total > 0.45;
 
 function reason(labels) {
   const [most] = [...labels].sort((a, b) => b.knowledge - a.knowledge);
   const votes = most?.votes ?? [];
-  if (votes.length < 2 || most.knowledge < AGREED) return ["The members agree on this one."];
+  if (votes.length < 2 || most.knowledge < AGREED) return ["The members agree on all labels."];
   const ends = [Math.min(...votes), Math.max(...votes)].map(percent);
   const words = `: they put its probability between ${ends[0]} and ${ends[1]}.`;
   return ["The members disagree most on ", html("b", {}, named(most.label)), words];

@@ -8,60 +8,59 @@ const FIRST = 10;
 const NARROW = 0.12; // no room for a word
 
 /**
- * The panel and the promise, as elements; calls `moved(limits)`, which tells how many labels there are of each decision,
- * whenever the thresholds change. Only risks that can be promised are offered.
+ * The panel and the guarantee, as elements; calls `moved(limits)`, which gives the number of labels of each decision,
+ * whenever the thresholds change. Only risks that can be guaranteed are offered.
  *
  * `remembered` holds the risk in percent between one text and the next.
  */
-export function riskPanel(policy, { labels, ood }, remembered, moved) {
-  const odd = ood?.is_ood ? " For a text as odd as this one, that does not hold." : "";
+export function riskPanel({ policy, texts }, { labels, ood }, remembered, moved) {
+  const [one, many] = texts ? ["a text", "texts"] : ["an input", "inputs"];
+  const warning = ood?.is_ood ? " None of this holds for an out-of-distribution input like this one." : "";
   const lowest = Math.max(1, Math.ceil(100 * lowestRisk(policy) - 1e-9));
   const highest = Math.max(lowest, Math.min(50, Math.floor(100 * policy.risks.at(-1) + 1e-9)));
   const value = Math.min(highest, Math.max(lowest, remembered.percent ?? FIRST));
   const slider = html("input", {
-    type: "range", id: "risk", min: lowest, max: highest, step: 1, value, "aria-describedby": "risk-promise", input: show,
+    type: "range", id: "risk", min: lowest, max: highest, step: 1, value, "aria-describedby": "risk-guarantee", input: show,
   });
-  const told = html("output", { for: "risk", class: "risk-value" });
+  const chosen = html("output", { for: "risk", class: "risk-value" });
   const scale = drawn(labels);
-  const promise = html("p", { id: "risk-promise", class: "promise" });
+  const guarantee = html("p", { id: "risk-guarantee", class: "guarantee" });
   const panel = html(
     "div",
     { class: "risk" },
     html(
       "div",
       { class: "risk-choice" },
-      html("div", { class: "risk-head" }, html("label", { for: "risk" }, "How much risk do you accept?"), told),
+      html("div", { class: "risk-head" }, html("label", { for: "risk" }, "How much risk do you accept?"), chosen),
       slider,
-      html("div", { class: "risk-ends", "aria-hidden": "true" }, ...["look at more", "look at less"].map((end) => html("span", {}, end))),
+      html("div", { class: "risk-ends", "aria-hidden": "true" }, ...["review more", "review less"].map((end) => html("span", {}, end))),
     ),
-    html("div", { class: "risk-means" }, scale.made, promise),
+    html("div", { class: "risk-means" }, scale.made, guarantee),
   );
   const exactly = html(
     "details",
     { class: "values" },
-    html("summary", {}, "What exactly is promised"),
-    html("p", { class: "guarantee" }, policy.guarantee),
+    html("summary", {}, "What exactly is guaranteed"),
+    html("p", { class: "exact" }, policy.guarantee),
   );
 
   function show() {
     remembered.percent = Number(slider.value);
     const limits = thresholds(policy, slider.value / 100);
     const [accepted, reviewed, rejected] = moved(limits).map(whole);
-    told.textContent = `${slider.value} %`;
+    chosen.textContent = `${slider.value} %`;
     slider.setAttribute("aria-valuetext", `${slider.value} %: ${accepted} accepted, ${reviewed} to review, ${rejected} rejected`);
-    promise.textContent = promised(slider.value, limits) + odd;
+    guarantee.textContent = guaranteed(slider.value, limits, one, many) + warning;
     scale.set(limits);
   }
   show();
   return [panel, exactly];
 }
 
-function promised(risk, { accept }) {
-  const wrong =
-    accept === null
-      ? "so few wrong ones may pass that none is accepted without a look."
-      : `with a confidence of 90 %, on average at most ${risk} % of what an input is given is wrong (0 for an input that is given nothing).`;
-  return `On average, at most ${risk} % of the right labels are lost among the rejected, and ${wrong}`;
+function guaranteed(risk, { accept }, one, many) {
+  const rejected = `Guaranteed on average, for ${many} like the calibration data: at most ${risk} % of the true labels of ${one} are rejected`;
+  if (accept === null) return `${rejected}. At this risk no label can be accepted without review.`;
+  return `${rejected}, and, with a confidence of 90 %, at most ${risk} % of its accepted labels are wrong (0 % if none is accepted).`;
 }
 
 /** From 0 to 1: three zones, and a dot for each label. */

@@ -1,4 +1,4 @@
-/** Why a label: the words of the text that spoke for it and against it. */
+/** Why a label: the words of the text that made it more or less probable. */
 
 import { post } from "./api.js";
 import { tell, unseen } from "./words.js";
@@ -7,7 +7,7 @@ const { html, shortened } = Dom;
 const TOP = 8;
 const SHORT_TEXT = 700;
 const MOST = 1000;
-const LEAST = 0.02; // an effect of 2 % and less says nothing
+const LEAST = 0.02; // an effect of 2 % or less means nothing
 
 let made = 0;
 
@@ -43,26 +43,26 @@ export function why(text, label) {
 function drawn(text, { speaks_for, speaks_against }) {
   const [pro, contra] = [speaks_for, speaks_against].map((words) => words.filter(({ effect }) => Math.abs(effect) > LEAST));
   const largest = Math.max(...[...pro, ...contra].map(({ effect }) => Math.abs(effect)), 0.1);
-  const side = (title, words, kind, none) =>
+  const side = (title, words, kind) =>
     html(
       "div",
       { class: `side ${kind}` },
       html("h4", {}, title),
-      words.length ? html("ul", {}, ...words.map((word) => weighed(word, largest))) : html("p", { class: "none" }, none),
+      words.length ? html("ul", {}, ...words.map((word) => weighed(word, largest))) : html("p", { class: "none" }, "No single word."),
     );
   const disputed = [...pro, ...contra].some(isDisputed);
   return [
     html(
       "div",
       { class: "sides" },
-      side("Spoke for it", pro, "for", "No word alone."),
-      side("Spoke against it", contra, "against", "No word alone."),
+      side("Made it more probable", pro, "for"),
+      side("Made it less probable", contra, "against"),
     ),
     marked(text, pro, contra),
     html(
       "p",
       { class: "fine" },
-      "Beside each word: how much more or less probable the members find the label than if the word were not there.",
+      "Beside each word: how much more or less probable the label is than without the word, on average over the members.",
       ...(disputed ? [" ", html("span", { class: "split", "aria-hidden": "true" }), " marks words on which the members disagree."] : []),
     ),
   ].filter(Boolean);
