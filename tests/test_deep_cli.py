@@ -15,6 +15,7 @@ from tiny_encoder import texts_and_labels
 from hedgerow.cli import main
 from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.encoder import Encoder
+from hedgerow.deep.level_training import LevelTraining
 from hedgerow.saving import load
 
 QUICK = ["--steps", "2", "--batch-size", "8", "--threads", "1", "--device", "cpu"]
@@ -77,11 +78,8 @@ def test_fit_that_was_stopped_goes_on_from_its_folder(
 ) -> None:
     whole, model = tmp_path / "whole", tmp_path / "deep"
     assert fit(data, whole, tiny_encoder, "--steps", "4") == 0
-    gradients = "hedgerow.deep.fine_tuning._LevelTraining._gradients"
     calls: list[int] = []
-    from hedgerow.deep.fine_tuning import _LevelTraining
-
-    kept = _LevelTraining._gradients
+    kept = LevelTraining.gradients
 
     def stop(self: Any, step: int, *arguments: Any) -> Any:
         calls.append(step)
@@ -90,7 +88,7 @@ def test_fit_that_was_stopped_goes_on_from_its_folder(
         return kept(self, step, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(gradients, stop)
+        patch.setattr(LevelTraining, "gradients", stop)
         assert fit(data, model, tiny_encoder, "--steps", "4") == 130
     assert "state of fine-tuning is kept" in capsys.readouterr().err
     assert [path.name for path in Path(f"{model}.members").iterdir()] == ["encoder-0000.hedgerow"]

@@ -23,6 +23,8 @@ from hedgerow.inputs.matrices import as_rows
 from hedgerow.storage.container import ExtraMissing, Malformed, read_model, write_model
 from hedgerow.training.members import Checkpoint
 
+pytestmark = pytest.mark.deep
+
 TEXTS, LABELS = texts_and_labels(96)
 NEW, NEW_LABELS = texts_and_labels(120)
 NEW, NEW_LABELS = NEW[96:], NEW_LABELS[96:]

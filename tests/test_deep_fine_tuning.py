@@ -21,20 +21,17 @@ from tiny_encoder import make_tiny_encoder, texts_and_labels
 from hedgerow.deep.batches import bucketed_batches, steps_of
 from hedgerow.deep.candidate_scores import NodeWeights, candidate_loss, gather_candidates
 from hedgerow.deep.encoder import Encoder
-from hedgerow.deep.fine_tuning import (
-    EncoderCheckpoint,
-    FineTuning,
-    FineTuningReport,
-    fine_tune,
-    texts_of_pass,
-)
-from hedgerow.deep.levels import Matching, chosen_layers, level_truth, match
-from hedgerow.deep.team import Team
+from hedgerow.deep.fine_tuning import EncoderCheckpoint, FineTuning, FineTuningReport, TuningData, fine_tune
+from hedgerow.deep.level_batches import texts_of_pass
+from hedgerow.deep.levels import Matching, Targets, chosen_layers, level_truth, match
+from hedgerow.deep.team import Team, join_team
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.saving import load
 from hedgerow.trees.label_tree import LabelTree
 
 CPU = torch.device("cpu")
+
+pytestmark = pytest.mark.deep
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=400), st.integers(1, 20), st.integers(0, 1000))
@@ -134,10 +131,11 @@ def test_candidates_are_children_of_the_beam_and_best_nodes_and_all_that_is_righ
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     Y = sp.csr_array((draw.random((200, 40)) < 0.05).astype(np.int8))
     tree = LabelTree.from_clusters([np.arange(40) // 4])
-    upper = match(tree, Y, vectors, 1, Matching(beam=3, negatives=2), loss, None, 0, 1)
+    tuning = FineTuning(loss=loss, matching=Matching(beam=3, negatives=2))
+    upper = match(Targets(Y, tree), vectors, 1, tuning, threads=1)
     assert upper.candidates.nnz == 200 * 10  # below the root, everything
     np.testing.assert_array_equal(upper.candidates.toarray() == 2, upper.truth.toarray() == 1)
-    level = match(tree, Y, vectors, 2, Matching(beam=3, negatives=2), loss, None, 0, 1)
+    level = match(Targets(Y, tree), vectors, 2, tuning, threads=1)
     # The same classifiers, dense: the first layer is trained alike whatever is below it.
     above = vectors @ upper.weights[:, :-1].T + upper.weights[:, -1]
     own = vectors @ level.weights[:, :-1].T + level.weights[:, -1]
@@ -198,13 +196,9 @@ def tuned(
     )
     report = fine_tune(
         encoder,
-        encoder.tokenize(texts),
-        Y,
-        tree,
+        TuningData(encoder.tokenize(texts), Targets(Y, tree, costs)),
         tuning,
-        team=Team(CPU),
-        costs=costs,
-        threads=1,
+        team=Team(CPU, threads=1),
         seed=1,
         checkpoint=None if path is None else EncoderCheckpoint(path, mark),
         progress=progress,
@@ -228,7 +222,7 @@ def test_fit_that_was_stopped_anywhere_ends_with_the_same_weights(
     tiny_encoder: Path, tmp_path: Path, stop: int
 ) -> None:
     whole, report = tuned(tiny_encoder)
-    assert [level["steps"] for level in report.levels] == [16, 16]
+    assert [level.steps for level in report.levels] == [16, 16]
     with pytest.raises(Stopped):
         tuned(tiny_encoder, path=tmp_path / "state", stop=stop)
     again, _ = tuned(tiny_encoder, path=tmp_path / "state")
@@ -271,7 +265,7 @@ def test_equal_costs_count_nothing_and_large_ones_take_no_memory(tiny_encoder: P
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 50_000_000
-    assert [level["steps"] for level in report.levels] == [10]
+    assert [level.steps for level in report.levels] == [10]
     assert not same_weights(plain, other)
     again, _ = tuned(tiny_encoder, steps=10)
     assert same_weights(plain, again)
@@ -321,7 +315,7 @@ def test_gradients_of_small_parts_add_up_to_those_of_a_batch(tiny_encoder: Path)
 def test_fine_tuning_lowers_the_loss_and_reports_its_speed(tiny_encoder: Path) -> None:
     _, short = tuned(tiny_encoder, epochs=1.0)
     _, long = tuned(tiny_encoder, epochs=20.0, learning_rate=3e-3)
-    assert long.levels[0]["loss"] < 0.5 * short.levels[0]["loss"]
+    assert long.levels[0].loss < 0.5 * short.levels[0].loss
     texts, _ = texts_and_labels(64)
     tokens = Encoder.open(tiny_encoder).tokenize(texts)
     assert short.tokens == int(tokens.lengths.sum())

@@ -20,6 +20,8 @@ from hedgerow.paper import DeepSettings, Experiment, Settings, Source, run
 from hedgerow.paper.published import DEEP_COLUMNS, DEEP_MISCLASSIFICATION, DEEP_PERFORMANCE, DEEP_RIVALS
 from hedgerow.paper.tables import Cell, make_tables
 
+pytestmark = pytest.mark.deep
+
 
 def write(folder: Path, texts: list[str], labels: list[list[str]]) -> Path:
     folder.mkdir(parents=True)

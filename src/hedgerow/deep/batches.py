@@ -1,4 +1,4 @@
-"""Batches of texts of like length, so that little is computed for padding."""
+"""Batches of texts of similar length, so that little is computed for padding."""
 
 from __future__ import annotations
 
@@ -10,28 +10,14 @@ import numpy.typing as npt
 
 __all__ = ["bucketed_batches", "steps_of"]
 
-# Texts are sorted by length within so many batches: alike enough, and still in a random order.
-_BATCHES_A_POOL = 50
+# Texts are sorted by length within this many batches: alike enough, and still in a random order.
+_BATCHES_PER_POOL = 50
 
 
 def bucketed_batches(
     lengths: npt.NDArray[np.integer[Any]], size: int, seed: tuple[int, ...]
 ) -> list[npt.NDArray[np.int64]]:
-    """Cut texts into batches in a random order, those of like length together.
-
-    Parameters
-    ----------
-    lengths : int array, shape (n,)
-        Tokens of each text.
-    size : int
-        Texts of a batch; one batch may have fewer.
-    seed : tuple of int
-        Which order.
-
-    Returns
-    -------
-    list of int64 arrays
-        Every text is in one batch, once.
+    """Cut texts into batches in a random order, those of similar length together; one may have fewer texts.
 
     Examples
     --------
@@ -44,8 +30,8 @@ def bucketed_batches(
     draw = np.random.default_rng(seed)
     order = draw.permutation(len(lengths))
     batches: list[npt.NDArray[np.int64]] = []
-    for begin in range(0, len(order), size * _BATCHES_A_POOL):
-        pool = order[begin : begin + size * _BATCHES_A_POOL]
+    for begin in range(0, len(order), size * _BATCHES_PER_POOL):
+        pool = order[begin : begin + size * _BATCHES_PER_POOL]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += [pool[start : start + size] for start in range(0, len(pool), size)]
     return [batches[place] for place in draw.permutation(len(batches))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow import _native
+from hedgerow.progress import Stage
 from hedgerow.trees.forest import Ensemble, Floats, Search
 from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.votes.measures import instance_uncertainty, label_uncertainty
@@ -17,23 +18,12 @@ from hedgerow.votes.votes import Votes
 
 __all__ = ["PassEnsemble"]
 
-Told = Callable[[float], None] | None
-
 
 class PassEnsemble(Ensemble):
     """A single tree whose members are passes of an encoder with dropout.
 
     An input is as many rows as there are passes, one after the other. A label that one pass met and another
     did not has probability 0 for the latter; `bound` says how far that may be off.
-
-    Parameters
-    ----------
-    trees : sequence of TreeClassifier
-        One tree.
-    labels : int
-        Number of labels of the model.
-    passes : int
-        Rows of an input.
     """
 
     def __init__(self, trees: Sequence[TreeClassifier], labels: int, passes: int) -> None:
@@ -51,14 +41,14 @@ class PassEnsemble(Ensemble):
         return self.passes
 
     def top(
-        self, X: _native.Rows, k: int, exact: bool, search: Search, progress: Told = None
+        self, X: _native.Rows, k: int, exact: bool, search: Search, progress: Stage | None = None
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The best k labels of each input and their mean probabilities, both of shape (n, k)."""
         found = self.uncertain(X, k, search, progress, everything=exact)
         return found["labels"], found["probability"]
 
     def uncertain(
-        self, X: _native.Rows, k: int, search: Search, progress: Told = None, everything: bool = False
+        self, X: _native.Rows, k: int, search: Search, progress: Stage | None = None, everything: bool = False
     ) -> dict[str, npt.NDArray[Any]]:
         """The best k labels of each input with their measures, and the measures of each input."""
         if everything:
@@ -76,7 +66,7 @@ class PassEnsemble(Ensemble):
         return found
 
     def votes(
-        self, X: _native.Rows, search: Search, progress: Told = None, k: int = 1
+        self, X: _native.Rows, search: Search, progress: Stage | None = None, k: int = 1
     ) -> tuple[npt.NDArray[Any], ...]:
         """At least k candidates for each input: (indptr, labels, probs, bound, missed)."""
         votes = self._merged(X, k, search, progress)
@@ -88,9 +78,8 @@ class PassEnsemble(Ensemble):
         mean: Floats = sums.reshape(-1, self.passes, sums.shape[1]).mean(axis=1)
         return mean
 
-    def _merged(self, X: _native.Rows, k: int, search: Search, progress: Told) -> Votes:
-        found = self._forest.votes(X, k, *self._how(search, False), progress)
-        indptr, labels, probs, bound, missed = found
+    def _merged(self, X: _native.Rows, k: int, search: Search, progress: Stage | None) -> Votes:
+        indptr, labels, probs, bound, missed = super().votes(X, search, progress, k)
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         inputs = (len(indptr) - 1) // self.passes
         entries = rows // self.passes * self.labels + labels
@@ -102,8 +91,8 @@ class PassEnsemble(Ensemble):
             (union % self.labels).astype(np.int32),
             merged,
             self.labels,
-            # What a pass does not know of a probability is divided among all; the doubt that is missed grows
-            # with the mass that is missed, and the mean of that is no more than the largest.
+            # What a pass does not know of a probability is divided among all. The uncertainty that is missed
+            # grows with the mass that is missed, and the mean of that is no more than the largest.
             bound.reshape(-1, self.passes).mean(axis=1),
             missed.reshape(-1, self.passes).max(axis=1),
         )

@@ -32,12 +32,7 @@ class RecordedPasses:
 
     Where nothing can be recorded (no GPU, or an encoder that asks the GPU for a value in between), `works` is
     False; HEDGEROW_RECORD=0 in the environment makes it so. A recording reads the weights where they are:
-    they may change, but not move.
-
-    Parameters
-    ----------
-    compute : callable(ids, mask)
-        Tokens to embeddings, without gradients.
+    they may change, but not move. `compute` turns tokens into embeddings, without gradients.
     """
 
     def __init__(self, compute: Compute) -> None:
@@ -96,20 +91,15 @@ class RecordedGradients:
     """Records what `compute` and its gradients launch on the GPU for a shape, and replays it.
 
     Whoever asks for embeddings asks for their gradients next, and for no other embeddings in between: all
-    shapes share the memory of what is computed on the way.
-
-    Parameters
-    ----------
-    compute : callable(ids, mask)
-        Tokens to embeddings, with gradients.
-    parameters : sequence of tensors
-        What gets gradients. They may change, but not move.
+    shapes share the memory of what is computed on the way. `compute` turns tokens into embeddings, and
+    `parameters` get their gradients; they may change, but not move.
     """
 
     def __init__(self, compute: Compute, parameters: Sequence[torch.Tensor]) -> None:
         self.compute = compute
         self._parameters = list(parameters)
-        self._gradients: list[torch.Tensor | None] = []
+        self._all_gradients = torch.empty(0)
+        self._gradients: list[torch.Tensor | None] = []  # parts of the above
         self._lessons: dict[tuple[int, ...], _Lesson] = {}
         self._pool: Any = None
         self.works = _wanted()
@@ -129,7 +119,8 @@ class RecordedGradients:
     def give_up(self) -> None:
         """Forget all recordings, with the memory that they hold, and make no more."""
         self._lessons.clear()
-        self._gradients, self._pool, self.works = [], None, False
+        self._all_gradients, self._gradients = torch.empty(0), []
+        self._pool, self.works = None, False
 
     def embeddings(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch of a shape that was recorded; the next call overwrites them."""
@@ -162,7 +153,7 @@ class RecordedGradients:
         known = _warm_up(both)
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
-            self._gradients = [None if of is None else torch.zeros_like(of) for of in known]
+            self._all_gradients, self._gradients = _side_by_side(known)
         del known
         options = {"pool": self._pool, "capture_error_mode": "thread_local"}  # batches are made meanwhile
         there, returning = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
@@ -170,10 +161,19 @@ class RecordedGradients:
             found = self.compute(own_ids, own_mask)
         given = torch.zeros_like(found)
         with torch.cuda.graph(returning, **options):
-            pairs = zip(self._gradients, back(found, given), strict=True)
-            kept, new = zip(*[(own, of) for own, of in pairs if own is not None], strict=True)
-            torch._foreach_copy_(kept, new)
+            new = [of.flatten() for of in back(found, given) if of is not None]
+            torch.cat(new, out=self._all_gradients)  # one launch, where a copy of each would be hundreds
         return _Lesson(there, returning, own_ids, own_mask, found.detach(), given)
+
+
+def _side_by_side(
+    gradients: Sequence[torch.Tensor | None],
+) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
+    """Memory for all gradients in one tensor, and the part of each, which has its shape."""
+    there = [of for of in gradients if of is not None]
+    whole = torch.cat([torch.zeros_like(of).flatten() for of in there])
+    parts = iter(whole.split([of.numel() for of in there]))
+    return whole, [None if of is None else next(parts).view(of.shape) for of in gradients]
 
 
 def _wanted() -> bool:
@@ -181,8 +181,9 @@ def _wanted() -> bool:
 
 
 def _renew_generator(device: torch.device) -> None:
-    """After a recording that failed, the generator of a GPU still waits for its end; give it a state anew."""
-    generator = torch.cuda.default_generators[torch.cuda._get_device_index(device, optional=True)]
+    """After a recording that failed, the generator of a GPU still waits for its end; give it a fresh one."""
+    place = torch.cuda.current_device() if device.index is None else device.index
+    generator = torch.cuda.default_generators[place]
     fresh = torch.Generator(device)
     fresh.manual_seed(generator.initial_seed())
     generator.graphsafe_set_state(fresh.graphsafe_get_state())

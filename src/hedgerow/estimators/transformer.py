@@ -348,7 +348,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         threads = self._threads()
         matrix, labels, _ = encode_labels(Y, len(texts), options.get("classes"), threads)
         self._check_tree(options.get("tree"), options.get("label_features"), matrix.shape[1])
-        team = join_team(self.device)
+        team = join_team(self.device, threads)
         start = Encoder.open(self.encoder, self.pooling, self.max_length)
         start.model.to(team.device)
         progress: Progress | None = options.get("progress")
@@ -428,13 +428,18 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         options: Mapping[str, Any],
     ) -> tuple[list[Encoder], list[FineTuningReport]]:
         """Encoders, each on its way from the same start."""
-        from hedgerow.deep.fine_tuning import EncoderCheckpoint, FineTuningReport, fine_tune
+        from hedgerow.deep.fine_tuning import (
+            EncoderCheckpoint,
+            FineTuningReport,
+            Targets,
+            TuningData,
+            fine_tune,
+        )
 
         settings = self._fine_tuning()
         if settings.steps_for(len(texts)) == 0 and self.encoders == 1:
             return [start], [FineTuningReport()]
         progress: Progress | None = options.get("progress")
-        threads = self._threads()
         folder = options.get("checkpoint")
         mark = ""
         if folder is not None:
@@ -456,15 +461,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             reports.append(
                 fine_tune(
                     encoder,
-                    tokens,
-                    data.indicator,
-                    tree,
+                    TuningData(tokens, Targets(data.indicator, tree, costs), first),
                     settings,
                     team=team,
-                    costs=costs,
-                    first=first,
                     seed=own_seed,
-                    threads=threads,
                     checkpoint=None if kept is None else EncoderCheckpoint(kept, f"{mark}-{number}"),
                     progress=_of_encoder(progress, number, self.encoders),
                 )
