@@ -15,8 +15,8 @@ from tiny_encoder import assert_alike, has_gpu, make_tiny_encoder, texts_and_lab
 from transformers import AutoModel, AutoTokenizer
 
 from hedgerow.deep.device import GPU_TOLERANCE, choose_device
-from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.embedding import embed_in_shapes
+from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens, wide_mask
 from hedgerow.deep.fine_tuning import FineTuning, Targets, TuningData, fine_tune
 from hedgerow.deep.recording import RecordedPasses

@@ -11,7 +11,7 @@ import torch
 from tiny_encoder import make_tiny_encoder, texts_and_labels
 
 from hedgerow.deep.encoder import Encoder
-from hedgerow.deep.fine_tuning import FineTuning, Targets, TuningData, fine_tune
+from hedgerow.deep.fine_tuning import EncoderCheckpoint, FineTuning, Targets, TuningData, fine_tune
 from hedgerow.deep.recording import RecordedGradients, RecordedPasses
 from hedgerow.deep.team import Team
 from hedgerow.inputs.labels import encode_labels
@@ -75,6 +75,32 @@ def test_recording_that_fails_leaves_dropout_as_it_was(tmp_path: Path) -> None:
     assert not RecordedGradients(asks, list(encoder.model.parameters())).record(ids, mask)
     torch.manual_seed(3)
     torch.testing.assert_close(encoder.pool(ids, mask).detach(), before)
+
+
+@on_a_gpu
+def test_fine_tuning_that_was_stopped_ends_alike(tmp_path: Path) -> None:
+    folder = make_tiny_encoder(tmp_path / "encoder")
+    texts, labels = texts_and_labels(64)
+    matrix, _, _ = encode_labels(labels, len(texts), None, 1)
+    targets = Targets(matrix, LabelTree.from_clusters([np.arange(matrix.shape[1]) // 5]))
+    settings = FineTuning(steps=12, batch_size=8, learning_rate=1e-3, checkpoint_steps=3)
+    state = EncoderCheckpoint(tmp_path / "state", "fit")
+
+    def stop(share: float, what: str) -> None:
+        if "fine-tuning" in what and share > 0.6:
+            raise KeyboardInterrupt
+
+    def ended(**options: Any) -> Encoder:
+        encoder = Encoder.open(folder).to("cuda")
+        data = TuningData(encoder.tokenize(texts), targets)
+        fine_tune(encoder, data, settings, team=Team(torch.device("cuda")), **options)
+        return encoder
+
+    whole = ended().weights()
+    with pytest.raises(KeyboardInterrupt):
+        ended(checkpoint=state, progress=stop)
+    for name, weights in ended(checkpoint=state).weights().items():
+        np.testing.assert_allclose(weights, whole[name], atol=HALF_PRECISION)
 
 
 @on_a_gpu

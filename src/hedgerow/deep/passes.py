@@ -79,7 +79,8 @@ class PassEnsemble(Ensemble):
         return mean
 
     def _merged(self, X: _native.Rows, k: int, search: Search, progress: Stage | None) -> Votes:
-        indptr, labels, probs, bound, missed = super().votes(X, search, progress, k)
+        found = self._forest.votes(X, k, *self._how(search, False), progress)
+        indptr, labels, probs, bound, missed = found
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         inputs = (len(indptr) - 1) // self.passes
         entries = rows // self.passes * self.labels + labels
