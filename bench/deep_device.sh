@@ -7,7 +7,7 @@
 # There:
 #   bench/deep_device.sh tests [options of pytest]
 #   bench/deep_device.sh [options of bench.deep]
-#   bench/deep_device.sh reproduce carry/data/NAME... [options of bench.deep_reproduce]
+#   bench/deep_device.sh reproduce carry/data/NAME... [options of hedgerow reproduce]
 #
 # The last ends by itself after LIMIT seconds, with all finished experiments in $OUT/results/experiments. It goes on
 # from those in carry/results and, on the same machine, from what is in $PLACE: fine-tuned encoders and members.
@@ -79,7 +79,9 @@ if [ "${1:-}" = reproduce ]; then
   done
   code=0
   timeout --signal=INT --kill-after=20 $((${LIMIT:-560} - SECONDS)) \
-    "$PYTHON" -m bench.deep_reproduce "$@" --encoder "$PLACE/$ENCODER" --out "$OUT/results" --kept "$PLACE/kept" || code=$?
+    "$PYTHON" -m hedgerow reproduce --batch-size 64 --learning-rate 1e-4 "$@" \
+    --base transformer --encoder "$PLACE/$ENCODER" --out "$OUT/results" \
+    --cache "$PLACE/kept" || code=$?
   if [ -d "$OUT/results/experiments" ]; then cp -R "$OUT/results/experiments" "$PLACE/results/"; fi
   find "$OUT/results" -name '*.json' | sort
   if [ $code = 124 ]; then

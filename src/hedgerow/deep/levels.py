@@ -16,7 +16,7 @@ from hedgerow.inputs.matrices import as_indicator, as_rows
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TreeClassifier
 
-__all__ = ["Level", "Matching", "Targets", "chosen_layers", "level_truth", "match", "upper_tree"]
+__all__ = ["Level", "Matching", "Targets", "chosen_layers", "level_truth", "match"]
 
 # Fewer nodes teach an encoder nothing that the next layer would not.
 _FEWEST_NODES = 16
@@ -76,11 +76,6 @@ def chosen_layers(tree: LabelTree, levels: int | None) -> list[int]:
     return (large or [len(sizes) - 1])[:levels]
 
 
-def upper_tree(tree: LabelTree, layer: int) -> LabelTree:
-    """The tree down to a layer, whose nodes are its labels."""
-    return LabelTree(tree.begins[:layer], np.arange(tree.layer_sizes[layer], dtype=np.int32))
-
-
 def level_truth(tree: LabelTree, Y: sp.csr_array, layer: int) -> sp.csr_array:
     """The nodes of a layer that have a label of each text below them; labels without a place are left out."""
     nodes = np.arange(len(tree.labels))
@@ -103,10 +98,9 @@ def match(
 
     `embeddings` are those of the texts by the encoder as it is now, shape (texts, width).
     """
-    above = upper_tree(targets.tree, layer)
-    truth, rows_of_truth = as_indicator(
-        level_truth(targets.tree, targets.Y, layer), targets.Y.shape[0], threads
-    )
+    tree = targets.tree
+    above = LabelTree(tree.begins[:layer], np.arange(tree.layer_sizes[layer], dtype=np.int32))
+    truth, rows_of_truth = as_indicator(level_truth(tree, targets.Y, layer), targets.Y.shape[0], threads)
     rows = as_rows(embeddings, threads=threads)
     trained = TreeClassifier.train(
         rows,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,33 +31,32 @@ class RecordedPasses:
 
     Where nothing can be recorded (no GPU, or an encoder that asks the GPU for a value in between), `works` is
     False; HEDGEROW_RECORD=0 in the environment makes it so. A recording reads the weights where they are:
-    they may change, but not move. `compute` turns tokens into embeddings, without gradients.
+    they may change, but not move. `compute` turns tokens into embeddings, without gradients. One thread at a
+    time may use it.
     """
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
         self._recordings: dict[tuple[int, ...], _Recording] = {}
         self._pool: Any = None
-        self._lock = threading.Lock()
         self.works = _wanted()
 
     def record(self, ids: torch.Tensor, mask: torch.Tensor) -> bool:
         """Record the shape of `ids`, which are on the GPU, if it is new; says whether it is recorded."""
-        with self._lock:
-            self.works = self.works and ids.is_cuda
-            if self.works and tuple(ids.shape) not in self._recordings:
-                try:
-                    with torch.cuda.device(ids.device):
-                        self._recordings[tuple(ids.shape)] = self._made(ids, mask)
-                except RuntimeError:  # memory, or a launch that cannot be recorded
-                    self.works = False
-                    _renew_generator(ids.device)
-            return self.works
+        self.works = self.works and ids.is_cuda
+        if self.works and tuple(ids.shape) not in self._recordings:
+            try:
+                with torch.cuda.device(ids.device):
+                    self._recordings[tuple(ids.shape)] = self._made(ids, mask)
+            except RuntimeError:  # memory, or a launch that cannot be recorded
+                self.works = False
+                _renew_generator(ids.device)
+        return self.works
 
     def replay(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch of a shape that was recorded."""
         recording = self._recordings[tuple(ids.shape)]
-        with self._lock, torch.cuda.device(ids.device):
+        with torch.cuda.device(ids.device):
             recording.ids.copy_(ids, non_blocking=True)
             recording.mask.copy_(mask, non_blocking=True)
             recording.graph.replay()
