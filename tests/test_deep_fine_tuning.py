@@ -21,11 +21,10 @@ from hypothesis import strategies as st
 from tiny_encoder import has_gpu, make_tiny_encoder, texts_and_labels
 
 from hedgerow.cli import main
-from hedgerow.deep.batches import bucketed_batches, steps_of
 from hedgerow.deep.candidate_scores import NodeWeights, candidate_loss, gather_candidates
 from hedgerow.deep.encoder import Encoder
 from hedgerow.deep.fine_tuning import EncoderCheckpoint, FineTuning, FineTuningReport, TuningData, fine_tune
-from hedgerow.deep.level_batches import texts_of_pass
+from hedgerow.deep.level_batches import bucketed_batches, steps_of, texts_of_pass
 from hedgerow.deep.levels import Matching, Targets, chosen_layers, level_truth, match
 from hedgerow.deep.team import Team, join_team
 from hedgerow.inputs.labels import encode_labels
@@ -137,7 +136,7 @@ def test_candidates_are_children_of_the_beam_and_best_nodes_and_all_that_is_righ
     tuning = FineTuning(loss=loss, matching=Matching(beam=3, negatives=2))
     upper = match(Targets(Y, tree), vectors, 1, tuning, threads=1)
     assert upper.candidates.nnz == 200 * 10  # below the root, everything
-    np.testing.assert_array_equal(upper.candidates.toarray() == 2, upper.truth.toarray() == 1)
+    np.testing.assert_array_equal(upper.candidates.toarray() == 2, level_truth(tree, Y, 1).toarray() == 1)
     level = match(Targets(Y, tree), vectors, 2, tuning, threads=1)
     # The same classifiers, dense: the first layer is trained alike whatever is below it.
     above = vectors @ upper.weights[:, :-1].T + upper.weights[:, -1]

@@ -64,7 +64,7 @@ def fine_tune(
             name = f"level {number + 1} of {len(layers)}"
             start = time.perf_counter()
             if kept is not None:
-                level = kept.level_of(data.targets, layers[number])
+                level = kept.level_at(layers[number])
             else:
                 embeddings = data.first if number == 0 else None
                 if embeddings is None:

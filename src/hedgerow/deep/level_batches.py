@@ -14,15 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hedgerow.deep.batches import steps_of
 from hedgerow.deep.candidate_scores import gather_candidates
 from hedgerow.deep.embedding import Reader
 from hedgerow.deep.levels import Level, Targets
 from hedgerow.deep.team import Team
 from hedgerow.deep.tokens import Tokens
 
-__all__ = ["Batch", "LevelBatches", "TuningData", "texts_of_pass"]
+__all__ = ["Batch", "LevelBatches", "TuningData", "bucketed_batches", "steps_of", "texts_of_pass"]
 
+# Texts are sorted by length within this many batches: alike enough, and still in a random order.
+_BATCHES_PER_POOL = 50
 _AHEAD = 4  # batches that are made in advance
 # On a GPU, batches are as wide as a multiple of this: every width is recorded once.
 _WIDTH_STEP = 32
@@ -150,3 +151,38 @@ def texts_of_pass(costs: npt.NDArray[np.float32], seed: tuple[int, ...]) -> npt.
     places = np.arange(len(costs)) + np.random.default_rng((*seed, len(costs))).random()
     found = np.searchsorted(ends, places, side="right")
     return np.asarray(np.minimum(found, np.flatnonzero(costs)[-1]), dtype=np.int64)
+
+
+def bucketed_batches(
+    lengths: npt.NDArray[np.integer[Any]], size: int, seed: tuple[int, ...]
+) -> list[npt.NDArray[np.int64]]:
+    """Cut texts into batches in a random order, those of similar length together; one may have fewer texts.
+
+    Examples
+    --------
+    >>> batches = bucketed_batches(np.array([9, 2, 8, 3]), 2, (0,))
+    >>> sorted(sorted(batch.tolist()) for batch in batches)
+    [[0, 2], [1, 3]]
+    """
+    if size < 1:
+        raise ValueError(f"size is {size}; a batch has at least one text")
+    draw = np.random.default_rng(seed)
+    order = draw.permutation(len(lengths))
+    batches: list[npt.NDArray[np.int64]] = []
+    for begin in range(0, len(order), size * _BATCHES_PER_POOL):
+        pool = order[begin : begin + size * _BATCHES_PER_POOL]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[start : start + size] for start in range(0, len(pool), size)]
+    return [batches[place] for place in draw.permutation(len(batches))]
+
+
+def steps_of(
+    lengths: npt.NDArray[np.integer[Any]], size: int, seed: tuple[int, ...], steps: int, begin: int = 0
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Batches of one pass over the texts after the other, from step `begin` to `steps` - 1."""
+    each = max(1, -(-len(lengths) // size))
+    batches: list[npt.NDArray[np.int64]] = []
+    for step in range(begin, steps):
+        if not batches or step % each == 0:
+            batches = bucketed_batches(lengths, size, (*seed, step // each))
+        yield batches[step % each]

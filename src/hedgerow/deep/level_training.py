@@ -82,7 +82,7 @@ class LevelTraining:
         report.levels.append(
             LevelReport(
                 layer=self.level.layer,
-                nodes=self.level.truth.shape[1],
+                nodes=self.level.candidates.shape[1],
                 candidates=self.level.candidates.nnz / len(self.batches.texts),
                 steps=self.steps - begin,
                 loss=total / max(1, count),

@@ -50,14 +50,13 @@ class Targets:
 class Level:
     """What an encoder is fine-tuned on at one layer of the tree; the root is layer 0, labels are the last.
 
-    `truth` has the nodes above (or at) the labels of each text. `candidates` has the children of the beam in
-    the layer above and the nodes that score highest: 1 where they are wrong, 2 where they are in `truth`, all
-    of which is here. `weights`, shape (nodes, width + 1), are classifiers that the engine trained on the
-    embeddings, with their biases: where fine-tuning starts.
+    `candidates`, shape (texts, nodes), has the children of the beam in the layer above and the nodes that
+    score highest, 1 where they are wrong, and all nodes above (or at) the labels of each text, which are 2.
+    `weights`, shape (nodes, width + 1), are classifiers that the engine trained on the embeddings, with their
+    biases: where fine-tuning starts.
     """
 
     layer: int
-    truth: sp.csr_array
     candidates: sp.csr_array
     weights: npt.NDArray[np.float32]
 
@@ -125,7 +124,7 @@ def match(
     found = _ones(sp.csr_array(near + _indicator(best, truth.shape[1]) + truth.astype(np.int32)))
     candidates = sp.csr_array(found + (RIGHT - 1) * truth.astype(np.int8))
     candidates.sort_indices()
-    return Level(layer, truth, candidates, _weights(trained, embeddings.shape[1]))
+    return Level(layer, candidates, _weights(trained, embeddings.shape[1]))
 
 
 def _children_of_beam(

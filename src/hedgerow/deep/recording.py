@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,20 +27,19 @@ class _Recording:
     found: torch.Tensor
 
 
-class RecordedPasses:
-    """Records what `compute` launches on the GPU for a shape, and replays it.
+class _Recorder(ABC):
+    """What `compute`, from tokens to embeddings, launches on the GPU is recorded once for each shape.
 
     Where nothing can be recorded (no GPU, or an encoder that asks the GPU for a value in between), `works` is
     False; HEDGEROW_RECORD=0 in the environment makes it so. A recording reads the weights where they are:
-    they may change, but not move. `compute` turns tokens into embeddings, without gradients. One thread at a
-    time may use it.
+    they may change, but not move. One thread at a time may use it.
     """
 
     def __init__(self, compute: Compute) -> None:
-        self._compute = compute
-        self._recordings: dict[tuple[int, ...], _Recording] = {}
+        self.compute = compute
+        self.works = os.environ.get("HEDGEROW_RECORD", "1") != "0"
+        self._recordings: dict[tuple[int, ...], Any] = {}
         self._pool: Any = None
-        self.works = _wanted()
 
     def record(self, ids: torch.Tensor, mask: torch.Tensor) -> bool:
         """Record the shape of `ids`, which are on the GPU, if it is new; says whether it is recorded."""
@@ -49,9 +49,21 @@ class RecordedPasses:
                 with torch.cuda.device(ids.device):
                     self._recordings[tuple(ids.shape)] = self._made(ids, mask)
             except RuntimeError:  # memory, or a launch that cannot be recorded
-                self.works = False
+                self.give_up()
                 _renew_generator(ids.device)
         return self.works
+
+    def give_up(self) -> None:
+        """Forget all recordings, with the memory that they hold, and make no more."""
+        self._recordings.clear()
+        self._pool, self.works = None, False
+
+    @abstractmethod
+    def _made(self, ids: torch.Tensor, mask: torch.Tensor) -> Any: ...
+
+
+class RecordedPasses(_Recorder):
+    """Embeddings without gradients."""
 
     def replay(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch of a shape that was recorded."""
@@ -66,10 +78,10 @@ class RecordedPasses:
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         own_ids, own_mask = ids.clone(), mask.clone()
-        _warm_up(lambda: self._compute(own_ids, own_mask))
+        _warm_up(lambda: self.compute(own_ids, own_mask))
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
-            found = self._compute(own_ids, own_mask)
+            found = self.compute(own_ids, own_mask)
         return _Recording(graph, own_ids, own_mask, found)
 
 
@@ -85,44 +97,27 @@ class _Lesson:
     given: torch.Tensor
 
 
-class RecordedGradients:
-    """Records what `compute` and its gradients launch on the GPU for a shape, and replays it.
+class RecordedGradients(_Recorder):
+    """Embeddings, and the gradients that `parameters` get from theirs.
 
     Whoever asks for embeddings asks for their gradients next, and for no other embeddings in between: all
-    shapes share the memory of what is computed on the way. `compute` turns tokens into embeddings, and
-    `parameters` get their gradients; they may change, but not move.
+    shapes share the memory of what is computed on the way.
     """
 
     def __init__(self, compute: Compute, parameters: Sequence[torch.Tensor]) -> None:
-        self.compute = compute
+        super().__init__(compute)
         self._parameters = list(parameters)
         self._all_gradients = torch.empty(0)
         self._gradients: list[torch.Tensor | None] = []  # parts of the above
-        self._lessons: dict[tuple[int, ...], _Lesson] = {}
-        self._pool: Any = None
-        self.works = _wanted()
-
-    def record(self, ids: torch.Tensor, mask: torch.Tensor) -> bool:
-        """Record the shape of `ids`, which are on the GPU, if it is new; says whether it is recorded."""
-        self.works = self.works and ids.is_cuda
-        if self.works and tuple(ids.shape) not in self._lessons:
-            try:
-                with torch.cuda.device(ids.device):
-                    self._lessons[tuple(ids.shape)] = self._made(ids, mask)
-            except RuntimeError:  # memory, or a launch that cannot be recorded
-                self.give_up()
-                _renew_generator(ids.device)
-        return self.works
 
     def give_up(self) -> None:
         """Forget all recordings, with the memory that they hold, and make no more."""
-        self._lessons.clear()
+        super().give_up()
         self._all_gradients, self._gradients = torch.empty(0), []
-        self._pool, self.works = None, False
 
     def embeddings(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch of a shape that was recorded; the next call overwrites them."""
-        lesson = self._lessons[tuple(ids.shape)]
+        lesson = self._recordings[tuple(ids.shape)]
         with torch.cuda.device(ids.device):
             lesson.ids.copy_(ids, non_blocking=True)
             lesson.mask.copy_(mask, non_blocking=True)
@@ -131,7 +126,7 @@ class RecordedGradients:
 
     def learn(self, ids: torch.Tensor, gradient: torch.Tensor) -> None:
         """Give the parameters their gradients, from that of the embeddings of `ids`."""
-        lesson = self._lessons[tuple(ids.shape)]
+        lesson = self._recordings[tuple(ids.shape)]
         with torch.cuda.device(ids.device):
             lesson.given.copy_(gradient)
             lesson.back.replay()
@@ -172,10 +167,6 @@ def _side_by_side(
     whole = torch.cat([torch.zeros_like(of).flatten() for of in there])
     parts = iter(whole.split([of.numel() for of in there]))
     return whole, [None if of is None else next(parts).view(of.shape) for of in gradients]
-
-
-def _wanted() -> bool:
-    return os.environ.get("HEDGEROW_RECORD", "1") != "0"
 
 
 def _renew_generator(device: torch.device) -> None:

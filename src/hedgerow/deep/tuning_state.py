@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.deep.encoder import Encoder
-from hedgerow.deep.levels import Level, Targets, level_truth
+from hedgerow.deep.levels import Level
 from hedgerow.storage.atomic_file import refuse_link
 from hedgerow.storage.container import Malformed, read_model, write_model
 
@@ -27,7 +27,7 @@ def encoder_sections(encoder: Encoder) -> Sections:
 
 
 def level_sections(level: Level) -> Sections:
-    """The candidates of a level, as `TuningState.level_of` takes them back."""
+    """The candidates of a level, as `TuningState.level_at` takes them back."""
     candidates = level.candidates
     return {
         "candidates/indptr": candidates.indptr.astype(np.int64),
@@ -54,14 +54,13 @@ class TuningState:
         except RuntimeError as error:
             raise Malformed(f"the state of fine-tuning does not fit the encoder: {error}") from error
 
-    def level_of(self, targets: Targets, layer: int) -> Level:
-        """The level with the candidates that it had."""
-        truth = level_truth(targets.tree, targets.Y, layer)
+    def level_at(self, layer: int) -> Level:
+        """The level with the candidates and classifiers that it had."""
         names = ("data", "indices", "indptr")
         try:
             parts = tuple(np.array(self.sections[f"candidates/{name}"]) for name in names)
-            candidates = sp.csr_array(parts, shape=truth.shape)
-            return Level(layer, truth, candidates, np.array(self.sections["nodes/weights"]))
+            weights = np.array(self.sections["nodes/weights"])
+            return Level(layer, sp.csr_array(parts, shape=(len(parts[2]) - 1, len(weights))), weights)
         except (KeyError, ValueError) as error:
             raise Malformed(f"the state of fine-tuning is incomplete: {error}") from error
 
