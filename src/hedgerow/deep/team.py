@@ -36,7 +36,7 @@ class Team:
 
     def wait(self) -> None:
         """Go on when all processes are here."""
-        # Not torch's barrier, which looks for a GPU with the number of the process even where none is used.
+        # Not a barrier: where there is a GPU, torch may do that on it, even if all compute on processors.
         self.total(torch.zeros(1, device=self.device)).item()
 
 
