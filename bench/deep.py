@@ -2,8 +2,9 @@
 
 For each seed: words alone (linear), words with the embeddings of the encoder as it is (frozen), words with
 those of the fine-tuned encoder (XR-Transformer), each as a single model and as boosted bagging. P@k, R@k,
-AUROC of doubt against wrong labels, tokens a second, how long steps wait for their batch, how busy the GPU
-is, and milliseconds for one text. The encoder is fine-tuned once a seed; single model and ensemble share it.
+AUROC of uncertainty against wrong labels, tokens per second, how long steps wait for their batch, how busy
+the GPU is, and milliseconds for one text. The encoder is fine-tuned once per seed; single model and ensemble
+share it.
 `--parts profile` looks at the steps of fine-tuning alone. Writes JSON after every part, so that what was
 measured before a time limit is there.
 """
@@ -53,8 +54,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS[:-1]))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--train", type=int, help="so many training texts, drawn at random")
-    parser.add_argument("--test", type=int, help="so many test texts, drawn at random")
+    parser.add_argument("--train", type=int, help="this many training texts, drawn at random")
+    parser.add_argument("--test", type=int, help="this many test texts, drawn at random")
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--beam", type=int, default=20)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -121,16 +122,7 @@ def runs(
             model = HedgerowTransformerClassifier(method=method, cache=folder / "cache", **own, **common)
             yield measured("tuned", model, train, test, seed)
             if not number:
-                keep(model, arguments.encoder, folder / "tuned")
-
-
-def keep(model: HedgerowTransformerClassifier, start: Path, folder: Path) -> None:
-    """Write the fine-tuned encoder as an encoder of its own."""
-    folder.mkdir()
-    model.encoders_[0].model.save_pretrained(folder)
-    for path in start.iterdir():
-        if path.is_file() and ("token" in path.name or path.name == "vocab.txt"):
-            shutil.copy(path, folder)
+                model.encoders_[0].save(folder / "tuned")
 
 
 def measured(part: str, model: Any, train: list[Any], test: list[Any], seed: int) -> dict[str, Any]:

@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Run bench/deep.py or bench/deep_reproduce.py on a machine with a GPU and without a network, from what `bench.carry
-# pack` and `pip download` put into carry/:
+# Run what needs a GPU on a machine without a network.
 #
+# Here, before: put what that machine may lack into carry/ (git ignores it; take it along):
+#   bench/deep_device.sh pack                                      wheels for Python 3.12
+#   python -m bench.carry pack carry --encoder PATH --data PATH    encoder and data, for benchmarks alone
+# There:
+#   bench/deep_device.sh tests [options of pytest]
 #   bench/deep_device.sh [options of bench.deep]
-#   bench/deep_device.sh reproduce carry/data/NAME... [options of bench.deep_reproduce]
+#   bench/deep_device.sh reproduce carry/data/NAME... [options of hedgerow reproduce]
 #
-# The second ends by itself after LIMIT seconds, with all finished experiments in $OUT/results/experiments. It goes on
+# The last ends by itself after LIMIT seconds, with all finished experiments in $OUT/results/experiments. It goes on
 # from those in carry/results and, on the same machine, from what is in $PLACE: fine-tuned encoders and members.
 #
 # Needs python3 with torch, transformers, numpy, scipy and scikit-learn, and cmake, ninja and a C++20 compiler.
@@ -17,6 +21,15 @@ PYTHON=${PYTHON:-python3}
 PLACE=${PLACE:-build/device}
 OUT=${OUT:-$PLACE}
 ENCODER=${ENCODER:-MiniLM-L6}  # what the tables call the encoder in carry/
+
+if [ "${1:-}" = pack ]; then
+  exec "$PYTHON" -m pip download -q -d carry/wheels --only-binary=:all: --no-deps --python-version 3.12 \
+    --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 \
+    scikit-build-core nanobind pathspec packaging \
+    xxhash orjson zstandard joblib typer click shellingham annotated-doc rich markdown-it-py mdurl pygments \
+    pytest pluggy iniconfig pytest-timeout hypothesis sortedcontainers attrs safetensors
+fi
+
 mkdir -p "$PLACE/site" "$PLACE/wheel" "$OUT"
 export PYTHONPATH="$PWD/$PLACE/site:$PWD"
 
@@ -46,6 +59,15 @@ PY
   echo "built in $((SECONDS - start)) s"
 fi
 cp -R src/hedgerow/. "$PLACE/site/hedgerow/"  # the wheel may be older than the sources
+
+if [ "${1:-}" = tests ]; then
+  shift
+  # Without conftest.py: it imports browsers and servers, which no deep test needs.
+  export PYTHONPATH="$PYTHONPATH:$PWD/tests"
+  exec "$PYTHON" -m pytest --noconftest -p tiny_encoder -p no:cacheprovider --durations=5 -rs \
+    tests/test_deep_*.py tests/test_cli_extend_transformer.py "$@"
+fi
+
 if [ ! -f "$PLACE/$ENCODER/model.safetensors" ]; then
   "$PYTHON" -m bench.carry unpack carry "$PLACE/$ENCODER"
 fi
@@ -57,7 +79,9 @@ if [ "${1:-}" = reproduce ]; then
   done
   code=0
   timeout --signal=INT --kill-after=20 $((${LIMIT:-560} - SECONDS)) \
-    "$PYTHON" -m bench.deep_reproduce "$@" --encoder "$PLACE/$ENCODER" --out "$OUT/results" --kept "$PLACE/kept" || code=$?
+    "$PYTHON" -m hedgerow reproduce --batch-size 64 --learning-rate 1e-4 "$@" \
+    --base transformer --encoder "$PLACE/$ENCODER" --out "$OUT/results" \
+    --cache "$PLACE/kept" || code=$?
   if [ -d "$OUT/results/experiments" ]; then cp -R "$OUT/results/experiments" "$PLACE/results/"; fi
   find "$OUT/results" -name '*.json' | sort
   if [ $code = 124 ]; then

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import texts_and_labels
+from tiny_encoder import assert_alike, texts_and_labels
 
 from hedgerow.cli import main
 from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.encoder import Encoder
+from hedgerow.deep.level_training import LevelTraining
 from hedgerow.estimators.loading import load
+
+pytestmark = pytest.mark.deep
 
 QUICK = ["--steps", "2", "--batch-size", "8", "--threads", "1", "--device", "cpu"]
 
@@ -77,11 +80,8 @@ def test_fit_that_was_stopped_goes_on_from_its_folder(
 ) -> None:
     whole, model = tmp_path / "whole", tmp_path / "deep"
     assert fit(data, whole, tiny_encoder, "--steps", "4") == 0
-    gradients = "hedgerow.deep.fine_tuning._LevelTraining._gradients"
     calls: list[int] = []
-    from hedgerow.deep.fine_tuning import _LevelTraining
-
-    kept = _LevelTraining._gradients
+    kept = LevelTraining.gradients
 
     def stop(self: Any, step: int, *arguments: Any) -> Any:
         calls.append(step)
@@ -90,7 +90,7 @@ def test_fit_that_was_stopped_goes_on_from_its_folder(
         return kept(self, step, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(gradients, stop)
+        patch.setattr(LevelTraining, "gradients", stop)
         assert fit(data, model, tiny_encoder, "--steps", "4") == 130
     assert "state of fine-tuning is kept" in capsys.readouterr().err
     assert [path.name for path in Path(f"{model}.members").iterdir()] == ["encoder-0000.hedgerow"]
@@ -100,7 +100,10 @@ def test_fit_that_was_stopped_goes_on_from_its_folder(
     assert not Path(f"{model}.members").exists()
 
 
-def test_ensemble_over_one_encoder_is_extended(data: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_ensemble_over_one_encoder_is_extended(
+    data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)  # the same bytes on a processor alone
     way = ["--method", "bagging"]
     assert fit(data, tmp_path / "two", tiny_encoder, *way, "--members", "2") == 0
     assert fit(data, tmp_path / "three", tiny_encoder, *way, "--members", "3") == 0
@@ -120,7 +123,7 @@ def test_embeddings_are_made_once_and_used_by_fit(
     (about,) = json.loads(capsys.readouterr().out)["embeddings"]
     assert (about["rows"], about["width"], about["new"]) == (96, 32, True)
     texts = texts_and_labels(120)[0][:96]
-    np.testing.assert_array_equal(np.load(about["file"]), Encoder.open(tiny_encoder).embed(texts))
+    assert_alike(np.load(about["file"]), Encoder.open(tiny_encoder).embed(texts))
     assert run("embed", tiny_encoder, data, "--out", out) == 0
     assert "there already" in capsys.readouterr().out
     with monkeypatch.context() as patch:

@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import make_tiny_encoder, texts_and_labels
+from tiny_encoder import assert_alike, has_gpu, make_tiny_encoder, texts_and_labels
 from transformers import AutoModel, AutoTokenizer
 
-from hedgerow.deep.device import choose_device
+from hedgerow.deep.device import GPU_TOLERANCE, choose_device
+from hedgerow.deep.embedding import embed_in_shapes
 from hedgerow.deep.embedding_cache import EmbeddingCache
-from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens, _wide
-from hedgerow.deep.fine_tuning import FineTuning, fine_tune
+from hedgerow.deep.encoder import DropoutPass, Encoder, EncoderNotFound, Tokens, wide_mask
+from hedgerow.deep.fine_tuning import FineTuning, Targets, TuningData, fine_tune
 from hedgerow.deep.recording import RecordedPasses
 from hedgerow.deep.team import Team
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.trees.label_tree import LabelTree
+
+pytestmark = pytest.mark.deep
 
 TEXTS = ["a thorny shrub", "an evergreen tree with soft needles seen in spring", "", "wren"]
 
@@ -48,20 +51,38 @@ def test_embedding_has_the_same_bits_at_any_batch_and_number_of_threads(tiny_enc
     assert torch.get_num_threads() >= 1
 
 
+def test_embedding_on_a_gpu_repeats_its_bits_and_is_near_that_of_other_batches(tiny_encoder: Path) -> None:
+    texts, _ = texts_and_labels(50)
+    on_cpu = Encoder.open(tiny_encoder).embed(texts)
+    encoder = Encoder.open(tiny_encoder).to("auto")  # a GPU where there is one
+    assert encoder.device.type == ("cuda" if has_gpu() else "cpu")
+    whole = encoder.embed(texts)
+    np.testing.assert_array_equal(encoder.embed(texts), whole)
+    assert_alike(np.concatenate([encoder.embed([text]) for text in texts]), whole)
+    assert_alike(whole, on_cpu)
+    passes = [encoder.embed(texts, dropout=DropoutPass(1, 5)) for _ in range(2)]
+    np.testing.assert_array_equal(passes[0], passes[1])
+    assert_alike(passes[0], Encoder.open(tiny_encoder).embed(texts, dropout=DropoutPass(1, 5)))
+
+
+def test_embedding_is_alike_with_and_without_recordings(
+    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, _ = texts_and_labels(50)
+    recorded = Encoder.open(tiny_encoder).to("auto").embed(texts)
+    monkeypatch.setenv("HEDGEROW_RECORD", "0")
+    assert_alike(Encoder.open(tiny_encoder).to("auto").embed(texts), recorded)
+
+
 def test_embedding_in_fixed_shapes_is_near_that_of_single_texts(tiny_encoder: Path) -> None:
     encoder = Encoder.open(tiny_encoder)
-    tokens = encoder.tokenize(TEXTS)
-    shaped = np.empty((len(TEXTS), encoder.width), dtype=np.float32)
-    encoder._embed_in_shapes(tokens, shaped, None, recorded=True)  # what a GPU does
-    np.testing.assert_allclose(shaped, encoder.embed(TEXTS), atol=1e-5)
-    alone = np.empty((1, encoder.width), dtype=np.float32)
-    encoder._embed_in_shapes(encoder.tokenize(TEXTS[1:2]), alone, None, recorded=True)
+    shaped = embed_in_shapes(encoder.reader(), encoder.tokenize(TEXTS), None)  # what a GPU does
+    np.testing.assert_allclose(shaped, encoder.embed(TEXTS), atol=GPU_TOLERANCE)
+    alone = embed_in_shapes(encoder.reader(), encoder.tokenize(TEXTS[1:2]), None)
     np.testing.assert_array_equal(alone[0], shaped[1])
 
 
-def test_recorded_passes_are_replayed_in_batches_of_one_shape_for_each_length(
-    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recorded_passes_are_replayed_in_batches_of_one_shape_for_each_length(tiny_encoder: Path) -> None:
     shapes: set[tuple[int, ...]] = set()
 
     class Replayed(RecordedPasses):
@@ -73,17 +94,18 @@ def test_recorded_passes_are_replayed_in_batches_of_one_shape_for_each_length(
 
         def replay(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
             assert tuple(ids.shape) in shapes
-            return self._compute(ids, mask)
+            replays.append(len(ids))
+            return encoder.pool(ids, mask)
 
-    monkeypatch.setattr("hedgerow.deep.encoder.RecordedPasses", Replayed)
+    replays: list[int] = []
     encoder = Encoder.open(tiny_encoder)
+    recorder = Replayed(encoder.pool)
     texts, _ = texts_and_labels(200)
-    found = np.empty((200, encoder.width), dtype=np.float32)
-    encoder._embed_in_shapes(encoder.tokenize(texts), found, None, recorded=True)
-    np.testing.assert_allclose(found, encoder.embed(texts), atol=1e-5)
+    found = embed_in_shapes(encoder.reader(), encoder.tokenize(texts), recorder)
+    np.testing.assert_allclose(found, encoder.embed(texts), atol=GPU_TOLERANCE)
     assert shapes == {(256, 16), (128, 32)}
-    alone = np.empty((1, encoder.width), dtype=np.float32)
-    encoder._embed_in_shapes(encoder.tokenize(texts[5:6]), alone, None, recorded=True)
+    assert sorted(replays) == [128, 256]
+    alone = embed_in_shapes(encoder.reader(), encoder.tokenize(texts[5:6]), recorder)
     np.testing.assert_array_equal(alone[0], found[5])
     again = pickle.loads(pickle.dumps(encoder))
     np.testing.assert_array_equal(again.embed(texts[:3]), encoder.embed(texts[:3]))
@@ -96,12 +118,12 @@ def test_masks_of_pairs_are_used_only_where_they_mean_the_same(
     encoder = Encoder.open(tiny_encoder)
     encoder.model.set_attn_implementation(attention)
     encoder.model.train()
-    assert encoder._takes_wide_masks() == known
+    assert encoder.takes_wide_masks() == known
     assert encoder.model.training
     encoder.model.eval()
     ids, mask = (torch.from_numpy(of) for of in encoder.tokenize(TEXTS).padded(np.arange(3), encoder.pad))
     plain = encoder.pool(ids, mask)
-    wide = encoder.model(input_ids=ids, attention_mask=_wide(mask)).last_hidden_state
+    wide = encoder.model(input_ids=ids, attention_mask=wide_mask(mask)).last_hidden_state
     pooled = (wide * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
     near = torch.allclose(torch.nn.functional.normalize(pooled, dim=1), plain, atol=1e-5)
     assert near == known
@@ -157,8 +179,7 @@ def test_threads_that_share_an_encoder_get_what_each_gets_alone(tiny_encoder: Pa
 def test_text_without_any_token_has_an_embedding(tiny_encoder: Path) -> None:
     encoder = Encoder.open(tiny_encoder)
     tokens = Tokens(np.array([0, 0, 3]), encoder.tokenize(["thorny"]).ids)
-    shaped = np.empty((2, encoder.width), dtype=np.float32)
-    encoder._embed_in_shapes(tokens, shaped, None, recorded=False)  # what a GPU does
+    shaped = embed_in_shapes(encoder.reader(), tokens, None)  # what a GPU does
     assert np.isfinite(shaped).all()
     np.testing.assert_allclose(shaped[1], encoder.embed(["thorny"])[0], atol=1e-5)
 
@@ -203,7 +224,8 @@ def test_fingerprint_and_cache_follow_fine_tuning_by_a_fused_optimiser(
     matrix, _, _ = encode_labels(labels, len(texts), None, 1)
     tree = LabelTree.from_clusters([np.arange(matrix.shape[1]) // 5])
     settings = FineTuning(steps=3, batch_size=8, learning_rate=1e-2)
-    fine_tune(encoder, encoder.tokenize(texts), matrix, tree, settings, team=Team(torch.device("cpu")))
+    data = TuningData(encoder.tokenize(texts), Targets(matrix, tree))
+    fine_tune(encoder, data, settings, team=Team(torch.device("cpu")))
     after = cache.embed(encoder, TEXTS)
     assert np.abs(after - before).max() > 1e-3
     np.testing.assert_allclose(after, encoder.embed(TEXTS), atol=1e-3)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from tiny_encoder import make_tiny_encoder, texts_and_labels
+from tiny_encoder import assert_alike, make_tiny_encoder, texts_and_labels
 
 from hedgerow import HedgerowTransformerClassifier, Votes, explain, label_uncertainty, load, query
 from hedgerow.deep.encoder import DropoutPass, Encoder
@@ -22,6 +22,8 @@ from hedgerow.evaluation.tasks import evaluate
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.storage.container import ExtraMissing, Malformed, read_model, write_model
 from hedgerow.training.checkpoint import Checkpoint
+
+pytestmark = pytest.mark.deep
 
 TEXTS, LABELS = texts_and_labels(96)
 NEW, NEW_LABELS = texts_and_labels(120)
@@ -36,10 +38,11 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def model(encoder: Path, **changes: Any) -> HedgerowTransformerClassifier:
+    """A model that learns quickly, on a GPU where there is one."""
     known: dict[str, Any] = {"steps": 4, "batch_size": 8, "learning_rate": 1e-3, "leaf_size": 4}
     return HedgerowTransformerClassifier(
         encoder=encoder,
-        **{**known, "branching": 2, "n_jobs": 1, "random_state": 3, "device": "cpu", **changes},
+        **{**known, "branching": 2, "n_jobs": 1, "random_state": 3, **changes},
     )
 
 
@@ -51,7 +54,7 @@ def fitted(tiny_encoder: Path) -> dict[str, HedgerowTransformerClassifier]:
 def same_votes(one: Votes, other: Votes) -> None:
     np.testing.assert_array_equal(one.indptr, other.indptr)
     np.testing.assert_array_equal(one.labels, other.labels)
-    np.testing.assert_array_equal(one.probs, other.probs)
+    assert_alike(one.probs, other.probs)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -70,16 +73,17 @@ def test_saved_model_predicts_the_same(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_prediction_has_the_same_bits_in_any_batch(
+def test_prediction_is_the_same_again_and_alike_in_any_batch(
     fitted: dict[str, HedgerowTransformerClassifier], way: str
 ) -> None:
     whole = fitted[way].predict_votes(NEW)
+    np.testing.assert_array_equal(fitted[way].predict_votes(NEW).probs, whole.probs)
     parts = [fitted[way].predict_votes(NEW[begin : begin + 5]) for begin in range(0, len(NEW), 5)]
     same_votes(Votes.concatenate(parts), whole)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_best_labels_and_doubts_are_those_of_the_votes(
+def test_best_labels_and_uncertainties_are_those_of_the_votes(
     fitted: dict[str, HedgerowTransformerClassifier], way: str
 ) -> None:
     own = fitted[way]
@@ -110,7 +114,8 @@ def test_evaluation_and_familiarity_work_for_every_way(
     odd = own.ood_scores(["quagga okapi graze far away", NEW[0]])
     assert odd.score[0] > odd.score[1]
     own.save(tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").ood_scores(NEW).score, own.ood_scores(NEW).score)
+    again = load(tmp_path / "model").ood_scores(NEW)
+    assert_alike(again.score, own.ood_scores(NEW).score, times=100)  # in deviations of what is usual
     del own.ood_detector_
 
 
@@ -195,7 +200,7 @@ def test_parameters_that_change_later_leave_the_fitted_model_as_it_is(
 
 
 def test_fit_that_was_stopped_goes_on_to_the_same_file(tiny_encoder: Path, tmp_path: Path) -> None:
-    way = {"method": "bagging", "members": 2, "checkpoint_steps": 2}
+    way = {"method": "bagging", "members": 2, "checkpoint_steps": 2, "device": "cpu"}
     model(tiny_encoder, **way).fit(TEXTS, LABELS).save(tmp_path / "whole")
     seen: list[str] = []
 
@@ -228,8 +233,8 @@ def test_fit_that_was_stopped_goes_on_to_the_same_file(tiny_encoder: Path, tmp_p
 def test_cache_does_not_change_the_model(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model(tiny_encoder).fit(TEXTS, LABELS).save(tmp_path / "plain")
-    cached = model(tiny_encoder, cache=tmp_path / "cache").fit(TEXTS, LABELS)
+    model(tiny_encoder, device="cpu").fit(TEXTS, LABELS).save(tmp_path / "plain")
+    cached = model(tiny_encoder, device="cpu", cache=tmp_path / "cache").fit(TEXTS, LABELS)
     cached.save(tmp_path / "cached")
     assert (tmp_path / "cached").read_bytes() == (tmp_path / "plain").read_bytes()
     assert len(list((tmp_path / "cache").iterdir())) == 2  # before and after fine-tuning
@@ -250,8 +255,9 @@ def test_file_without_what_was_fitted_goes_by_its_parameters(
 
 
 def test_more_members_share_the_encoder(tiny_encoder: Path) -> None:
-    grown = model(tiny_encoder, method="bagging", members=2).fit(TEXTS, LABELS).add_members(TEXTS, LABELS, 1)
-    whole = model(tiny_encoder, method="bagging", members=3).fit(TEXTS, LABELS)
+    way = {"method": "bagging", "device": "cpu"}
+    grown = model(tiny_encoder, members=2, **way).fit(TEXTS, LABELS).add_members(TEXTS, LABELS, 1)
+    whole = model(tiny_encoder, members=3, **way).fit(TEXTS, LABELS)
     same_votes(grown.predict_votes(NEW), whole.predict_votes(NEW))
 
 

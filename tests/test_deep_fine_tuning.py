@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
 import sys
 import tracemalloc
@@ -16,25 +18,22 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_encoder import make_tiny_encoder, texts_and_labels
+from tiny_encoder import has_gpu, make_tiny_encoder, texts_and_labels
 
-from hedgerow.deep.batches import bucketed_batches, steps_of
+from hedgerow.cli import main
 from hedgerow.deep.candidate_scores import NodeWeights, candidate_loss, gather_candidates
 from hedgerow.deep.encoder import Encoder
-from hedgerow.deep.fine_tuning import (
-    EncoderCheckpoint,
-    FineTuning,
-    FineTuningReport,
-    fine_tune,
-    texts_of_pass,
-)
-from hedgerow.deep.levels import Matching, chosen_layers, level_truth, match
-from hedgerow.deep.team import Team
+from hedgerow.deep.fine_tuning import EncoderCheckpoint, FineTuning, FineTuningReport, TuningData, fine_tune
+from hedgerow.deep.level_batches import bucketed_batches, steps_of, texts_of_pass
+from hedgerow.deep.levels import Matching, Targets, chosen_layers, level_truth, match
+from hedgerow.deep.team import Team, join_team
 from hedgerow.estimators.loading import load
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.trees.label_tree import LabelTree
 
 CPU = torch.device("cpu")
+
+pytestmark = pytest.mark.deep
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=400), st.integers(1, 20), st.integers(0, 1000))
@@ -134,10 +133,11 @@ def test_candidates_are_children_of_the_beam_and_best_nodes_and_all_that_is_righ
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     Y = sp.csr_array((draw.random((200, 40)) < 0.05).astype(np.int8))
     tree = LabelTree.from_clusters([np.arange(40) // 4])
-    upper = match(tree, Y, vectors, 1, Matching(beam=3, negatives=2), loss, None, 0, 1)
+    tuning = FineTuning(loss=loss, matching=Matching(beam=3, negatives=2))
+    upper = match(Targets(Y, tree), vectors, 1, tuning, threads=1)
     assert upper.candidates.nnz == 200 * 10  # below the root, everything
-    np.testing.assert_array_equal(upper.candidates.toarray() == 2, upper.truth.toarray() == 1)
-    level = match(tree, Y, vectors, 2, Matching(beam=3, negatives=2), loss, None, 0, 1)
+    np.testing.assert_array_equal(upper.candidates.toarray() == 2, level_truth(tree, Y, 1).toarray() == 1)
+    level = match(Targets(Y, tree), vectors, 2, tuning, threads=1)
     # The same classifiers, dense: the first layer is trained alike whatever is below it.
     above = vectors @ upper.weights[:, :-1].T + upper.weights[:, -1]
     own = vectors @ level.weights[:, :-1].T + level.weights[:, -1]
@@ -198,13 +198,9 @@ def tuned(
     )
     report = fine_tune(
         encoder,
-        encoder.tokenize(texts),
-        Y,
-        tree,
+        TuningData(encoder.tokenize(texts), Targets(Y, tree, costs)),
         tuning,
-        team=Team(CPU),
-        costs=costs,
-        threads=1,
+        team=Team(CPU, threads=1),
         seed=1,
         checkpoint=None if path is None else EncoderCheckpoint(path, mark),
         progress=progress,
@@ -222,13 +218,21 @@ def two_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hedgerow.deep.levels._FEWEST_NODES", 2)
 
 
+@pytest.fixture(scope="module")
+def whole(tiny_encoder: Path) -> Encoder:
+    """The encoder after a fit of two levels that nothing stopped."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hedgerow.deep.levels._FEWEST_NODES", 2)
+        encoder, report = tuned(tiny_encoder)
+    assert [level.steps for level in report.levels] == [16, 16]
+    return encoder
+
+
 @pytest.mark.usefixtures("two_levels")
 @pytest.mark.parametrize("stop", [1, 3, 7, 16, 17, 32])
 def test_fit_that_was_stopped_anywhere_ends_with_the_same_weights(
-    tiny_encoder: Path, tmp_path: Path, stop: int
+    tiny_encoder: Path, tmp_path: Path, whole: Encoder, stop: int
 ) -> None:
-    whole, report = tuned(tiny_encoder)
-    assert [level["steps"] for level in report.levels] == [16, 16]
     with pytest.raises(Stopped):
         tuned(tiny_encoder, path=tmp_path / "state", stop=stop)
     again, _ = tuned(tiny_encoder, path=tmp_path / "state")
@@ -271,7 +275,7 @@ def test_equal_costs_count_nothing_and_large_ones_take_no_memory(tiny_encoder: P
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 50_000_000
-    assert [level["steps"] for level in report.levels] == [10]
+    assert [level.steps for level in report.levels] == [10]
     assert not same_weights(plain, other)
     again, _ = tuned(tiny_encoder, steps=10)
     assert same_weights(plain, again)
@@ -320,8 +324,8 @@ def test_gradients_of_small_parts_add_up_to_those_of_a_batch(tiny_encoder: Path)
 
 def test_fine_tuning_lowers_the_loss_and_reports_its_speed(tiny_encoder: Path) -> None:
     _, short = tuned(tiny_encoder, epochs=1.0)
-    _, long = tuned(tiny_encoder, epochs=20.0, learning_rate=3e-3)
-    assert long.levels[0]["loss"] < 0.5 * short.levels[0]["loss"]
+    _, long = tuned(tiny_encoder, epochs=7.0, learning_rate=1e-2)
+    assert long.levels[0].loss < 0.5 * short.levels[0].loss
     texts, _ = texts_and_labels(64)
     tokens = Encoder.open(tiny_encoder).tokenize(texts)
     assert short.tokens == int(tokens.lengths.sum())
@@ -352,21 +356,84 @@ def test_memory_that_ends_halves_the_parts_of_a_batch(
         tuned(tiny_encoder, steps=2)
 
 
-def test_several_processes_learn_what_one_learns(tmp_path: Path) -> None:
-    pytest.importorskip("accelerate")
+PROGRAM = "from hedgerow.cli import main; import sys; sys.exit(main())"
+
+
+@pytest.fixture
+def fit_options(tmp_path: Path) -> list[str]:
+    """`fit` and its options, for texts and an encoder in `tmp_path`, and a program to launch it with."""
     encoder = make_tiny_encoder(tmp_path / "encoder", dropout=0.0)  # each process draws its own dropout
     texts, labels = texts_and_labels(48)
     lines = [json.dumps({"text": t, "labels": own}) for t, own in zip(texts, labels, strict=True)]
     (tmp_path / "train.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "program.py").write_text(PROGRAM)
     options = ["--base", "transformer", "--encoder", str(encoder), "--steps", "3", "--batch-size", "8"]
-    options += ["--threads", "1", "--device", "cpu", "--learning-rate", "1e-3"]
-    program = "from hedgerow.cli import main; import sys; sys.exit(main())"
-    (tmp_path / "program.py").write_text(program)
-    for name, launcher in (("one", []), ("two", ["-m", "torch.distributed.run", "--nproc_per_node=2"])):
-        command = [sys.executable, *launcher, "program.py", "fit", "train.jsonl", name, *options]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == 0, done.stderr
+    return ["fit", str(tmp_path / "train.jsonl"), *options, "--threads", "1", "--learning-rate", "1e-3"]
+
+
+def launched(folder: Path, processes: int, arguments: list[str]) -> list[tuple[int, str]]:
+    """Start processes as torchrun does, without the seconds that it takes itself: exit codes and errors."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    shared |= {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes), "OMP_NUM_THREADS": "1"}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "program.py", *arguments],
+            cwd=folder,
+            env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(processes)
+    ]
+    try:
+        errors = [process.communicate(timeout=240)[1] for process in running]
+        return [(process.returncode, error) for process, error in zip(running, errors, strict=True)]
+    finally:
+        for process in running:
+            process.kill()
+
+
+def test_several_processes_learn_what_one_learns(tmp_path: Path, fit_options: list[str]) -> None:
+    assert main([*fit_options, str(tmp_path / "one"), "--device", "cpu"]) == 0
+    for code, error in launched(tmp_path, 2, [*fit_options, "two", "--device", "cpu"]):
+        assert code == 0, error
     one, two = (load(tmp_path / name).encoders_[0].weights() for name in ("one", "two"))  # type: ignore[attr-defined]
     for name, weights in one.items():
         np.testing.assert_allclose(two[name], weights, atol=1e-4)
     assert sorted(path.name for path in tmp_path.glob("two*")) == ["two"]
+
+
+@pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
+def test_more_processes_than_gpus_end_with_the_way_out(tmp_path: Path, fit_options: list[str]) -> None:
+    gpus = torch.cuda.device_count()
+    for code, error in launched(tmp_path, gpus + 1, [*fit_options, "model"]):
+        assert code != 0
+        assert f"{gpus + 1} processes were started on a machine with {gpus} GPU" in error
+        assert "--device cpu" in error
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_each_process_needs_a_gpu_of_its_own(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3", "LOCAL_RANK": str(place), "RANK": str(place)}
+    for name, value in launcher.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for device in ("auto", "cuda"):
+        with pytest.raises(ValueError, match=r"3 processes were started on a machine with 2 GPUs.*at most 2"):
+            join_team(device)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    with pytest.raises(ValueError, match="device is 'cuda:1', but 3 processes were started"):
+        join_team("cuda:1")
+
+
+def test_process_alone_is_a_team_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    team = join_team("cpu", threads=2)
+    assert team == Team(CPU, rank=0, size=1, threads=2)
+    assert team.total(torch.ones(2)).tolist() == [1, 1]
+    team.wait()

@@ -21,6 +21,8 @@ from hedgerow.paper.published import DEEP_COLUMNS, DEEP_MISCLASSIFICATION, DEEP_
 from hedgerow.paper.table import Cell
 from hedgerow.paper.tables import make_tables
 
+pytestmark = pytest.mark.deep
+
 
 def write(folder: Path, texts: list[str], labels: list[list[str]]) -> Path:
     folder.mkdir(parents=True)

@@ -1,12 +1,16 @@
-"""A transformer small enough for tests: two layers, random weights, a vocabulary of its own."""
+"""A transformer small enough for tests: two layers, random weights, a vocabulary of its own.
+
+All test files share these fixtures, so torch is imported only where it is used.
+"""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-import torch
-from transformers import BertConfig, BertModel, BertTokenizerFast
 
 KINDS = {
     "hawthorn": "a thorny shrub with white flowers and red berries",
@@ -33,8 +37,33 @@ def texts_and_labels(count: int = 96) -> tuple[list[str], list[list[str]]]:
     return texts, labels
 
 
+def has_gpu() -> bool:
+    """Whether models without a device of their own compute on a GPU."""
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def assert_alike(found: Any, expected: Any, times: float = 1.0) -> None:
+    """The same bits on a processor; on a GPU as near as batches of other shapes and recordings may be.
+
+    `times` is by how much what is compared may enlarge a difference of embeddings.
+    """
+    if not has_gpu():
+        np.testing.assert_array_equal(found, expected)
+        return
+    from hedgerow.deep.device import GPU_TOLERANCE
+
+    np.testing.assert_allclose(found, expected, rtol=0, atol=times * GPU_TOLERANCE)
+
+
 def make_tiny_encoder(folder: Path, seed: int = 0, dropout: float = 0.1) -> Path:
     """Write an encoder as `save_pretrained` does, and return its folder."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'hedgerow[deep]'")
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
     words = sorted({word for text in KINDS.values() for word in text.split()} | set(EXTRA))
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "##s", "##y"]
     folder.mkdir(parents=True, exist_ok=True)

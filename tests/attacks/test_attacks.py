@@ -201,9 +201,10 @@ def write_block(folder: Path) -> None:
 
 def write_encoder(folder: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install 'hedgerow[deep]'")
-    from hedgerow.deep.fine_tuning import EncoderCheckpoint
+    from hedgerow.deep.tuning_state import EncoderCheckpoint, TuningState
 
-    EncoderCheckpoint(folder / "encoder-0000.hedgerow", "fit").write({}, {"step": np.zeros(1)})
+    state = TuningState(0, 0, False, {"step": np.zeros(1)})
+    EncoderCheckpoint(folder / "encoder-0000.hedgerow", "fit").write(state)
 
 
 @pytest.mark.parametrize(

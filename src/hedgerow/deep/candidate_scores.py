@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +23,8 @@ _EPSILON = 1e-8
 class CandidateBatch:
     """The candidates of some texts.
 
-    Attributes
-    ----------
-    nodes : int64 array, shape (distinct,)
-        The nodes that are a candidate of any text, ascending.
-    places : int64 array, shape (texts, most)
-        The candidates of each text as places in `nodes`, filled up with 0.
-    valid : bool array, shape (texts, most)
-        Which of these are not filling.
-    right : bool array, shape (texts, most)
-        Which are labels of the text.
+    `nodes` are those that any text has, ascending. `places` are the candidates of each text as places in
+    `nodes`, filled up with 0; `valid` are those that are not filling, `right` those that are labels.
     """
 
     nodes: npt.NDArray[np.int64]
@@ -46,19 +39,7 @@ class CandidateBatch:
 
 
 def gather_candidates(candidates: sp.csr_array, rows: npt.NDArray[np.integer[Any]]) -> CandidateBatch:
-    """The candidates of some texts.
-
-    Parameters
-    ----------
-    candidates : csr_array, shape (n, nodes)
-        What is stored is a candidate; 2 where it is right.
-    rows : int array
-        The texts.
-
-    Returns
-    -------
-    CandidateBatch
-    """
+    """The candidates of some rows of a matrix, which holds `RIGHT` at a right one and 1 at a wrong one."""
     lengths = np.diff(candidates.indptr)[rows]
     valid = np.arange(max(1, int(lengths.max(initial=0)))) < lengths[:, None]
     starts = np.cumsum(lengths) - lengths
@@ -79,24 +60,10 @@ def candidate_loss(
     right: torch.Tensor,
     loss: str,
 ) -> torch.Tensor:
-    """The sum of the losses of all candidates.
+    """The sum of the losses of all candidates; `places`, `valid` and `right` are those of a `CandidateBatch`.
 
-    Parameters
-    ----------
-    embeddings : tensor, shape (texts, width)
-        Of the texts.
-    weights : tensor, shape (distinct, width + 1)
-        Of the nodes; the last column is the bias.
-    places, valid, right : tensors, shape (texts, most)
-        As of `CandidateBatch`.
-    loss : {"squared_hinge", "logistic"}
-        With the score z of a candidate and y = 1 for a label and -1 for others, max(0, 1 - y z)**2 or
-        ln(1 + exp(-y z)).
-
-    Returns
-    -------
-    tensor
-        A number.
+    With the score z of a candidate and y = 1 for a label and -1 for others, the loss is max(0, 1 - y z)**2
+    ("squared_hinge") or ln(1 + exp(-y z)) ("logistic"). The last column of `weights` is the bias.
     """
     own = weights[places]
     scores = torch.einsum("td,tcd->tc", embeddings, own[..., :-1]) + own[..., -1]
@@ -113,12 +80,7 @@ def candidate_loss(
 class NodeWeights:
     """A linear classifier for each node of a level; only those of a batch's candidates are touched by a step.
 
-    Parameters
-    ----------
-    start : float32 array, shape (nodes, width + 1)
-        What to begin with; the last column is the bias.
-    device : torch.device
-        Where the weights are.
+    The last column of the weights is the bias.
     """
 
     def __init__(self, start: npt.NDArray[np.float32], device: torch.device) -> None:
@@ -143,8 +105,9 @@ class NodeWeights:
         found = {"weights": self.weights, "first": self.first, "second": self.second}
         return {name: tensor.cpu().numpy() for name, tensor in found.items()}
 
-    def restore(self, state: dict[str, npt.NDArray[np.float32]]) -> None:
+    def restore(self, state: Mapping[str, npt.NDArray[np.float32]]) -> None:
         """Take back what `state` gave."""
-        for name in ("weights", "first", "second"):
-            kept = getattr(self, name)
-            setattr(self, name, torch.from_numpy(np.array(state[name])).to(kept.device))
+        self.weights, self.first, self.second = (
+            torch.from_numpy(np.array(state[name])).to(self.weights.device)
+            for name in ("weights", "first", "second")
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xxhash
 
 from hedgerow.deep.encoder import DropoutPass, Encoder
+from hedgerow.progress import Stage
 from hedgerow.storage.atomic_file import atomic_file
 
 __all__ = ["PRECISIONS", "EmbeddingCache"]
@@ -22,12 +23,8 @@ PRECISIONS = ("float32", "float16")
 class EmbeddingCache:
     """A folder of ``.npy`` files, one for each list of texts and encoder, named by a hash of both.
 
-    Parameters
-    ----------
-    folder : path-like
-        Made when the first file is written.
-    precision : {"float32", "float16"}
-        How numbers are stored. What comes back is the same whether it was stored before or just now.
+    What comes back has the `precision` of the files, whether it was stored before or just now. The folder is
+    made when the first file is written.
     """
 
     def __init__(self, folder: str | os.PathLike[str], precision: str = "float32") -> None:
@@ -48,34 +45,8 @@ class EmbeddingCache:
     def read(
         self, encoder: Encoder, texts: Sequence[str], dropout: DropoutPass | None = None
     ) -> npt.NDArray[Any] | None:
-        """The embeddings as a read-only memory map, or None if they are not there.
-
-        Parameters
-        ----------
-        encoder : Encoder
-            What embeds.
-        texts : sequence of str
-            What is embedded.
-        dropout : DropoutPass, optional
-            As of `Encoder.embed`.
-
-        Returns
-        -------
-        array of `precision`, shape (n, width), or None
-        """
-        path = self.path(encoder, texts, dropout)
-        if not path.exists():
-            return None
-        try:
-            found = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{path} is no array of NumPy ({error}); delete it") from error
-        if found.shape != (len(texts), encoder.width) or found.dtype != np.dtype(self.precision):
-            raise ValueError(
-                f"{path} holds {found.dtype} of shape {found.shape} instead of {self.precision} of"
-                f" {(len(texts), encoder.width)}; delete it"
-            )
-        return np.asarray(found)
+        """The embeddings as a read-only memory map, or None if they are not there."""
+        return self._read(self.path(encoder, texts, dropout), (len(texts), encoder.width))
 
     def embed(
         self,
@@ -84,27 +55,30 @@ class EmbeddingCache:
         *,
         dropout: DropoutPass | None = None,
         threads: int = 0,
-        progress: Callable[[float], None] | None = None,
+        progress: Stage | None = None,
     ) -> npt.NDArray[Any]:
-        """The embeddings, from the folder if they are there; if not, they are made and stored.
-
-        Parameters
-        ----------
-        encoder, texts, dropout
-            As of `read`.
-        threads, progress
-            As of `Encoder.embed`.
-
-        Returns
-        -------
-        array of `precision`, shape (n, width)
-        """
-        found = self.read(encoder, texts, dropout)
+        """The embeddings, from the folder if they are there; if not, they are made and stored."""
+        path, shape = self.path(encoder, texts, dropout), (len(texts), encoder.width)
+        found = self._read(path, shape)
         if found is not None:
             return found
         made = encoder.embed(texts, dropout=dropout, threads=threads, progress=progress)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_file(self.path(encoder, texts, dropout), overwrite=True) as file:
+        with atomic_file(path, overwrite=True) as file:
             np.save(file, made.astype(self.precision), allow_pickle=False)
-        stored = self.read(encoder, texts, dropout)
+        stored = self._read(path, shape)
         return made.astype(self.precision) if stored is None else stored
+
+    def _read(self, path: Path, shape: tuple[int, int]) -> npt.NDArray[Any] | None:
+        if not path.exists():
+            return None
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{path} is not a NumPy array ({error}); delete it") from error
+        if found.shape != shape or found.dtype != np.dtype(self.precision):
+            raise ValueError(
+                f"{path} holds {found.dtype} of shape {found.shape} instead of {self.precision} of {shape};"
+                " delete it"
+            )
+        return np.asarray(found)

@@ -20,13 +20,7 @@ class GpuMemoryError(MemoryError):
 
 
 def load_torch() -> Any:
-    """Import torch, or say how to get it.
-
-    Returns
-    -------
-    module
-        torch.
-    """
+    """Import torch and return it, or say how to get it."""
     for name in NEEDED:
         try:
             import_module(name)

@@ -22,24 +22,9 @@ def join_features(
 ) -> sp.csr_array:
     """Put embeddings behind the columns of tf-idf, which stays sparse.
 
-    Parameters
-    ----------
-    tfidf : csr_array, shape (n, d)
-        Rows of length 1, or empty.
-    embeddings : sequence of arrays, shape (n, width)
-        Rows of length 1.
-    places : sequence of int
-        The block of columns of each of them, ascending.
-    blocks : int
-        How many blocks of `width` columns there are; those without embeddings stay empty.
-    weight : float
-        Length of an embedding beside that of tf-idf.
-    scale : bool
-        Scale rows so that tf-idf together with one embedding has length 1.
-
-    Returns
-    -------
-    csr_array of float32, shape (n, d + blocks * width)
+    There are `blocks` blocks of columns for embeddings, and `places` names the block of each, ascending; the
+    others stay empty. Rows of `tfidf` (or none) and embeddings have length 1; `weight` is the length of an
+    embedding beside tf-idf. `scale` makes rows so long that tf-idf together with one embedding has length 1.
 
     Examples
     --------

@@ -11,11 +11,12 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 from hedgerow.deep.candidate_scores import RIGHT
+from hedgerow.deep.tuning_settings import FineTuning, Matching
 from hedgerow.inputs.matrices import as_indicator, as_rows
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TreeClassifier
 
-__all__ = ["Level", "Matching", "chosen_layers", "level_truth", "match", "upper_tree"]
+__all__ = ["Level", "Matching", "Targets", "chosen_layers", "level_truth", "match"]
 
 # Fewer nodes teach an encoder nothing that the next layer would not.
 _FEWEST_NODES = 16
@@ -33,57 +34,35 @@ _SOLVER = {
 }
 
 
-@dataclass(frozen=True)
-class Matching:
-    """How candidates are found.
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What texts are labelled with: a matrix of shape (texts, labels), and the tree over the labels.
 
-    Attributes
-    ----------
-    beam : int
-        Best nodes of the layer above whose children are candidates.
-    negatives : int
-        Among so many best nodes of the level itself, the wrong ones are candidates, too.
-    most : int
-        About so many candidates a text: where nodes have many children, the beam is narrower.
+    `costs` are weights of the texts, such as how often a bootstrap drew each; None where all count the same.
     """
 
-    beam: int = 10
-    negatives: int = 10
-    most: int = 256
+    Y: sp.csr_array
+    tree: LabelTree
+    costs: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """What an encoder is fine-tuned on at one level.
+    """What an encoder is fine-tuned on at one layer of the tree; the root is layer 0, labels are the last.
 
-    Attributes
-    ----------
-    layer : int
-        Layer of the tree; the root is 0, the labels are the last.
-    truth : csr_array, shape (n, nodes)
-        The nodes above (or at) the labels of each text.
-    candidates : csr_array of int8, shape (n, nodes)
-        The children of the beam in the layer above and the nodes that score highest: 1 where they are wrong,
-        2 where they are in `truth`, all of which is here.
-    weights : float32 array, shape (nodes, width + 1)
-        Classifiers that the engine trained on the embeddings, with their biases: where fine-tuning starts.
+    `candidates`, shape (texts, nodes), has the children of the beam in the layer above and the nodes that
+    score highest, 1 where they are wrong, and all nodes above (or at) the labels of each text, which are 2.
+    `weights`, shape (nodes, width + 1), are classifiers that the engine trained on the embeddings, with their
+    biases: where fine-tuning starts.
     """
 
     layer: int
-    truth: sp.csr_array
     candidates: sp.csr_array
     weights: npt.NDArray[np.float32]
 
 
 def chosen_layers(tree: LabelTree, levels: int | None) -> list[int]:
-    """The layers to fine-tune on, coarse to fine: from the first with enough nodes on.
-
-    Parameters
-    ----------
-    tree : LabelTree
-        The tree.
-    levels : int or None
-        At most so many; None for all.
+    """The layers to fine-tune on, coarse to fine: from the first with enough nodes on, at most `levels`.
 
     Examples
     --------
@@ -96,27 +75,8 @@ def chosen_layers(tree: LabelTree, levels: int | None) -> list[int]:
     return (large or [len(sizes) - 1])[:levels]
 
 
-def upper_tree(tree: LabelTree, layer: int) -> LabelTree:
-    """The tree down to a layer, whose nodes are its labels."""
-    return LabelTree(tree.begins[:layer], np.arange(tree.layer_sizes[layer], dtype=np.int32))
-
-
 def level_truth(tree: LabelTree, Y: sp.csr_array, layer: int) -> sp.csr_array:
-    """The nodes of a layer that have a label of each text below them.
-
-    Parameters
-    ----------
-    tree : LabelTree
-        The tree; labels that it lacks are left out.
-    Y : csr_array, shape (n, L)
-        Labels.
-    layer : int
-        The layer.
-
-    Returns
-    -------
-    csr_array of int8, shape (n, nodes)
-    """
+    """The nodes of a layer that have a label of each text below them; labels without a place are left out."""
     nodes = np.arange(len(tree.labels))
     for begins in reversed(tree.begins[layer:]):
         nodes = np.searchsorted(begins, nodes, side="right") - 1
@@ -126,52 +86,29 @@ def level_truth(tree: LabelTree, Y: sp.csr_array, layer: int) -> sp.csr_array:
 
 
 def match(
-    tree: LabelTree,
-    Y: sp.csr_array,
+    targets: Targets,
     embeddings: npt.NDArray[np.float32],
     layer: int,
-    matching: Matching,
-    loss: str,
-    costs: npt.NDArray[np.float32] | None,
-    seed: int,
-    threads: int,
+    settings: FineTuning,
+    seed: int = 0,
+    threads: int = 0,
 ) -> Level:
     """Train linear classifiers on the embeddings, and find with them what each text may be confused with.
 
-    Parameters
-    ----------
-    tree : LabelTree
-        The tree.
-    Y : csr_array, shape (n, L)
-        Labels.
-    embeddings : float32 array, shape (n, width)
-        Of the texts, by the encoder as it is now.
-    layer : int
-        The layer of the level.
-    matching : Matching
-        How candidates are found.
-    loss : {"squared_hinge", "logistic"}
-        Of the classifiers.
-    costs : float32 array, shape (n,), or None
-        Weights of the texts.
-    seed, threads : int
-        Of the engine.
-
-    Returns
-    -------
-    Level
+    `embeddings` are those of the texts by the encoder as it is now, shape (texts, width).
     """
-    above = upper_tree(tree, layer)
-    truth, rows_of_truth = as_indicator(level_truth(tree, Y, layer), Y.shape[0], threads)
+    tree = targets.tree
+    above = LabelTree(tree.begins[:layer], np.arange(tree.layer_sizes[layer], dtype=np.int32))
+    truth, rows_of_truth = as_indicator(level_truth(tree, targets.Y, layer), targets.Y.shape[0], threads)
     rows = as_rows(embeddings, threads=threads)
     trained = TreeClassifier.train(
         rows,
         rows_of_truth,
         embeddings.shape[1],
         above,
-        loss=loss,
+        loss=settings.loss,
         normalize=False,
-        costs=costs,
+        costs=targets.costs,
         negatives=None,
         negative_share=1.0,
         threads=threads,
@@ -179,6 +116,7 @@ def match(
         seed=seed,
         **_SOLVER,
     )
+    matching = settings.matching
     near = _children_of_beam(trained, embeddings, rows, layer, matching, threads)
     k = min(matching.negatives, truth.shape[1])
     # A wider beam than for the children: they are candidates already, and the wrong ones elsewhere are not.
@@ -186,7 +124,7 @@ def match(
     found = _ones(sp.csr_array(near + _indicator(best, truth.shape[1]) + truth.astype(np.int32)))
     candidates = sp.csr_array(found + (RIGHT - 1) * truth.astype(np.int8))
     candidates.sort_indices()
-    return Level(layer, truth, candidates, _weights(trained, embeddings.shape[1]))
+    return Level(layer, candidates, _weights(trained, embeddings.shape[1]))
 
 
 def _children_of_beam(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,43 +27,48 @@ class _Recording:
     found: torch.Tensor
 
 
-class RecordedPasses:
-    """Records what `compute` launches on the GPU for a shape, and replays it.
+class _Recorder(ABC):
+    """What `compute`, from tokens to embeddings, launches on the GPU is recorded once for each shape.
 
     Where nothing can be recorded (no GPU, or an encoder that asks the GPU for a value in between), `works` is
     False; HEDGEROW_RECORD=0 in the environment makes it so. A recording reads the weights where they are:
-    they may change, but not move.
-
-    Parameters
-    ----------
-    compute : callable(ids, mask)
-        Tokens to embeddings, without gradients.
+    they may change, but not move. One thread at a time may use it.
     """
 
     def __init__(self, compute: Compute) -> None:
-        self._compute = compute
-        self._recordings: dict[tuple[int, ...], _Recording] = {}
+        self.compute = compute
+        self.works = os.environ.get("HEDGEROW_RECORD", "1") != "0"
+        self._recordings: dict[tuple[int, ...], Any] = {}
         self._pool: Any = None
-        self._lock = threading.Lock()
-        self.works = _wanted()
 
     def record(self, ids: torch.Tensor, mask: torch.Tensor) -> bool:
         """Record the shape of `ids`, which are on the GPU, if it is new; says whether it is recorded."""
-        with self._lock:
-            self.works = self.works and ids.is_cuda
-            if self.works and tuple(ids.shape) not in self._recordings:
-                try:
-                    with torch.cuda.device(ids.device):
-                        self._recordings[tuple(ids.shape)] = self._made(ids, mask)
-                except RuntimeError:  # memory, or a launch that cannot be recorded
-                    self.works = False
-                    _renew_generator(ids.device)
-            return self.works
+        self.works = self.works and ids.is_cuda
+        if self.works and tuple(ids.shape) not in self._recordings:
+            try:
+                with torch.cuda.device(ids.device):
+                    self._recordings[tuple(ids.shape)] = self._made(ids, mask)
+            except RuntimeError:  # memory, or a launch that cannot be recorded
+                self.give_up()
+                _renew_generator(ids.device)
+        return self.works
+
+    def give_up(self) -> None:
+        """Forget all recordings, with the memory that they hold, and make no more."""
+        self._recordings.clear()
+        self._pool, self.works = None, False
+
+    @abstractmethod
+    def _made(self, ids: torch.Tensor, mask: torch.Tensor) -> Any: ...
+
+
+class RecordedPasses(_Recorder):
+    """Embeddings without gradients."""
 
     def replay(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch of a shape that was recorded."""
         recording = self._recordings[tuple(ids.shape)]
-        with self._lock, torch.cuda.device(ids.device):
+        with torch.cuda.device(ids.device):
             recording.ids.copy_(ids, non_blocking=True)
             recording.mask.copy_(mask, non_blocking=True)
             recording.graph.replay()
@@ -73,10 +78,10 @@ class RecordedPasses:
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         own_ids, own_mask = ids.clone(), mask.clone()
-        _warm_up(lambda: self._compute(own_ids, own_mask))
+        _warm_up(lambda: self.compute(own_ids, own_mask))
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
-            found = self._compute(own_ids, own_mask)
+            found = self.compute(own_ids, own_mask)
         return _Recording(graph, own_ids, own_mask, found)
 
 
@@ -92,48 +97,27 @@ class _Lesson:
     given: torch.Tensor
 
 
-class RecordedGradients:
-    """Records what `compute` and its gradients launch on the GPU for a shape, and replays it.
+class RecordedGradients(_Recorder):
+    """Embeddings, and the gradients that `parameters` get from theirs.
 
     Whoever asks for embeddings asks for their gradients next, and for no other embeddings in between: all
     shapes share the memory of what is computed on the way.
-
-    Parameters
-    ----------
-    compute : callable(ids, mask)
-        Tokens to embeddings, with gradients.
-    parameters : sequence of tensors
-        What gets gradients. They may change, but not move.
     """
 
     def __init__(self, compute: Compute, parameters: Sequence[torch.Tensor]) -> None:
-        self.compute = compute
+        super().__init__(compute)
         self._parameters = list(parameters)
-        self._gradients: list[torch.Tensor | None] = []
-        self._lessons: dict[tuple[int, ...], _Lesson] = {}
-        self._pool: Any = None
-        self.works = _wanted()
-
-    def record(self, ids: torch.Tensor, mask: torch.Tensor) -> bool:
-        """Record the shape of `ids`, which are on the GPU, if it is new; says whether it is recorded."""
-        self.works = self.works and ids.is_cuda
-        if self.works and tuple(ids.shape) not in self._lessons:
-            try:
-                with torch.cuda.device(ids.device):
-                    self._lessons[tuple(ids.shape)] = self._made(ids, mask)
-            except RuntimeError:  # memory, or a launch that cannot be recorded
-                self.give_up()
-                _renew_generator(ids.device)
-        return self.works
+        self._all_gradients = torch.empty(0)
+        self._gradients: list[torch.Tensor | None] = []  # parts of the above
 
     def give_up(self) -> None:
         """Forget all recordings, with the memory that they hold, and make no more."""
-        self._lessons.clear()
-        self._gradients, self._pool, self.works = [], None, False
+        super().give_up()
+        self._all_gradients, self._gradients = torch.empty(0), []
 
     def embeddings(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The embeddings of a batch of a shape that was recorded; the next call overwrites them."""
-        lesson = self._lessons[tuple(ids.shape)]
+        lesson = self._recordings[tuple(ids.shape)]
         with torch.cuda.device(ids.device):
             lesson.ids.copy_(ids, non_blocking=True)
             lesson.mask.copy_(mask, non_blocking=True)
@@ -142,7 +126,7 @@ class RecordedGradients:
 
     def learn(self, ids: torch.Tensor, gradient: torch.Tensor) -> None:
         """Give the parameters their gradients, from that of the embeddings of `ids`."""
-        lesson = self._lessons[tuple(ids.shape)]
+        lesson = self._recordings[tuple(ids.shape)]
         with torch.cuda.device(ids.device):
             lesson.given.copy_(gradient)
             lesson.back.replay()
@@ -162,7 +146,7 @@ class RecordedGradients:
         known = _warm_up(both)
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
-            self._gradients = [None if of is None else torch.zeros_like(of) for of in known]
+            self._all_gradients, self._gradients = _side_by_side(known)
         del known
         options = {"pool": self._pool, "capture_error_mode": "thread_local"}  # batches are made meanwhile
         there, returning = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
@@ -170,19 +154,25 @@ class RecordedGradients:
             found = self.compute(own_ids, own_mask)
         given = torch.zeros_like(found)
         with torch.cuda.graph(returning, **options):
-            pairs = zip(self._gradients, back(found, given), strict=True)
-            kept, new = zip(*[(own, of) for own, of in pairs if own is not None], strict=True)
-            torch._foreach_copy_(kept, new)
+            new = [of.flatten() for of in back(found, given) if of is not None]
+            torch.cat(new, out=self._all_gradients)  # one launch, where a copy of each would be hundreds
         return _Lesson(there, returning, own_ids, own_mask, found.detach(), given)
 
 
-def _wanted() -> bool:
-    return os.environ.get("HEDGEROW_RECORD", "1") != "0"
+def _side_by_side(
+    gradients: Sequence[torch.Tensor | None],
+) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
+    """Memory for all gradients in one tensor, and the part of each, which has its shape."""
+    there = [of for of in gradients if of is not None]
+    whole = torch.cat([torch.zeros_like(of).flatten() for of in there])
+    parts = iter(whole.split([of.numel() for of in there]))
+    return whole, [None if of is None else next(parts).view(of.shape) for of in gradients]
 
 
 def _renew_generator(device: torch.device) -> None:
-    """After a recording that failed, the generator of a GPU still waits for its end; give it a state anew."""
-    generator = torch.cuda.default_generators[torch.cuda._get_device_index(device, optional=True)]
+    """After a recording that failed, the generator of a GPU still waits for its end; give it a fresh one."""
+    place = torch.cuda.current_device() if device.index is None else device.index
+    generator = torch.cuda.default_generators[place]
     fresh = torch.Generator(device)
     fresh.manual_seed(generator.initial_seed())
     generator.graphsafe_set_state(fresh.graphsafe_get_state())

@@ -384,7 +384,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         from hedgerow.deep.team import join_team
 
         threads = threads_for(self.n_jobs)
-        team = join_team(self.device)
+        team = join_team(self.device, threads)
         start = Encoder.open(self.encoder, self.pooling, self.max_length)
         start.model.to(team.device)
         if options.progress is not None:
@@ -427,7 +427,13 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         team: Team,
         options: FitOptions,
     ) -> tuple[list[Encoder], list[FineTuningReport]]:
-        from hedgerow.deep.fine_tuning import EncoderCheckpoint, FineTuningReport, fine_tune
+        from hedgerow.deep.fine_tuning import (
+            EncoderCheckpoint,
+            FineTuningReport,
+            Targets,
+            TuningData,
+            fine_tune,
+        )
 
         settings, (start,) = self._fine_tuning(), reader.encoders
         if settings.steps_for(len(texts)) == 0 and self.encoders == 1:
@@ -444,20 +450,16 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             if self.encoders > 1:
                 bootstraps = Method(self.method).bootstraps
                 own_seed, costs = drawn_for(number, seed, data.indicator, data.costs, bootstraps)
+            tree = self._tree_of(data, costs, own_seed, options)
             encoder = start if self.encoders == 1 else start.copied()
             kept = None if folder is None else Path(folder) / f"encoder-{number:04d}.hedgerow"
             reports.append(
                 fine_tune(
                     encoder,
-                    tokens,
-                    data.indicator,
-                    self._tree_of(data, costs, own_seed, options),
+                    TuningData(tokens, Targets(data.indicator, tree, costs), first),
                     settings,
                     team=team,
-                    costs=costs,
-                    first=first,
                     seed=own_seed,
-                    threads=threads,
                     checkpoint=None if kept is None else EncoderCheckpoint(kept, f"{mark}-{number}"),
                     progress=_of_encoder(options.progress, number, self.encoders),
                 )
