@@ -212,7 +212,7 @@ def test_budget_is_no_part_of_a_model_file_and_none_is_taken_from_one(
     file = read_model(tmp_path / "model")
     file.header["parameters"]["memory"] = "1MB"
     write_model(tmp_path / "crafted", file.sections, file.header)
-    with pytest.raises(Malformed, match="names a memory"):
+    with pytest.raises(Malformed, match="the file sets 'memory', which is not allowed"):
         HedgerowClassifier.load(tmp_path / "crafted")
 
 

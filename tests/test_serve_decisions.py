@@ -11,12 +11,13 @@ import pytest
 from served_models import Open, a_text_model
 from starlette.testclient import TestClient
 
-from hedgerow import HedgerowClassifier, HedgerowTextClassifier, load
+from hedgerow import HedgerowTextClassifier, load
 from hedgerow.data.sample import load_sample
 from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.results import Decisions
 from hedgerow.decisions.rules import DECISIONS
 from hedgerow.estimators.held_out import learn_from_held_out
+from hedgerow.model import Model
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.model_slot import load_model
 from hedgerow.serve.schemas import ModelInfo
@@ -368,7 +369,7 @@ def test_model_that_fails_to_decide_or_to_vote_then_it_is_no_model_to_serve(
     def fail(*arguments: Any, **options: Any) -> Any:
         raise IndexError("beyond the end")
 
-    monkeypatch.setattr(HedgerowClassifier, "predict_votes", fail)
+    monkeypatch.setattr(Model, "answer", fail)
     with pytest.raises(ModelFileError, match=r"cannot answer: beyond the end"):
         load_model(request.getfixturevalue(kind), 1)
 

@@ -97,6 +97,14 @@ class Model:
         """Whether probabilities are calibrated."""
         return self.calibration is not None
 
+    def finds(self, k: int) -> bool:
+        """Whether the search finds k labels of any input as it is, without growing for them."""
+        if not isinstance(self.search.candidates, str) and self.search.candidates < k:
+            return False
+        return self.search.candidates == "all" or all(
+            tree.tree.leaves_for(k) <= self.search.beam for tree in self.forest.trees
+        )
+
     def with_calibration(self, calibration: Calibration) -> Model:
         """The same model, calibrated. The thresholds of a policy were for other probabilities."""
         return replace(self, calibration=calibration, policy=None)

@@ -85,7 +85,7 @@ def _as_label(model: OpenModel, label: str) -> Any:
                 ExitCode.USAGE, f"--label {label}: the labels of this model are numbers; give one"
             ) from None
     with failing_as(ExitCode.USAGE, ValueError):
-        label_number(model.classifier, wanted)
+        label_number(model.classifier.source, wanted)
     return wanted
 
 

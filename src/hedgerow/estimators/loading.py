@@ -37,9 +37,10 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Any:
     """
     file = read_model(path, verify=verify)
     with saving.sound(file):
-        kind, parameters = file.header["kind"], file.header["parameters"]
+        kind = file.header["kind"]
         if kind not in _CLASSES:
             raise ValueError(f"unknown kind of model {kind!r}")
+        parameters = file.header["parameters"]
         # A file must not choose whom a later fit connects to, nor what it may use.
         if named := {"cluster", "memory"} & set(parameters):
             raise ValueError(f"the file sets {min(named)!r}, which is not allowed")

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow.decisions.rules import DECISIONS, REJECT, entries
-from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.votes import Votes
 
@@ -62,9 +61,13 @@ def predict(
     """
     model, k = served.model, min(wanted.k, served.known)
     detector = model.ood if wanted.uncertainty else None
-    answer = model.answer(model.inputs(inputs), tolerance=served.tolerance, k=k, signals=detector is not None)
-    votes = replace(answer.votes, classes=None)
-    best = UncertainLabels.from_votes(votes, k, ranked_by=answer.ranking, n_jobs=model.threads or None)
+    read = model.inputs(inputs)
+    # Guarantees hold for the search that they were learned with, which need not find k labels.
+    apart = wanted.sorting is not None and not model.finds(k)
+    answer = model.answer(read, tolerance=served.tolerance, k=1 if apart else k, signals=detector is not None)
+    ranked = model.answer(read, tolerance=served.tolerance, k=k) if apart else answer
+    best = _best(ranked.votes, k, ranked.ranking, model.threads)
+    votes = answer.votes
     names = _MEASURES if wanted.uncertainty else _MEASURES[:1]
     listed = [list(row) for row in best.labels.tolist()]
     results: list[dict[str, Any]] = [
@@ -103,7 +106,15 @@ def said_of(served: ServedModel, text: str, label: str | int) -> tuple[np.float3
     said = _said(votes, place)
     if place is None:
         return np.float32(0), said
-    return label_uncertainty(entries(votes, np.array([place]))).probability.astype(np.float32)[0], said
+    return _best(entries(votes, np.array([place])), 1).probability[0, 0], said
+
+
+def _best(
+    votes: Votes, k: int, ranking: npt.NDArray[np.float32] | None = None, threads: int = 0
+) -> UncertainLabels:
+    """The best k labels, as columns, with their measures: always by the same arithmetic, to the last bit."""
+    plain = replace(votes, classes=None)
+    return UncertainLabels.from_votes(plain, k, ranked_by=ranking, n_jobs=threads or None)
 
 
 def _entries(
@@ -148,14 +159,13 @@ def _add_decisions(
         one["decision"] = DECISIONS[REJECT if place is None else codes[place]]
     if not kept:
         return
-    others = np.array(list(kept.values()))
-    measured = label_uncertainty(entries(votes, others))
-    order = np.argsort(-measured.probability.astype(np.float32), kind="stable")
-    columns = votes.labels[others][order].tolist()
-    values = [getattr(measured, name).astype(np.float32)[order] for name in names]
-    more = _entries(served, columns, names, values)
-    for one, place in zip(more, others[order].tolist(), strict=True):
-        one["decision"] = DECISIONS[codes[place]]
+    others = entries(votes, np.array(list(kept.values())))
+    alone = replace(others, indptr=np.array([0, len(kept)]), bound=None, missed=None)
+    rest = _best(alone, len(kept))
+    columns = rest.labels[0].tolist()
+    more = _entries(served, columns, names, [getattr(rest, name)[0] for name in names])
+    for one, column in zip(more, columns, strict=True):
+        one["decision"] = DECISIONS[codes[kept[column]]]
     labels += more
     listed += columns
 

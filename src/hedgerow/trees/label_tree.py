@@ -168,6 +168,10 @@ class LabelTree:
         """Nodes in each layer, the root and the labels included."""
         return (*(len(b) - 1 for b in self.begins), len(self.labels))
 
+    def leaves_for(self, k: int) -> int:
+        """How many nodes of the last layer have k labels below them, whichever they are."""
+        return int(np.searchsorted(np.cumsum(np.sort(np.diff(self.begins[-1]))), k)) + 1
+
     def children(self, layer: int, node: int) -> npt.NDArray[np.int32]:
         """Children of a node: nodes of the next layer, or labels if it is the last."""
         begin, end = self.begins[layer][node], self.begins[layer][node + 1]
