@@ -284,10 +284,10 @@ def beside(measured: dict[str, Any]) -> str:
     for kind, words in BESIDE_CASES.items():
         cells = [_cell(found[kind, engine], words) for engine in COLUMNS]
         if kind == SCORED:
-            told = [
+            added = [
                 f", best scores {', '.join(scores[engine])}" if scores[engine] else "" for engine in COLUMNS
             ]
-            cells = [cell + score for cell, score in zip(cells, told, strict=True)]
+            cells = [cell + score for cell, score in zip(cells, added, strict=True)]
         lines.append(f"| {kind} | {' | '.join(cells)} |")
     return BESIDE.format(date=measured["machine"]["date"], **_names(versions)) + "\n".join(lines) + "\n"
 
