@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 PAGE = Path(__file__).parent.parent / "docs/tutorial.md"
+pytestmark = pytest.mark.timeout(900)  # three fits, a server, and fourteen commands that start Python
 
 
 @dataclass(frozen=True)
