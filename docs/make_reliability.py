@@ -19,28 +19,28 @@ FIGURES = Path(__file__).with_name("reliability")
 PEERS = Path(__file__).parent.parent / "bench/results/peer_trust.json"
 INTRODUCTION = """# Reliability
 
-What is tried on every release, and how often. Every case must end as the last column says, or there is no
-release. `make trust` tries all of it but the hours of fuzzing (`make fuzz-long`) and writes this page;
-`make test` tries a sample.
+What is tried before every release, and how often. Every case must end as the last column says, or there is no
+release. `make trust` runs all of it except the hours of fuzzing (`make fuzz-long`) and writes this page;
+`make test` runs a sample.
 
-| what is done | cases | what must follow |
+| what is done | cases | what must happen |
 |---|---:|---|
 """
 # In the order of the page: what the tests count, in their words, and what they ask for.
-PROMISES = {
+REQUIREMENTS = {
     "every bit flipped": "a model file with any one bit changed is refused",
     "cut off at every byte": "a model file that ends early is refused, also with `verify=False`",
-    "wrong, but with right checksums": "refused, in memory of at most twice the file and 8 MiB",
-    "headers made to be costly": "refused, in memory of at most twice the file and 8 MiB",
+    "wrong, but with right checksums": "refused; memory stays below twice the file plus 8 MiB",
+    "headers made to be costly": "refused; memory stays below twice the file plus 8 MiB",
     "bad arguments of the library": "`ValueError` or `TypeError`, or a defined answer; also with `-O`",
-    "ways to the same model": "one hash of the file and one of what it predicts, for each seed",
-    "files of every format so far": "every one loads, and predicts what it did",
-    "killed while saving": "the reader sees the old model or the new one, whole",
+    "ways to the same model": "the same model file and the same predictions, for each seed",
+    "files of every format so far": "every file loads and predicts what it did before",
+    "killed while saving": "a reader sees the old model or the new one, complete",
     "killed while training": "the next run ends with the same bits",
-    "system calls that fail while saving": "a clean error; the old model, or the new once it is named",
-    "allocations that fail while loading": "an error that does not blame the file, or a model",
-    "inputs that fuzzing found": "refused with the error of their kind, or read; the same after writing",
-    "attacks": "they fail, and nothing is run, written elsewhere or used up",
+    "system calls that fail while saving": "a clear error; the old model stays, or the new one is complete",
+    "allocations that fail while loading": "a model, or an error that does not blame the file",
+    "inputs that fuzzing found": "refused with the right error, or read; the same after writing",
+    "attacks": "they fail: nothing is executed, written elsewhere or exhausted",
 }
 FUZZED = {
     "xmc_text": "XMC text: the parser, and what it reads written and read again",
@@ -52,12 +52,12 @@ FUZZED = {
 INTRODUCTION_TO_FUZZING = """
 ## Fuzzing
 
-Inputs are changed at random, and those that reach new code are changed further, under AddressSanitizer and
-UndefinedBehaviorSanitizer where the code is C++. `make test` does so for a minute each, and runs what was
-found before; the table is of `make fuzz-long`, which goes on until an hour of processor time is on record for
-each. There is no finding that is not mended.
+A fuzzer changes inputs at random and keeps those that reach new code, under AddressSanitizer and
+UndefinedBehaviorSanitizer where the code is C++. `make fuzz` does so for a minute each; `make test` runs what
+was found before. The table is of `make fuzz-long`, which adds up to an hour of processor time for each. Every
+finding is fixed.
 
-| what is fuzzed | inputs run | processor time | edges reached |
+| what is fuzzed | inputs tried | processor time | edges reached |
 |---|---:|---:|---:|
 """
 SANITIZED = {
@@ -67,8 +67,8 @@ SANITIZED = {
 INTRODUCTION_TO_SANITIZERS = """
 ## Sanitizers
 
-The tests of the engine run in an extension that is built with a sanitizer (`make sanitize`); there is no
-other native suite. Nothing in our code is exempt.
+The tests of the engine run against an extension that is built with a sanitizer (`make sanitize`). There is no
+separate test suite in C++, and none of our code is exempt.
 
 | sanitizer | tests | reports |
 |---|---:|---:|
@@ -78,9 +78,9 @@ SOAK = """
 ## Under load
 
 `make soak` keeps two servers and two loops of the library busy for {minutes:g} minutes, with valid, invalid,
-oversized, slow and cut requests, and kills one of each pair at random. Every answer must have the bits that
-the library gave beforehand, every text that a queue acknowledged must be there after a kill, and no process
-may grow.
+oversized, slow and aborted requests, and kills one of each pair at random. Every answer must have the bits
+that the library gave beforehand, every text that a queue acknowledged must be there after a kill, and no
+process may grow.
 
 | | last run |
 |---|---:|
@@ -90,7 +90,7 @@ may grow.
 | changes of the model under load | {changes:,} |
 | kills of the server, of the library | {server_kills:,}, {library_kills:,} |
 | requests to a server that was just killed, before it was back | {lost:,} |
-| valid requests turned away, in words, on a busy machine (503, 504) | {away:,} |
+| valid requests refused because the machine was busy (503, 504) | {away:,} |
 | wrong answers, lost texts, broken files, lost connections | {wrong} |
 | growth of the server, of the library (MiB; allowed: {allowed:g}) | {server:.1f}, {library:.1f} |
 """
@@ -98,21 +98,21 @@ TESTS = """
 ## The tests themselves
 
 The tests run {python:.1f} % of the lines of Python and {native:.1f} % of those of C++ (`make coverage`).
-To see whether they would notice a mistake, `make mutate` makes some, one token each, in a seeded sample of
-what computes uncertainties, metrics and the search. A mutant is *equivalent* if it changes no result; each of
+To see whether they would notice a mistake, `make mutate` makes some, one token each, in a random sample of
+the code for uncertainty, metrics and search. A mutant is *equivalent* if it changes no result; each of
 these is listed with its reason in `docs/reliability/mutation.json`, as is every survivor.
 
 | mistakes in | noticed | not noticed | equivalent |
 |---|---:|---:|---:|"""
 BESIDE = """
-## The same elsewhere
+## Other libraries
 
-The same cases on the same data, each in a process of its own, through the calls that each library
+The same cases on the same data, each in its own process, through the calls that each library
 documents (`make bench-trust`, {date}): Hedgerow {hedgerow}, PECOS {libpecos}, omikuji {omikuji}, napkinXC
-{napkinxc}. PECOS has two ways to load a model, and "predict only" is the one for serving. All were trained on
+{napkinxc}. PECOS has two ways to load a model; "predict only" is the one for serving. All were trained on
 generated data with 300 labels. "Other answers" are those of no model that was ever saved; "no model" is a
-save that lost the old model and has no new one. There is one kill for each system call of a save, at most 60
-of them, and two pickles for each file of a model, so in these rows the numbers of cases differ.
+save that lost the old model and has no new one. There is one kill per system call of a save, at most 60,
+and two pickles per file of a model, so the numbers of cases differ in these rows.
 
 """
 COLUMNS = {
@@ -157,7 +157,7 @@ def page() -> str:
     """The whole page, from the figures that are kept."""
     return (
         INTRODUCTION
-        + guarantees(Counter(_figures("counts")))
+        + required(Counter(_figures("counts")))
         + fuzzing(_figures("fuzzing"))
         + sanitizing(_figures("sanitizers"))
         + load(_figures("soak"))
@@ -172,13 +172,13 @@ def _figures(name: str) -> dict[str, Any]:
     return figures
 
 
-def guarantees(counts: Counter[str]) -> str:
+def required(counts: Counter[str]) -> str:
     """A row for everything that was counted."""
-    unknown = set(counts) - set(PROMISES)
+    unknown = set(counts) - set(REQUIREMENTS)
     if unknown:
-        raise ValueError(f"nothing is guaranteed for {', '.join(sorted(unknown))}; add it to PROMISES")
+        raise ValueError(f"nothing is required of {', '.join(sorted(unknown))}; add it to REQUIREMENTS")
     rows = [
-        f"| {kind} | {counts[kind]:,} | {guarantee} |" for kind, guarantee in PROMISES.items() if counts[kind]
+        f"| {kind} | {counts[kind]:,} | {result} |" for kind, result in REQUIREMENTS.items() if counts[kind]
     ]
     return "\n".join(rows) + "\n"
 
@@ -284,10 +284,10 @@ def beside(measured: dict[str, Any]) -> str:
     for kind, words in BESIDE_CASES.items():
         cells = [_cell(found[kind, engine], words) for engine in COLUMNS]
         if kind == SCORED:
-            told = [
+            added = [
                 f", best scores {', '.join(scores[engine])}" if scores[engine] else "" for engine in COLUMNS
             ]
-            cells = [cell + score for cell, score in zip(cells, told, strict=True)]
+            cells = [cell + score for cell, score in zip(cells, added, strict=True)]
         lines.append(f"| {kind} | {' | '.join(cells)} |")
     return BESIDE.format(date=measured["machine"]["date"], **_names(versions)) + "\n".join(lines) + "\n"
 

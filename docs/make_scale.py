@@ -61,31 +61,31 @@ def _intro(result: dict, constants: Constants, nodes: Nodes) -> str:
     features = ", ".join(f"{shape.name} {shape.features_each:.0f}" for shape in SETS)
     return f"""# Scale
 
-What fits beyond these machines would cost, on paper. Nothing on this page but the constants was measured:
-it is a model, made by `docs/make_scale.py` from `bench/results/scale.json` (`python -m bench.scale`). Blocks
-are cut by the code that cuts them in a fit, and scheduled longest first; the work of nodes is drawn as
-measured trees have it.
+What larger fits on larger clusters would cost, **estimated**. Only the constants on this page were measured:
+the rest is a model, computed by `docs/make_scale.py` from `bench/results/scale.json` (`python -m
+bench.scale`). Blocks are cut by the same code as in a fit and scheduled longest first; the work of nodes is
+drawn as in measured trees. Do not trust a figure to better than a factor of two.
 
 **Measured** on one processor (Xeon, AVX-512, shared):
 {names}.
 
 | constant | |
 |---|---|
-| a unit of work (a feature of an input, in a panel of 16 children) | {constants.work * 1e9:.0f} ns |
-| a block looks through a label or an input | {constants.look * 1e9:.1f} ns |
-| a feature goes into the vector of a label | {constants.aggregate * 1e9:.1f} ns |
-| an entry of a vector is clustered, for each layer | {constants.cluster * 1e9:.0f} ns |
-| a task is sent and answered (Ray, local) | {constants.start * 1e3:.1f} ms |
-| a byte is placed in the object store | {constants.store * 1e9:.2f} ns |
-| weights of a label with n inputs, for each feature of an input | {weights} bytes |
+| one unit of work (one feature of an input, for a panel of 16 children) | {constants.work * 1e9:.0f} ns |
+| a block scans one label or input | {constants.look * 1e9:.1f} ns |
+| one feature is added to the vector of a label | {constants.aggregate * 1e9:.1f} ns |
+| one entry of a vector is clustered, per layer | {constants.cluster * 1e9:.0f} ns |
+| one task is sent and answered (Ray, local) | {constants.start * 1e3:.1f} ms |
+| one byte is placed in the object store | {constants.store * 1e9:.2f} ns |
+| weights of a label with n inputs, per feature of an input | {weights} bytes |
 
 **Assumed**: nodes of {nodes.processors} processors as fast as the one above, with {nodes.memory / 1e9:.0f} GB
 of memory, a network of {nodes.network / 1e9:.2f} GB/s and a disk of {nodes.disk / 1e9:.1f} GB/s each, at
-{nodes.dollars_an_hour:.2f} dollars a node and hour. These are numbers to reckon with and no offers; they are
+{nodes.dollars_an_hour:.2f} dollars per node and hour. These are assumptions and not offers; they are
 at the top of `bench/scale_model.py`. The paper does not say how many features an input has; that is assumed:
 {features}.
-Data spread from node to node, so that twice as many take one step more. Threads of a machine, and processors
-of a cluster, are taken to add up; memory bandwidth may say otherwise.
+Data spread from node to node, so that twice as many nodes take one step more. Threads and processors are
+assumed to add up; memory bandwidth may limit them.
 """
 
 
@@ -110,7 +110,7 @@ def _held_out(result: dict, constants: Constants) -> str:
         ("bytes of weights", weight_bytes(shape, constants), run["weight_bytes"], 1e6, "million"),
     )
     lines = [
-        "## How far it is off",
+        "## How far off it is",
         "",
         f"A run that no constant was fitted to ({run['name']}), from its shape alone:",
         "",
@@ -122,10 +122,9 @@ def _held_out(result: dict, constants: Constants) -> str:
         lines.append(f"| {name} | {values} | {model / measured - 1:+.0%} |")
     lines += [
         "",
-        "It is of the same kind as three of the four others, so this is the least error to expect; the"
-        " paper's sets are up to 28 times as large, and real. Do not trust a figure below to better than a"
-        " factor of two. Its last row is not quite held out: at first weights were reckoned by work, which"
-        " was 58 % too low here, and only then by labels.",
+        "This run is of the same kind as three of the four that the constants come from, so expect at least"
+        " this error; the paper's sets are up to 28 times as large, and real. The last row is not quite held"
+        " out: weights were first estimated by work, which was 58 % too low here, and only then by labels.",
         "",
     ]
     return "\n".join(lines)
@@ -149,8 +148,8 @@ def _sizes(costs: dict[tuple[str, int], list[Cost]], nodes: Nodes) -> str:
     lines = [
         f"## Memory and bytes, {MEMBERS} members",
         "",
-        "Memory of the fullest node, which holds X and Y once; bytes moved are X and Y to all nodes but the"
-        " first, and weights back. **Bold** is more than a node has.",
+        "Memory of the fullest node, which holds X and Y once; bytes moved are X and Y to all nodes except"
+        " the first, and weights back. **Bold** is more than a node has.",
         "",
         "| | X and Y | model | memory: 1 node | 8 | 64 | moved: 8 nodes | 64 |",
         "|---|---|---|---|---|---|---|---|",
@@ -172,22 +171,23 @@ def _breaks(constants: Constants, nodes: Nodes) -> str:
     lines = [
         "## What breaks first",
         "",
-        "| | what | from when on |",
+        "| | what | when |",
         "|---|---|---|",
     ]
     for shape in SETS:
         lines.append(f"| {shape.name} | " + " | ".join(_first_to_break(shape, constants, nodes)) + " |")
     lines += [
         "",
-        "- **Vectors of labels.** A tree is grown by one process, which holds the vectors of all labels three"
-        " times over. Where that is too much, `memory=` on one machine keeps them in files; or cluster by"
-        " short vectors of your own (`label_features=`).",
+        "- **Vectors of labels.** One process grows a tree and holds the vectors of all labels three times."
+        " Where that is too much, `memory=` on one machine keeps them in files; or cluster by short vectors"
+        " of your own (`label_features=`).",
         "- **The disk of the driver.** All weights come to one machine, and are written as blocks, as members"
         " and as the model.",
-        "- **The longest block.** The root is one block, and no node is cut: with one model no cluster is"
-        " faster than it. Members are independent, so ten of them go on to ten times as many processors.",
-        "- **Starting.** Workers need some seconds, which the model leaves out; below a minute, use one"
-        " machine.",
+        "- **The longest block.** The root is one block, and no node is split: with one model no cluster is"
+        " faster than that block. Members are independent, so ten of them can use ten times as many"
+        " processors.",
+        "- **Starting.** Workers need some seconds to start, which the model leaves out; below a minute, use"
+        " one machine.",
         "- **Boosting** trains members one after the other, so it gains what one model gains.",
         "",
     ]

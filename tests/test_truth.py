@@ -258,7 +258,7 @@ def test_a_truth_that_does_not_fit_is_refused() -> None:
     for shape in ((2, 2), (3, 3)):
         with pytest.raises(ValueError, match=r"Y has shape .*; it must be \(2, 3\), or wider"):
             assess(votes, csr_array(shape))
-    with pytest.raises(TypeError, match="Y has dtype complex"):
+    with pytest.raises(ValueError, match="Y has dtype complex"):
         assess(votes, csr_array(np.array([[1j, 0, 0], [0, 0, 0]])))
     with pytest.raises(ValueError, match=r"Y\[0, 1\] is nan; an indicator is 0 or 1"):
         assess(votes, csr_array(np.array([[0, np.nan, 0], [0, 0, 0]])))
