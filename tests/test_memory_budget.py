@@ -17,13 +17,13 @@ from dense_oracle import random_problem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow import HedgerowClassifier, HedgerowTextClassifier, training_site
+from hedgerow import HedgerowClassifier, HedgerowTextClassifier
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
 from hedgerow.data import DataError, Part, map_data, read_part, write_pecos, write_xmc_text
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.storage.container import Malformed, read_model, write_model
-from hedgerow.training import block_files
+from hedgerow.training import block_files, site
 from hedgerow.training.alone import Alone
 from hedgerow.training.memory import Allotment, BudgetTooSmallError, FitSize, Scratch, allot, parse_bytes
 from hedgerow.trees.label_tree import _pieces, aggregate_features, aggregate_to_files, grow_over
@@ -44,7 +44,7 @@ def problem() -> tuple[Any, Any]:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if hardly anything fitted into memory: small blocks, and every copy in a file."""
-    monkeypatch.setattr(training_site, "allot", lambda *_: Allotment(2, 2, 16, 500.0))
+    monkeypatch.setattr(site, "allot", lambda *_: Allotment(2, 2, 16, 500.0))
 
 
 def saved(model: HedgerowClassifier, folder: Path) -> bytes:

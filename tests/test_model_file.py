@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from xxhash import xxh3_128
 
-from hedgerow import atomic_file, model_file
+from hedgerow.storage import atomic_file, container
 from hedgerow.storage.container import (
     Altered,
     Chunked,
@@ -134,7 +134,7 @@ def test_chunks_give_the_same_bytes_as_the_whole_array(tmp_path: Path) -> None:
 
 
 def test_strided_arrays_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_file, "WRITE_BYTES", 64)
+    monkeypatch.setattr(container, "WRITE_BYTES", 64)
     array = np.arange(3 * 50 * 7, dtype=np.float64).reshape(3, 50, 7)
     views = {"f": array.T, "step": array[:, ::3], "back": array[::-1, ::-1], "empty": array[:, :0]}
     write_model(tmp_path / "model", views, {})
@@ -145,7 +145,7 @@ def test_strided_arrays_are_written_in_pieces(tmp_path: Path, monkeypatch: pytes
 def test_threads_find_the_altered_section_of_a_big_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_file, "PARALLEL_BYTES", 1)
+    monkeypatch.setattr(container, "PARALLEL_BYTES", 1)
     path = tmp_path / "model"
     write_model(path, {name: np.full(1000, ord(name), np.uint8) for name in "abcdef"}, {})
     read_model(path)

@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow import _native
-from hedgerow import text as hedgerow_text
+from hedgerow.features import tfidf
 from hedgerow.features.tfidf import TfidfVectorizer, tokenize
 
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -179,7 +179,7 @@ def test_any_number_of_threads_and_waves_gives_the_same_bits(debian, monkeypatch
         one, X = fit(1, **params)
         runs = [fit(n_jobs, **params) for n_jobs in (2, 5, None)]
         with monkeypatch.context() as patch:
-            patch.setattr(hedgerow_text, "_PAIRS_AT_ONCE", 50_000)
+            patch.setattr(tfidf, "_PAIRS_AT_ONCE", 50_000)
             runs.append(fit(3, **params))
         for other, Y in runs:
             for name, array in one.to_arrays().items():
