@@ -14,6 +14,8 @@ from scipy.sparse import csr_array, vstack
 
 from hedgerow import HedgerowClassifier, LabelTree, TopLabels
 
+pytestmark = pytest.mark.simd
+
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
-from transformers import BertConfig, BertModel, BertTokenizerFast
 
 KINDS = {
     "hawthorn": "a thorny shrub with white flowers and red berries",
@@ -35,6 +33,10 @@ def texts_and_labels(count: int = 96) -> tuple[list[str], list[list[str]]]:
 
 def make_tiny_encoder(folder: Path, seed: int = 0, dropout: float = 0.1) -> Path:
     """Write an encoder as `save_pretrained` does, and return its folder."""
+    # Not above: every test file shares this fixture through conftest.py, and few have torch.
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
     words = sorted({word for text in KINDS.values() for word in text.split()} | set(EXTRA))
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "##s", "##y"]
     folder.mkdir(parents=True, exist_ok=True)
