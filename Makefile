@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Errors only: without a terminal to look at, pip's warnings drown what matters.
 PIP := -m pip --quiet --quiet --disable-pip-version-check
 # What the extension is made of. Python files are not: the editable install reads them where they lie.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*.h native/*.cpp native/*/*.h native/*/*.cpp)
@@ -10,13 +9,11 @@ CPP_FILES := $(filter %.h %.cpp,$(SOURCES)) $(wildcard tests/fuzz/*.h tests/fuzz
 PYTHON_FILES := conftest.py src tests native bench docs
 JS_FILES := src/hedgerow/serve/page src/hedgerow/report
 
-TESTS ?=                 # for make test, test-all and coverage, such as TESTS='tests/test_text.py -k threads'
-BENCH_ARGS ?=            # for benchmarks, such as BENCH_ARGS='--datasets eurlex-4k --fresh'
-FUZZ_SECONDS ?= 60       # of processor time, for each target
+# Options: TESTS='tests/test_text.py -k threads', BENCH_ARGS='--datasets eurlex-4k --fresh', MUTATE_ARGS='--native 5'.
+FUZZ_SECONDS ?= 60
 FUZZ_LONG_SECONDS ?= 3600
 SOAK_MINUTES ?= 30
-SANITIZER ?= address     # or thread
-MUTATE_ARGS ?=           # such as '--native 5 --python 5'
+SANITIZER ?= address
 CLANG ?= clang++-19
 
 .DEFAULT_GOAL := help
@@ -24,8 +21,7 @@ CLANG ?= clang++-19
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The tools of the build lie in the environment, not in one that pip makes for each build: only so can CMake compile just
-# what changed.
+# The tools of the build stay in the environment, so that CMake compiles only what changed.
 $(VENV)/tools:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) install 'scikit-build-core>=0.10' 'nanobind>=2.4' 'cmake>=3.18' ninja
@@ -101,7 +97,7 @@ wheel: $(VENV)/tools ## Build a wheel and a source archive into dist/
 clean: ## Remove environments and build products
 	rm -rf $(VENV) $(VENV)-* node_modules build dist
 
-# What docs/reliability.md reports. Each of these writes its figures there if all went well.
+# Each of these writes its figures into docs/reliability.md if all went well.
 .PHONY: trust damage fuzz fuzz-long soak mutate sanitize coverage
 RELIABILITY := $(BIN)/python docs/make_reliability.py
 trust: damage fuzz soak mutate coverage bench-trust ## Try all that docs/reliability.md reports but hours of fuzzing
@@ -128,7 +124,7 @@ fuzz-long: build/fuzz/built $(VENV)/with-fuzz ## Fuzz until FUZZ_LONG_SECONDS=36
 	$(BIN)/python tests/fuzz/run.py --keep
 	$(RELIABILITY)
 
-soak: $(VENV)/with-test ## Load library and server for SOAK_MINUTES=30, kill at random, look for leaks and wrong answers
+soak: $(VENV)/with-test ## Load library and server for SOAK_MINUTES=30, with kills
 	$(BIN)/python tests/trust/soak.py --minutes $(SOAK_MINUTES) --out docs/reliability/soak.json
 	$(RELIABILITY)
 
@@ -153,13 +149,13 @@ $(BENCHES): bench-%: $(VENV)/with-figures
 bench-paired: $(VENV)-peers/installed ## Let PECOS and Hedgerow predict in turns
 bench-scaling: $(VENV)-peers/installed ## Measure how time grows with the number of labels
 bench-ensembles: ## Measure ensembles and uncertainty
-bench-ood: ## Detect out-of-distribution inputs by the OOD score and by every single signal
+bench-ood: ## Measure detection of out-of-distribution inputs
 bench-calibration: ## Measure how far probabilities can be trusted
 bench-decisions: ## Check guarantees over many splits, and compare uncertainties and costs
 bench-cluster: $(VENV)/with-ray ## Fit on two nodes of a local Ray cluster beside two threads
 bench-scoring: $(VENV)/with-ray ## Score a million rows on two nodes, and kill the command in the middle
 bench-out-of-core: ## Fit a generated set within a memory budget
-bench-serve: $(VENV)/with-test-all wrk ## Measure the server: latency, load, memory, and requests made from its schema
+bench-serve: $(VENV)/with-test-all wrk ## Measure the server under load
 bench-trust: $(VENV)/installed $(VENV)-peers/installed ## Try bad inputs, kills and damage on the peers and on Hedgerow
 	$(BIN)/python -m bench.peer_trust $(BENCH_ARGS)
 	$(RELIABILITY)
