@@ -9,7 +9,7 @@ CPP_FILES := $(filter %.h %.cpp,$(SOURCES)) $(wildcard tests/fuzz/*.h tests/fuzz
 PYTHON_FILES := conftest.py src tests native bench docs
 JS_FILES := src/hedgerow/serve/page src/hedgerow/report
 
-# Options: TESTS='tests/test_text.py -k threads', BENCH_ARGS='--datasets eurlex-4k --fresh', MUTATE_ARGS='--native 5'.
+# Options: TESTS="tests/test_text.py -k threads", BENCH_ARGS="--datasets eurlex-4k", MUTATE_ARGS="--native 5".
 FUZZ_SECONDS ?= 60
 FUZZ_LONG_SECONDS ?= 3600
 SOAK_MINUTES ?= 30
@@ -150,7 +150,7 @@ bench-paired: $(VENV)-peers/installed ## Let PECOS and Hedgerow predict in turns
 bench-scaling: $(VENV)-peers/installed ## Measure how time grows with the number of labels
 bench-ensembles: ## Measure ensembles and uncertainty
 bench-ood: ## Measure detection of out-of-distribution inputs
-bench-calibration: ## Measure how far probabilities can be trusted
+bench-calibration: ## Measure calibration
 bench-decisions: ## Check guarantees over many splits, and compare uncertainties and costs
 bench-cluster: $(VENV)/with-ray ## Fit on two nodes of a local Ray cluster beside two threads
 bench-scoring: $(VENV)/with-ray ## Score a million rows on two nodes, and kill the command in the middle
