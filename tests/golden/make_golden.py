@@ -67,7 +67,7 @@ def predicted(name: str, model: Any) -> dict[str, Any]:
         "votes": model.predict_votes(X).probs,
     }
     if hasattr(model, "ood_detector_"):
-        arrays["ood"] = model.ood_scores(X).score
+        arrays["unfamiliarity"] = model.ood_scores(X).score
     if hasattr(model, "policy_"):
         arrays["decision"] = model.decide(X, risk=0.3).decision
     return arrays
