@@ -306,10 +306,10 @@ ENTRIES: dict[str, Entry] = {
     ),
     "texts: query": (lambda v: hedgerow.query(TEXT_MODEL, v), BAD_TEXTS),
     "vectorizer": (lambda v: hedgerow.TfidfVectorizer().fit_transform(v), BAD_TEXTS),
-    "judge votes": (lambda v: hedgerow.judge(v, TRUTH), BAD_VOTES),
-    "judge Y": (lambda v: hedgerow.judge(VOTES, v), BAD_Y),
-    "judge k": (
-        lambda v: hedgerow.judge(VOTES, TRUTH, k=v),
+    "assess votes": (lambda v: hedgerow.assess(v, TRUTH), BAD_VOTES),
+    "assess Y": (lambda v: hedgerow.assess(VOTES, v), BAD_Y),
+    "assess k": (
+        lambda v: hedgerow.assess(VOTES, TRUTH, k=v),
         {n: v for n, v in BAD_K.items() if n not in ("more than there are", "beyond 64 bits")},
     ),
     "label_uncertainty": (hedgerow.label_uncertainty, BAD_VOTES),
