@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bench import datasets, machine, measure, memory
-from bench.plan import PYTHONS, RAW, RESULTS
+from bench.plan import PYTHONS, RAW, RESULTS, store
 from hedgerow import Calibration, HedgerowClassifier, Votes, load
 from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.learning import PolicyLearner, label_groups
@@ -53,12 +53,11 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=datasets.CACHE)
     parser.add_argument("--fresh", action="store_true", help="forget the stored measurements")
     arguments = parser.parse_args()
-    RAW.mkdir(parents=True, exist_ok=True)
     for part, (work, names) in PARTS.items():
         for name in names:
             stored = RAW / f"{name}.{part}.json"
             if name in (*arguments.datasets, LARGE_NAME) and (arguments.fresh or not stored.exists()):
-                stored.write_text(json.dumps(work(name, arguments.data, arguments.cache), indent=1) + "\n")
+                store(stored, work(name, arguments.data, arguments.cache))
                 print(f"{name}: {stored.read_text()[:200]!r}", flush=True)
     found: dict[str, Any] = {}
     for part, (_, names) in PARTS.items():

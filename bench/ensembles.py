@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bench import datasets, machine, measure
-from bench.plan import PYTHONS, RAW, RESULTS, Run
+from bench.plan import PYTHONS, RAW, RESULTS, Run, store
 from hedgerow import HedgerowClassifier
 from hedgerow.votes.truth import SCORES, assess
 
@@ -57,7 +57,7 @@ def main() -> None:
                 folder = datasets.prepare(name, arguments.data, arguments.cache)
                 train, test = datasets.load(folder, "trn"), datasets.load(folder, "tst")
                 result = work(train, test)
-                stored.write_text(json.dumps(result, indent=1) + "\n")
+                store(stored, result)
             print(f"{name} {part}: {stored.read_text()[:200]!r}", flush=True)
     collected = {
         part: {

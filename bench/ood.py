@@ -26,7 +26,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 from sklearn.preprocessing import normalize
 
 from bench import datasets, machine, measure
-from bench.plan import PYTHONS, RAW, RESULTS
+from bench.plan import PYTHONS, RAW, RESULTS, store
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, Votes, joint_energy, load
 from hedgerow.features.tfidf import tokenize
 from hedgerow.inputs.labels import encode_labels
@@ -73,16 +73,15 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=datasets.CACHE)
     parser.add_argument("--fresh", action="store_true", help="forget the stored measurements")
     arguments = parser.parse_args()
-    RAW.mkdir(parents=True, exist_ok=True)
     for name in arguments.models:
-        stored = RAW / f"{name.replace(' ', '-')}.OOD score.json"
+        stored = RAW / f"{name.replace(' ', '-')}.ood.json"
         if arguments.fresh or not stored.exists():
-            stored.write_text(json.dumps(run(name, arguments.data, arguments.cache), indent=1) + "\n")
+            store(stored, run(name, arguments.data, arguments.cache))
         print(f"{name}: {stored.read_text()[:200]!r}", flush=True)
     found = {
         name: json.loads(path.read_text())
         for name in MODELS
-        if (path := RAW / f"{name.replace(' ', '-')}.OOD score.json").exists()
+        if (path := RAW / f"{name.replace(' ', '-')}.ood.json").exists()
     }
     described = machine.describe(PYTHONS)
     (RESULTS / "ood.json").write_text(json.dumps({"machine": described} | found, indent=1) + "\n")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from bench import datasets, machine, measure
-from bench.plan import PYTHONS, RAW, RESULTS, ROOT, Run
+from bench.plan import PYTHONS, RAW, RESULTS, ROOT, Run, store
 
 NAMES = ("eurlex-4k", "tibkat-en", "debian-depends")
 ROUNDS = 5
@@ -45,7 +45,7 @@ def main() -> None:
     for name in arguments.datasets:
         folder = datasets.prepare(name, arguments.data, arguments.cache).resolve()
         result = pair(name, folder, arguments.rounds)
-        (RAW / f"{name}.paired.json").write_text(json.dumps(result, indent=1) + "\n")
+        store(RAW / f"{name}.paired.json", result)
     found = {
         name: json.loads(path.read_text()) for name in NAMES if (path := RAW / f"{name}.paired.json").exists()
     }
@@ -70,7 +70,7 @@ def contenders(name: str) -> dict[str, tuple[str, str, str]]:
 
 def pair(name: str, folder: Path, rounds: int) -> dict[str, Any]:
     """Fit everyone once, then let them predict in turns."""
-    measure.WORK.mkdir(exist_ok=True)
+    measure.WORK.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=measure.WORK))
     fits: dict[str, Any] = {}
     models: dict[tuple[str, str], Path] = {}

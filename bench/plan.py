@@ -46,10 +46,15 @@ class Run:
         if ended.returncode:
             # The program itself outlives a step that dies, so this is a broken set-up and no measurement.
             raise RuntimeError(f"{' '.join(command)} did not run:\n{ended.stderr[-2000:]}")
-        result = json.loads(ended.stdout)
-        RAW.mkdir(parents=True, exist_ok=True)
-        self.stored.write_text(json.dumps(result, indent=1) + "\n")
+        result: dict[str, Any] = json.loads(ended.stdout)
+        store(self.stored, result)
         return result
+
+
+def store(path: Path, result: object) -> None:
+    """Keep a measurement; a fresh clone has no folder for raw ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def runs(datasets: list[str], systems: list[str]) -> list[Run]:

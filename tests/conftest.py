@@ -11,7 +11,7 @@ from trust_counts import count
 from whole_model import whole_file
 
 # Programs that the tests start, which are no modules to look for examples in.
-collect_ignore_glob = ["trust/*_worker.py", "trust/bad_calls.py", "trust/mutate.py", "trust/soak.py"]
+collect_ignore_glob = ["trust/[!t]*.py", "fuzz/[!t]*.py", "golden/*.py"]
 
 # A sanitizer takes several times as long; what it looks for, it finds in few examples or many.
 settings.register_profile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,27 +19,27 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 
-def no_browser(reason: str) -> NoReturn:
-    reason = f"the report page needs a browser: {reason}; try `make chromium`"
-    if os.environ.get("CI") == "true":
+def no_browser(config: pytest.Config, reason: str) -> NoReturn:
+    reason = f"the page needs a browser: {reason}; try `make chromium`"
+    if config.getoption("--require-all"):
         pytest.fail(reason)
     pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
     # Other tests share this file's fixtures and need no browser.
     from playwright.sync_api import Error, expect, sync_playwright
 
     expect.set_options(timeout=60_000)  # what is expected comes, but late where the machine is busy
     chromium = shutil.which("chromium")
     if chromium is None:
-        no_browser("chromium is not on the PATH")
+        no_browser(pytestconfig, "chromium is not on the PATH")
     with sync_playwright() as driver:
         try:
             started = driver.chromium.launch(executable_path=chromium)
         except Error as error:
-            no_browser(str(error))
+            no_browser(pytestconfig, str(error))
         yield started
         started.close()
 

@@ -653,6 +653,7 @@ def test_failed_fit_leaves_a_fitted_text_model_as_it_was(texts: Any, labels: Any
 
 
 @pytest.mark.skipif(sys.flags.optimize > 0, reason="this is that run")
+@pytest.mark.slow
 def test_all_of_this_holds_without_assertions() -> None:
     # pytest's own rewriting needs no assert statement; under -O it only warns that bare asserts do nothing.
     done = subprocess.run(

@@ -254,11 +254,19 @@ def run_reproduce(folder: Path, out: Path, *more: str) -> int:
     return main(["reproduce", *data, "--out", str(out), "--quick", "--threads", "1", *more])
 
 
-def test_reproduce_writes_tables_and_does_nothing_twice(
-    folder: Path, tmp_path: Path, quiet: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "results"
+@pytest.fixture(scope="module")
+def reproduced(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What one whole run wrote."""
+    out = tmp_path_factory.mktemp("reproduced") / "results"
     assert run_reproduce(folder, out) == 0
+    return out
+
+
+@pytest.mark.slow
+def test_reproduce_writes_tables_and_does_nothing_twice(
+    folder: Path, reproduced: Path, quiet: pytest.CaptureFixture[str]
+) -> None:
+    out = reproduced
     tables = json.loads((out / "tables.json").read_text())
     titles = [row[0] for row in tables["performance"]["rows"]]
     methods = ["Single model", "MC dropout", "Boosting", "Bagging", "Boosted bagging"]
@@ -309,8 +317,9 @@ def test_reproduce_refuses_data_that_nobody_knows(tmp_path: Path, quiet: pytest.
     assert "nothing was done" in quiet.readouterr().err
 
 
+@pytest.mark.slow
 def test_reproduce_after_an_interrupt_goes_on_and_ends_with_the_same_tables(
-    folder: Path, tmp_path: Path, quiet: pytest.CaptureFixture[str]
+    folder: Path, reproduced: Path, tmp_path: Path, quiet: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "stopped"
     command = [
@@ -342,10 +351,8 @@ def test_reproduce_after_an_interrupt_goes_on_and_ends_with_the_same_tables(
     assert 1 <= done < 10
     assert not (out / "tables.md").exists()
     assert run_reproduce(folder, out) == 0
-    whole = tmp_path / "whole"
-    assert run_reproduce(folder, whole) == 0
     for name in ("performance", "misclassification", "ood"):
-        one, other = (json.loads((f / "tables.json").read_text())[name] for f in (out, whole))
+        one, other = (json.loads((f / "tables.json").read_text())[name] for f in (out, reproduced))
         assert one == other
 
 
@@ -417,6 +424,7 @@ def test_figures_of_the_paper_are_whole() -> None:
     }
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_and_the_same_every_time(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "results"

@@ -17,6 +17,8 @@ from hedgerow import HedgerowClassifier, LabelTree, TopLabels
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.trees.forest import Search
 
+pytestmark = pytest.mark.simd
+
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 

@@ -16,6 +16,8 @@ from sklearn.svm import LinearSVC
 
 from hedgerow import HedgerowClassifier
 
+pytestmark = pytest.mark.simd
+
 TIGHT = {"tolerance": 1e-4, "max_passes": 20_000, "weight_threshold": 0.0, "n_jobs": 1, "random_state": 0}
 LOSSES = ["squared_hinge", "logistic"]
 # A weight is stored in bfloat16: 8 bits, rounded to nearest.

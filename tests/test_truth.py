@@ -17,6 +17,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from hedgerow import HedgerowClassifier, Votes, instance_uncertainty, label_uncertainty
 from hedgerow.votes.truth import SCORES, Assessment, assess
 
+pytestmark = pytest.mark.simd
+
 MANY = settings(max_examples=150, deadline=None, derandomize=True)
 
 Truth = npt.NDArray[np.int8]

@@ -26,6 +26,8 @@ from hedgerow import (
     label_uncertainty,
 )
 
+pytestmark = pytest.mark.simd
+
 MANY = settings(max_examples=80, deadline=None, derandomize=True)
 NAMES = [part.name for part in fields(Measures)]
 

@@ -20,6 +20,8 @@ import hedgerow
 from hedgerow import HedgerowClassifier, Votes
 from hedgerow.storage.container import ModelFileError, write_model
 
+pytestmark = pytest.mark.simd
+
 MANY = settings(max_examples=60, deadline=None, derandomize=True)
 
 Dense = tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]

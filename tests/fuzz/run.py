@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import json
 import math
 import os
@@ -154,11 +153,8 @@ def end(number: int, _: object) -> None:
 def main() -> int:
     """Run the targets that are named, or all."""
     signal.signal(signal.SIGTERM, end)
-    missing = importlib.util.find_spec("atheris") is None and os.environ.get("CI") != "true"
-    if missing:
-        print("there is no atheris: only the readers in C++ are fuzzed")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("targets", nargs="*", default=NATIVE if missing else TARGETS, help=", ".join(TARGETS))
+    parser.add_argument("targets", nargs="*", default=TARGETS, help=", ".join(TARGETS))
     length = parser.add_mutually_exclusive_group(required=True)
     length.add_argument("--cpu-seconds", type=int, help="go on until processors have spent so much on each")
     length.add_argument("--keep", action="store_true", help="do not run, but pack what earlier runs found")

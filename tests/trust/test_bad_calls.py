@@ -18,7 +18,7 @@ ANY_TRUTH = [
     "learn_policy Y",
     "evaluate Y",
     "learn_from_held_out Y",
-    "judge Y",
+    "assess Y",
     "precision_at Y",
     "recall_at Y",
     "ndcg_at Y",

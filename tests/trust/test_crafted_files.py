@@ -408,6 +408,7 @@ def measured(whole: Path, paths: list[Path]) -> list[tuple[str, str, int]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.unsanitized
 def test_crafted_files_take_no_more_memory_than_twice_their_size(whole_file: Path, tmp_path: Path) -> None:
     paths = []
     for number, name in enumerate(CRAFTED):
@@ -418,6 +419,7 @@ def test_crafted_files_take_no_more_memory_than_twice_their_size(whole_file: Pat
         assert grown <= 2 * Path(path).stat().st_size + SLACK, path
 
 
+@pytest.mark.unsanitized
 # So little data that headers are refused for it, and enough for any.
 @pytest.mark.parametrize("data", [64, 256 << 20])
 def test_huge_headers_are_refused_within_bounds(
@@ -435,6 +437,7 @@ def test_huge_headers_are_refused_within_bounds(
         count("headers made to be costly")
 
 
+@pytest.mark.unsanitized
 def test_values_that_escapes_hide_are_refused_within_bounds(
     whole_file: Path, tmp_path: Path, count: Count
 ) -> None:

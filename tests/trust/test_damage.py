@@ -23,7 +23,7 @@ def test_file_has_every_kind_of_section(whole_file: Path) -> None:
     kinds = {name.split(".")[0] for name in file.sections}
     assert kinds == {"calibration", "classes", "familiar", "label_counts", "policy", "seen", "text", "tree"}
     assert "calibration.group" in file.sections
-    assert {"tree.1.weights", "text.pairs", "policy.inputs.ood"} <= set(file.sections)
+    assert {"tree.1.weights", "text.pairs", "policy.inputs.unfamiliarity"} <= set(file.sections)
     assert {"calibration", "familiar", "policy", "training"} <= set(file.header)
 
 
