@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +117,14 @@ def test_evaluation_and_familiarity_work_for_every_way(
     own.save(tmp_path / "model")
     again = load(tmp_path / "model").ood_scores(NEW)
     assert_alike(again.score, own.ood_scores(NEW).score, times=100)  # in deviations of what is usual
-    del own.ood_detector_
+    own.model_ = replace(own.model_, ood=None)
 
 
 def test_features_are_tfidf_and_behind_it_the_embedding(
     fitted: dict[str, HedgerowTransformerClassifier],
 ) -> None:
     own = fitted["single"]
-    features = own._transform(NEW)
+    features = own.source.reader.plain_features(NEW, 1)
     words = own.vectorizer_.transform(NEW)
     np.testing.assert_array_equal(features[:, : words.shape[1]].toarray(), words.toarray())
     np.testing.assert_array_equal(features[:, words.shape[1] :].toarray(), own.encoders_[0].embed(NEW))
@@ -315,7 +316,7 @@ def test_wrong_inputs_are_refused(
         model(tiny_encoder).fit(TEXTS, [*LABELS, ["x"]])
     with pytest.raises(ValueError, match="integer random_state"):
         model(tiny_encoder, random_state=None).fit(TEXTS, LABELS, checkpoint="nowhere")
-    with pytest.raises(ValueError, match="encoder of its own; fit them anew"):
+    with pytest.raises(ValueError, match="encoder of its own; fit them again"):
         fitted["encoders"].add_members(TEXTS, LABELS, 1)
 
 

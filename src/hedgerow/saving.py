@@ -98,7 +98,7 @@ def sound(file: ModelFile) -> Iterator[None]:
     """Say of whatever goes wrong within that the file is at fault."""
     try:
         yield
-    except Malformed:
+    except (Malformed, ExtraMissing):
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise Malformed(f"{file.path} does not hold a whole model: {error}") from error

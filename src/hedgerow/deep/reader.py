@@ -200,9 +200,12 @@ def open_reader(
     about, parameters = header["encoder"], header["parameters"]
     if type(about["max_length"]) is not int or about["max_length"] < 3:
         raise ValueError(f"the encoder has the impossible length {about['max_length']!r}")
-    check_real("embedding_weight", about["weight"], above=0)
-    if about["dropout"] is not None:
-        check_real("dropout", about["dropout"], above=0, below=1)
+    # Where a file does not say what was fitted, it is what the parameters say.
+    weight = about.get("weight", parameters["embedding_weight"])
+    dropout = about.get("dropout", parameters["dropout"])
+    check_real("embedding_weight", weight, above=0)
+    if dropout is not None:
+        check_real("dropout", dropout, above=0, below=1)
     encoders = []
     for number in range(parameters["encoders"]):
         prefix = f"encoder.{number}/"
@@ -221,11 +224,11 @@ def open_reader(
         told = header["passes"]
         if type(told["count"]) is not int or type(told["seed"]) is not int or told["count"] < 1:
             raise ValueError("the passes of the encoder are not numbers")
-        passes = Passes(told["count"], told["seed"], about["dropout"])
+        passes = Passes(told["count"], told["seed"], dropout)
         forest = PassEnsemble(forest.trees, forest.labels, passes.count)
     scale = parameters["normalize"] and len(encoders) > 1
-    weight, knows_all = float(about["weight"]), bool(about["knows_all"])
-    reader = TransformerReader(words, tuple(encoders), weight, scale, knows_all, passes)
+    knows_all = bool(about.get("knows_all", len(encoders) == 1))
+    reader = TransformerReader(words, tuple(encoders), float(weight), scale, knows_all, passes)
     if reader.width != forest.features:
         raise ValueError("vocabulary, encoders and weights differ in their number of features")
     expect_embeddings(forest, reader, 0)
