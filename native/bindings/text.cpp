@@ -32,7 +32,7 @@ std::string_view utf8(nb::handle text, const char* what) {
     if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
     const auto at = nb::cast<std::size_t>(error.value().attr("start"));
     nb::raise_from(error, PyExc_ValueError,
-                   "%s holds a lone surrogate at character %zu, which is no text; read it with errors='replace'", what,
+                   "%s holds a lone surrogate at character %zu, which is not text; read it with errors='replace'", what,
                    at);
   }
   return {bytes, static_cast<std::size_t>(size)};

@@ -52,7 +52,7 @@ class Search:
     beam : int
         Nodes kept in each layer of a tree.
     candidates : {"scored", "all"} or int
-        All labels that the beam scored, all labels there are, or the best so many of each member.
+        All labels that the beam scored, all labels there are, or the best N of each member.
     missing : {"exact", "delta", "bound"}
         What stands for the probability of a candidate that a member did not meet.
     tolerance : float
@@ -264,7 +264,7 @@ class Ensemble:
             raise ValueError("the trees do not fit together")
         return cls(trees, labels, dropout)
 
-    # The native forest is made anew from the trees.
+    # The native forest is made again from the trees.
     def __getstate__(self) -> dict[str, Any]:
         return {"trees": self.trees, "labels": self.labels, "dropout": self.dropout}
 
