@@ -213,7 +213,7 @@ void top_labels(const TreeModel& model, const SparseRows& X, const SearchOptions
         [&](std::int64_t row, const std::vector<Ranked>& best) {
           if (best.size() < static_cast<std::size_t>(k))
             throw std::invalid_argument("scores of row " + std::to_string(row) +
-                                        " of X are not finite; scale X and train anew");
+                                        " of X are not finite; scale X and train again");
           for (std::int64_t i = 0; i < k; ++i) {
             const Ranked& ranked = best[static_cast<std::size_t>(i)];
             labels[row * k + i] = ranked.node();

@@ -1,4 +1,4 @@
-// Votes beside the truth: what the members got right, and whether their doubt finds what they got wrong.
+// Votes compared with the truth: what the members got right, and whether their uncertainty finds what they got wrong.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// How far members follow an input down their trees, for `VoteSearcher`.
+// How far members follow an input down their trees: the narrow beam of a `Descent`.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <stdexcept>
 
-#include "vote_search.h"
+#include "descent.h"
 
 namespace hedgerow {
 
@@ -25,38 +25,28 @@ double energy(double log, Transform transform) {
 
 }  // namespace
 
-void VoteSearcher::look(const SparseRows& X, std::int64_t begin, std::int64_t end, const VoteOptions& options,
-                        Watch& watch) {
-  prepare(X, begin, end, options, watch);
-  for (int tree = 0; tree < forest_->trees(); ++tree) {
-    for (Visits& visits : found_[static_cast<std::size_t>(tree)].layers) {
-      visits.clear(0, 0);
-      visits.begins.resize(static_cast<std::size_t>(inputs_.size()) + 1, 0);
-    }
-    follow(tree);
+void Descent::forget_visits(int tree) {
+  for (Visits& visits : found_[tree].layers) {
+    visits.clear(0, 0);
+    visits.begins.resize(inputs_.size() + 1, 0);
   }
 }
 
-// Goes down the narrow beam, over what the search visited, and scores only what it did not.
-void VoteSearcher::follow(int tree) {
-  Found& found = found_[static_cast<std::size_t>(tree)];
-  const std::size_t voices = static_cast<std::size_t>(forest_->voices(tree));
+void Descent::follow(int tree) {
   const int depth = std::min(options_.followed, forest_->model(tree).tree().depth());
-  found.followed.resize(found.layers.size());
+  root_.assign(forest_->voices(tree), 0.0f);
   for (int layer = 0; layer < depth; ++layer) {
-    Followed& here = found.followed[static_cast<std::size_t>(layer)];
+    Followed& here = found_[tree].followed[layer];
     here.begins.assign(1, 0);
     here.nodes.clear();
     here.logs.clear();
-    here.unvisited.clear(voices, forest_->paths(tree).widest(layer));
+    here.unvisited.clear(forest_->voices(tree), forest_->paths(tree).widest(layer));
     for (std::int64_t input = 0; input < inputs_.size(); ++input) {
-      if (layer == 0) {
-        root_.assign(voices, 0.0f);
+      if (layer == 0)
         enter(tree, layer, input, 0, root_.data(), 1);
-      } else {
+      else
         choose_followed(tree, layer, input);
-      }
-      here.begins.push_back(static_cast<std::int64_t>(here.nodes.size()));
+      here.begins.push_back(std::ssize(here.nodes));
     }
     if (here.unvisited.nodes.empty()) continue;
     score(tree, layer, here.unvisited);
@@ -67,75 +57,65 @@ void VoteSearcher::follow(int tree) {
 }
 
 // Chooses as the search does, with the narrow beam and no tolerance.
-void VoteSearcher::choose_followed(int tree, int layer, std::int64_t input) {
+void Descent::choose_followed(int tree, int layer, std::int64_t input) {
   const LabelTree& labels = forest_->model(tree).tree();
-  const Followed& above = found_[static_cast<std::size_t>(tree)].followed[static_cast<std::size_t>(layer) - 1];
-  const std::size_t voices = above.unvisited.voices, stride = above.unvisited.stride;
-  const std::int64_t begin = above.begins[static_cast<std::size_t>(input)];
-  const std::int64_t end = above.begins[static_cast<std::size_t>(input) + 1];
+  const Followed& above = found_[tree].followed[layer - 1];
+  const std::int64_t voices = above.unvisited.voices, stride = above.unvisited.stride;
   std::int64_t scored = 0;
   means_.resize(stride);
   best_.reset(std::min(kReachBeam, labels.nodes(layer)));
-  for (std::int64_t i = begin; i < end; ++i) {
-    const std::int32_t node = above.nodes[static_cast<std::size_t>(i)];
-    const std::int32_t first = labels.child_begin(layer - 1, node);
-    const std::int32_t children = labels.child_begin(layer - 1, node + 1) - first;
-    const float* logs = above.logs[static_cast<std::size_t>(i)];
+  for (const std::int64_t i : part_of(above.begins, input)) {
+    const Range<std::int32_t> children = children_of(labels, layer - 1, above.nodes[i]);
+    const float* logs = above.logs[i];
     if (voices > 1) {
-      kernels().log_means(logs, stride, static_cast<int>(voices), children, means_.data());
+      kernels().log_means(logs, stride, static_cast<int>(voices), children.size(), means_.data());
       logs = means_.data();
     }
-    best_.offer(logs, children, first);
-    scored += children;
+    best_.offer(logs, children.size(), children.first);
+    scored += children.size();
   }
   const auto& best = best_.finish();
-  if (static_cast<std::int64_t>(best.size()) < std::min<std::int64_t>(kReachBeam, scored)) throw_not_finite();
+  if (std::ssize(best) < std::min<std::int64_t>(kReachBeam, scored)) throw_not_finite();
   chosen_.clear();
   for (const Ranked& ranked : best) chosen_.push_back(ranked.node());
   std::sort(chosen_.begin(), chosen_.end());
-  std::int64_t parent = begin;
+  std::int64_t parent = above.begins[input];
   for (const std::int32_t node : chosen_) {
-    while (labels.child_begin(layer - 1, above.nodes[static_cast<std::size_t>(parent)] + 1) <= node) ++parent;
-    const std::int32_t child = node - labels.child_begin(layer - 1, above.nodes[static_cast<std::size_t>(parent)]);
-    enter(tree, layer, input, node, above.logs[static_cast<std::size_t>(parent)] + child, stride);
+    while (labels.child_begin(layer - 1, above.nodes[parent] + 1) <= node) ++parent;
+    const std::int32_t child = node - labels.child_begin(layer - 1, above.nodes[parent]);
+    enter(tree, layer, input, node, above.logs[parent] + child, stride);
   }
 }
 
 // Adds a node to the narrow beam; `path` has its log-probabilities, a voice every `apart` numbers.
-void VoteSearcher::enter(int tree, int layer, std::int64_t input, std::int32_t node, const float* path,
-                         std::size_t apart) {
-  Found& found = found_[static_cast<std::size_t>(tree)];
-  Followed& here = found.followed[static_cast<std::size_t>(layer)];
-  const Visits& visits = found.layers[static_cast<std::size_t>(layer)];
+void Descent::enter(int tree, int layer, std::int64_t input, std::int32_t node, const float* path, std::int64_t apart) {
+  Followed& here = found_[tree].followed[layer];
+  const Visits& visits = found_[tree].layers[layer];
   const std::int64_t visit = visits.find(input, node);
   here.nodes.push_back(node);
   here.logs.push_back(visit < 0 ? nullptr : visits.children(visit));
   if (visit >= 0) return;
-  here.unvisited.add(node, static_cast<std::int32_t>(input));
-  for (std::size_t voice = 0; voice < here.unvisited.voices; ++voice)
+  here.unvisited.add(node, input);
+  for (std::int64_t voice = 0; voice < here.unvisited.voices; ++voice)
     here.unvisited.paths.push_back(path[voice * apart]);
 }
 
-double VoteSearcher::reach(std::int64_t input, const ReachOf& of) {
+double Descent::reach(std::int64_t input, const ReachOf& of) {
   double sum = 0;
   for (int tree = 0; tree < forest_->trees(); ++tree) {
     const LabelTree& labels = forest_->model(tree).tree();
     const int above = std::min(of.layer, labels.depth()) - 1;
-    const Followed& followed = found_[static_cast<std::size_t>(tree)].followed[static_cast<std::size_t>(above)];
-    for (std::size_t voice = 0; voice < followed.unvisited.voices; ++voice) {
+    const Followed& followed = found_[tree].followed[above];
+    for (std::int64_t voice = 0; voice < followed.unvisited.voices; ++voice) {
       highest_.clear();
-      for (std::int64_t i = followed.begins[static_cast<std::size_t>(input)];
-           i < followed.begins[static_cast<std::size_t>(input) + 1]; ++i) {
-        const std::int32_t node = followed.nodes[static_cast<std::size_t>(i)];
-        const float* logs = followed.logs[static_cast<std::size_t>(i)] + voice * followed.unvisited.stride;
-        highest_.insert(highest_.end(), logs,
-                        logs + (labels.child_begin(above, node + 1) - labels.child_begin(above, node)));
+      for (const std::int64_t i : part_of(followed.begins, input)) {
+        const float* logs = followed.logs[i] + voice * followed.unvisited.stride;
+        highest_.insert(highest_.end(), logs, logs + children_of(labels, above, followed.nodes[i]).size());
       }
       if (std::any_of(highest_.begin(), highest_.end(), [](float log) { return std::isnan(log); })) throw_not_finite();
-      const std::size_t kept = std::min(of.nodes, highest_.size());
-      std::partial_sort(highest_.begin(), highest_.begin() + static_cast<std::ptrdiff_t>(kept), highest_.end(),
-                        std::greater<>());
-      for (std::size_t i = 0; i < kept; ++i) sum += energy(highest_[i], forest_->model(tree).transform());
+      const auto end = highest_.begin() + static_cast<std::ptrdiff_t>(std::min(of.nodes, highest_.size()));
+      std::partial_sort(highest_.begin(), end, highest_.end(), std::greater<>());
+      for (auto log = highest_.begin(); log != end; ++log) sum += energy(*log, forest_->model(tree).transform());
     }
   }
   return sum / forest_->members();

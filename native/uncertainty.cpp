@@ -65,7 +65,7 @@ void write_reach(VoteSearcher& votes, std::int64_t begin, std::int64_t end, std:
 }
 
 [[noreturn]] void throw_not_finite(std::int64_t row) {
-  throw std::invalid_argument("scores of row " + std::to_string(row) + " of X are not finite; scale X and train anew");
+  throw std::invalid_argument("scores of row " + std::to_string(row) + " of X are not finite; scale X and train again");
 }
 
 float sum(const float* values, std::int64_t count) {

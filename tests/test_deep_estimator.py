@@ -156,7 +156,9 @@ def test_each_member_with_an_encoder_of_its_own_sees_its_own_embedding_alone(
     words = len(own.vectorizer_.idf_)
     for number, tree in enumerate(own.model_.forest.trees):
         used = np.unique(
-            np.concatenate([tree.native.chunk_entries(chunk)[0] for chunk in range(len(tree.native.table()))])
+            np.concatenate(
+                [tree.native.chunk_entries(chunk).features for chunk in range(len(tree.native.table()))]
+            )
         )
         blocks = set(((used[used >= words] - words) // 32).tolist())
         assert blocks == {number}

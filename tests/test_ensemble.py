@@ -971,7 +971,8 @@ def test_hard_negatives_are_the_wrong_ones_among_the_best_sums(
                 own[label] = own.get(label, 0.0) + value
             kept = sorted(own, key=lambda label: (-own[label], label))[:room]
             sums[row] = {label: own[label] for label in kept}
-    begins, found = negatives.wrong(Y, count)
+    wrong = negatives.wrong(Y, count)
+    begins, found = wrong.indptr, wrong.indices
     assert begins[0] == 0
     for row, own in enumerate(sums):
         ranked = sorted(own, key=lambda label: (-own[label], label))[:count]

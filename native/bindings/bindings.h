@@ -58,15 +58,15 @@ auto without_gil(Work work) {
   return work();
 }
 
-// Binds a struct of arrays field by field.
+// Binds a struct of results, which Python reads field by field.
 template <class Struct>
 class Results {
  public:
   Results(nb::module_& m, const char* name, const char* meaning) : bound_(m, name, meaning) {}
-  template <class Field>
-  Results& field(const char* name, Field Struct::*member) {
+  template <class Field, class... Extra>
+  Results& field(const char* name, Field Struct::*member, const Extra&... extra) {
     // An array is handed out as it is: it has an owner.
-    bound_.def_prop_ro(name, [member](const Struct& self) { return self.*member; }, nb::rv_policy::automatic);
+    bound_.def_prop_ro(name, [member](const Struct& self) { return self.*member; }, nb::rv_policy::automatic, extra...);
     return *this;
   }
 
@@ -74,7 +74,10 @@ class Results {
   nb::class_<Struct> bound_;
 };
 
-void bind_engine(nb::module_& m);
+void bind_rows(nb::module_& m);
+void bind_label_tree(nb::module_& m);
+void bind_training(nb::module_& m);
+void bind_tree_model(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_measures(nb::module_& m);
 void bind_calibration(nb::module_& m);

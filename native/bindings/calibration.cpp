@@ -28,7 +28,7 @@ void check_labels(const Vector<std::int32_t>& labels, const Probabilities& probs
   if (groups == 1) return;
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (labels.data()[i] < 0 || static_cast<std::size_t>(labels.data()[i]) >= group.size())
-      throw nb::value_error("a candidate is no label");
+      throw nb::value_error("a candidate is not a label");
 }
 
 void count(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels, const Probabilities& probs,

@@ -1,10 +1,13 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bindings.h"
@@ -18,14 +21,16 @@ using hedgerow::XmcRows;
 using hedgerow::XmcTextParser;
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> to_array(hedgerow::GrowingArray<T>& values) {
+Numpy<T> to_array(hedgerow::GrowingArray<T>& values) {
   const std::size_t size = values.size();
   T* data = values.release();
   nb::capsule owner(data ? static_cast<void*>(data) : std::malloc(1), [](void* p) noexcept { std::free(p); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
+  return Numpy<T>(data, {size}, owner);
 }
 
-nb::object feed(XmcTextParser& parser, nb::bytes block, int threads) {
+using Fault = std::tuple<std::int64_t, std::string>;
+
+std::optional<Fault> feed(XmcTextParser& parser, nb::bytes block, int threads) {
   const std::string_view text(block.c_str(), block.size());
   std::optional<XmcFault> fault;
   {
@@ -33,14 +38,17 @@ nb::object feed(XmcTextParser& parser, nb::bytes block, int threads) {
     nb::gil_scoped_release release;
     fault = parser.feed(text, threads, watch);
   }
-  if (!fault) return nb::none();
-  return nb::make_tuple(fault->line, fault->message);
+  if (!fault) return std::nullopt;
+  return Fault{fault->line, fault->message};
 }
 
-nb::tuple finish(XmcTextParser& parser) {
+using Matrices =
+    std::tuple<Numpy<std::int64_t>, Numpy<std::int32_t>, Numpy<float>, Numpy<std::int64_t>, Numpy<std::int32_t>>;
+
+Matrices finish(XmcTextParser& parser) {
   XmcMatrices m = parser.finish();
-  return nb::make_tuple(to_numpy(std::move(m.feature_indptr)), to_array(m.features), to_array(m.values),
-                        to_numpy(std::move(m.label_indptr)), to_array(m.labels));
+  return {to_numpy(std::move(m.feature_indptr)), to_array(m.features), to_array(m.values),
+          to_numpy(std::move(m.label_indptr)), to_array(m.labels)};
 }
 
 void check_rows(const Vector<std::int64_t>& indptr, std::size_t entries, const char* what) {

@@ -82,8 +82,12 @@ VoteRows votes_of(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>
                   std::int64_t n_labels) {
   const std::size_t rows = rows_of(indptr, probs);
   if (probs.shape(0) != labels.size()) throw nb::value_error("probs must have a row for each label");
-  return {static_cast<std::int64_t>(rows), n_labels,      static_cast<int>(probs.shape(1)), indptr.data(),
-          labels.data(),                   probs.data()};
+  return {static_cast<std::int64_t>(rows),
+          n_labels,
+          static_cast<int>(probs.shape(1)),
+          indptr.data(),
+          labels.data(),
+          probs.data()};
 }
 
 VoteMeasures measure_votes(const Vector<std::int64_t>& indptr, const Probabilities& probs) {
@@ -96,11 +100,11 @@ VoteMeasures measure_votes(const Vector<std::int64_t>& indptr, const Probabiliti
     for (std::size_t row = 0; row < rows; ++row) {
       const std::int64_t begin = indptr.data()[row], size = indptr.data()[row + 1] - begin;
       double sums[kMeasures];
-      kernels().measure_exactly(
-          probs.data() + static_cast<std::size_t>(begin) * members, static_cast<int>(members), size,
-          {of_labels[0] + begin, of_labels[1] + begin, of_labels[2] + begin, of_labels[3] + begin,
-           of_labels[4] + begin},
-          sums, room.data());
+      kernels().measure_exactly(probs.data() + static_cast<std::size_t>(begin) * members, static_cast<int>(members),
+                                size,
+                                {of_labels[0] + begin, of_labels[1] + begin, of_labels[2] + begin, of_labels[3] + begin,
+                                 of_labels[4] + begin},
+                                sums, room.data());
       for (int i = 0; i < kMeasures; ++i) of_inputs[i][row] = sums[i];
     }
   }

@@ -1,4 +1,5 @@
 #include "bindings.h"
+#include "kernels.h"
 #include "scratch.h"
 
 NB_MODULE(_native, m) {
@@ -12,7 +13,11 @@ NB_MODULE(_native, m) {
     }
   });
   m.doc() = "The native engine of hedgerow. Private: use the classes of the package.";
-  bind_engine(m);
+  m.def("simd_level", [] { return hedgerow::kernels().level; }, "The kernels in use: baseline, v3, v4 or v4_vbmi2.");
+  bind_rows(m);
+  bind_label_tree(m);
+  bind_tree_model(m);
+  bind_training(m);
   bind_forest(m);
   bind_measures(m);
   bind_calibration(m);

@@ -32,7 +32,7 @@ std::string_view utf8(nb::handle text, const char* what) {
     if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
     const auto at = nb::cast<std::size_t>(error.value().attr("start"));
     nb::raise_from(error, PyExc_ValueError,
-                   "%s holds a lone surrogate at character %zu, which is no text; read it with errors='replace'", what,
+                   "%s holds a lone surrogate at character %zu, which is not text; read it with errors='replace'", what,
                    at);
   }
   return {bytes, static_cast<std::size_t>(size)};
@@ -89,8 +89,8 @@ struct VocabularyFound {
   Numpy<float> idf;
 };
 
-VocabularyFound fit_vocabulary(const nb::tuple& texts, bool with_pairs, std::uint64_t min_count, std::uint64_t max_terms,
-                         std::size_t pairs_at_once, int threads) {
+VocabularyFound fit_vocabulary(const nb::tuple& texts, bool with_pairs, std::uint64_t min_count,
+                               std::uint64_t max_terms, std::size_t pairs_at_once, int threads) {
   const Texts read(texts);
   PythonWatch watch;
   hedgerow::VocabularyArrays found = unlocked(read, [&] {
@@ -100,8 +100,8 @@ VocabularyFound fit_vocabulary(const nb::tuple& texts, bool with_pairs, std::uin
         read.threads(threads), watch);
   });
   return {to_numpy(std::move(found.word_bytes)), to_numpy(std::move(found.word_starts)),
-                        to_numpy(std::move(found.word_table)), to_numpy(std::move(found.pairs)),
-                        to_numpy(std::move(found.pair_table)), to_numpy(std::move(found.idf))};
+          to_numpy(std::move(found.word_table)), to_numpy(std::move(found.pairs)),
+          to_numpy(std::move(found.pair_table)), to_numpy(std::move(found.idf))};
 }
 
 // The arrays of a vocabulary, checked and kept alive, not copied.
@@ -204,8 +204,7 @@ void bind_text(nb::module_& m) {
   m.attr("unicode_version") = hedgerow::unicode::version;
   m.def("tokenize", &tokenize, "text"_a);
   m.def("fit_vocabulary", &fit_vocabulary, "texts"_a, "with_pairs"_a, "min_count"_a, "max_terms"_a, "pairs_at_once"_a,
-        "threads"_a,
-        "The terms in at least min_count texts.");
+        "threads"_a, "The terms in at least min_count texts.");
   nb::class_<Tfidf>(m, "Tfidf", "Text to tf-idf rows by a vocabulary, whose arrays are checked here.")
       .def(nb::init<Vector<std::uint8_t>, Vector<std::uint64_t>, Vector<std::uint64_t>, Vector<std::uint64_t>,
                     Vector<std::uint64_t>, Vector<float>>(),

@@ -1,9 +1,11 @@
-// Tree models, for all binding files that take them.
+// Label trees and tree models, for all binding files that take them.
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "bindings.h"
+#include "label_tree.h"
 #include "tree_model.h"
 
 // A TreeModel and whatever Python memory its chunks lie in.
@@ -24,3 +26,21 @@ class Model {
   hedgerow::TreeModel model_;
   nb::object keeper_;
 };
+
+inline hedgerow::LabelTree make_tree(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels) {
+  std::vector<std::vector<std::int32_t>> layers;
+  for (const auto& layer : begins.get()) layers.emplace_back(layer.data(), layer.data() + layer.size());
+  return hedgerow::LabelTree(std::move(layers),
+                             std::vector<std::int32_t>(labels.data(), labels.data() + labels.size()));
+}
+
+// One row per chunk: begin, bytes, lanes, home buckets, buckets, unit shift.
+inline Numpy<std::uint64_t, 2> to_table(const std::vector<hedgerow::ChunkShape>& shapes) {
+  auto rows = std::make_unique<std::uint64_t[]>(6 * shapes.size());
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const hedgerow::ChunkShape& s = shapes[i];
+    const std::uint64_t row[6] = {s.begin, s.bytes, s.lanes, s.homes, s.buckets, s.unit_shift};
+    std::copy(row, row + 6, rows.get() + 6 * i);
+  }
+  return matrix(std::move(rows), shapes.size(), 6);
+}

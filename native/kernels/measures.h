@@ -1,4 +1,4 @@
-// From scores to probabilities and measures of doubt.
+// From scores to probabilities and measures of uncertainty.
 //
 // Compiled once for each SIMD level, as a part of kernels.cpp and of nothing else.
 #pragma once

@@ -25,33 +25,78 @@ class Rows:
         The first fault as (kind, row, column, value), or None when the matrix is sound.
         """
 
-    def arrays(self) -> tuple:
+    def arrays(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)] | None, int]:
         """The arrays, not copied, and the number of columns."""
 
     def hashes(self, threads: int = 0) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """A hash of every row, by which it is known again."""
 
-def aggregate_labels(X: Rows, rows_of_label: Rows, costs: numpy.typing.NDArray[numpy.float32] | None, normalise: bool, threads: int, progress: object | None) -> tuple:
-    """PIFA: the normalised sum of each label's rows, as CSR arrays."""
+class GrownTree:
+    """
+    A label tree: begins of the children of each layer, and the labels in order.
+    """
 
-def grow_tree(label_features: Rows, labels: numpy.typing.NDArray[numpy.int32], branching: int, leaf_size: int, iterations: int, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> tuple:
-    """Clusters labels into a tree: (begins of each layer, labels in order)."""
+    @property
+    def begins(self) -> list[Annotated[NDArray[numpy.int32], dict(shape=(None,))]]: ...
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+class LabelFeatures:
+    """A CSR matrix with a row per label."""
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def indices(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def values(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+def aggregate_labels(X: Rows, rows_of_label: Rows, costs: numpy.typing.NDArray[numpy.float32] | None, normalise: bool, threads: int, progress: object | None) -> LabelFeatures:
+    """PIFA: the normalised sum of each label's rows."""
+
+def grow_tree(label_features: Rows, labels: numpy.typing.NDArray[numpy.int32], branching: int, leaf_size: int, iterations: int, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> GrownTree:
+    """Clusters labels into a tree."""
 
 def check_tree(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32]) -> None:
     """Raises ValueError unless this is a label tree."""
 
-def train(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> tuple:
-    """Fits a tree: (model, passes, weights kept)."""
+class TopLabels:
+    """The best labels of each row and their probabilities, (rows, k)."""
 
-def train_block(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, matched: Rows | None, layer: int, first: int, last: int, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> tuple:
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]: ...
+
+    @property
+    def probabilities(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+class BestNodes:
     """
-    Fits some nodes of a layer: (table of their chunks, bytes, passes, weights kept).
+    The best nodes of each row and the logarithms of their probabilities, (rows, k).
     """
 
-def layer_work(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], negatives: Rows | None, matched: Rows | None, layer: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """
-    How much there is to do for each node of a layer: features of its rows, times panels.
-    """
+    @property
+    def nodes(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]: ...
+
+    @property
+    def logs(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+class ChunkEntries:
+    """The weights of a chunk, entry by entry, and the bias of each lane."""
+
+    @property
+    def features(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def lanes(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def weights(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def bias(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
 
 class TreeModel:
     """A label tree with its weights."""
@@ -59,30 +104,26 @@ class TreeModel:
     @staticmethod
     def open(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, members: int, parts: int, table: numpy.typing.NDArray[numpy.uint64], weights: numpy.typing.NDArray[numpy.uint8], deep: bool, threads: int) -> TreeModel: ...
 
-    def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None) -> tuple:
-        """
-        The best k labels of each row: (labels, probabilities), both (rows, k).
-        """
+    def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None) -> TopLabels:
+        """The best k labels of each row."""
 
-    def best_nodes(self, X: Rows, layer: int, k: int, beam: int, normalise: bool, threads: int) -> tuple:
-        """
-        The best k nodes of a layer for each row: (nodes, logarithms of their probabilities).
-        """
+    def best_nodes(self, X: Rows, layer: int, k: int, beam: int, normalise: bool, threads: int) -> BestNodes:
+        """The best k nodes of a layer for each row."""
 
     def table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]:
         """
-        One row a chunk: begin, bytes, lanes, home buckets, buckets, unit shift.
+        One row per chunk: begin, bytes, lanes, home buckets, buckets, unit shift.
         """
 
     def block(self, chunk: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]:
         """The bytes of a chunk, not copied."""
 
-    def chunk_entries(self, chunk: int) -> tuple:
-        """Weights of a chunk: (features, lanes, weights, bias)."""
+    def chunk_entries(self, chunk: int) -> ChunkEntries:
+        """The weights of a chunk."""
 
     def expect(self, shared: int, first: int, last: int, threads: int) -> None:
         """
-        Tell that nearly every row has all features from `first` to `last` - 1, and that others from `shared` on are not for this model; changes no result.
+        Nearly every row has all features from `first` to `last` - 1, and others from `shared` on are not for this model; changes no result.
         """
 
 def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:
@@ -90,6 +131,53 @@ def merge(models: Sequence[TreeModel], threads: int, progress: object | None) ->
 
 def assemble(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, nodes: Sequence[tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32]]]) -> TreeModel:
     """A model from (features, lanes, weights, bias) of each inner node."""
+
+class TrainedTree:
+    """A model, the passes over the data, and the weights that were kept."""
+
+    @property
+    def model(self) -> TreeModel: ...
+
+    @property
+    def passes(self) -> int: ...
+
+    @property
+    def weights(self) -> int: ...
+
+class TrainedChunks:
+    """The chunks of some nodes: their table and bytes."""
+
+    @property
+    def table(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, None))]: ...
+
+    @property
+    def bytes(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def passes(self) -> int: ...
+
+    @property
+    def weights(self) -> int: ...
+
+class WrongLabels:
+    """Labels of each row, as a CSR matrix has them."""
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def indices(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+def train(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> TrainedTree:
+    """Fits a tree."""
+
+def train_block(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, matched: Rows | None, layer: int, first: int, last: int, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> TrainedChunks:
+    """Fits some nodes of a layer."""
+
+def layer_work(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], negatives: Rows | None, matched: Rows | None, layer: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    How much there is to do for each node of a layer: features of its rows, times panels.
+    """
 
 class HardNegatives:
     """The labels that the members trained so far get wrong."""
@@ -99,10 +187,8 @@ class HardNegatives:
     def add(self, labels: numpy.typing.NDArray[numpy.int32], probabilities: numpy.typing.NDArray[numpy.float32], threads: int) -> None:
         """One more member's best labels."""
 
-    def wrong(self, Y: Rows, count: int) -> tuple:
-        """
-        Of the best labels of each row, those that Y does not have: (indptr, indices).
-        """
+    def wrong(self, Y: Rows, count: int) -> WrongLabels:
+        """Of the best labels of each row, those that Y does not have."""
 
 class FoundInputs:
     """Sums over the candidates of each row, and how far they may be off."""
@@ -333,12 +419,12 @@ class XmcTextParser:
 
     def __init__(self, rows: int, features: int, labels: int) -> None: ...
 
-    def feed(self, block: bytes, threads: int = 0) -> object:
+    def feed(self, block: bytes, threads: int = 0) -> tuple[int, str] | None:
         """
         Parse whole lines. Returns None, or (line, message) of the first fault; lines count from 0.
         """
 
-    def finish(self) -> tuple:
+    def finish(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """
         Returns (feature_indptr, features, values, label_indptr, labels) and leaves the parser empty.
         """

@@ -83,9 +83,9 @@ void check_search(const TreeModel& model, const SparseRows& X) {
     float* const m = of_labels.data();
     float* const i = of_inputs.data();
     const std::int64_t n = X.rows;
-    measure_uncertainty(forest, X, k, {.beam = 2, .top = 0, .missing = missing}, 1, watch,
+    measure_uncertainty(forest, X, k, {.beam = 2, .top = 0, .missing = missing}, {}, 1, watch,
                         {found.data(), {m, m + room, m + 2 * room, m + 3 * room, m + 4 * room}},
-                        {i, i + n, i + 2 * n, i + 3 * n, i + 4 * n, i + 5 * n, i + 6 * n});
+                        {i, i + n, i + 2 * n, i + 3 * n, i + 4 * n, i + 5 * n, i + 6 * n, nullptr});
     require_known(found);
   }
 }

@@ -102,7 +102,7 @@ void check_search(const TreeModel& model, const SparseRows& X, bool normalise) {
       }
     }
     const Forest forest({&model}, kLabels, std::nullopt);
-    const VoteArrays votes = collect_votes(forest, X, k, {.beam = 1, .normalise = normalise}, 1, watch);
+    const VoteArrays votes = collect_votes(forest, X, k, {.beam = 1, .normalise = normalise}, {}, 1, watch);
     for (const float p : votes.probabilities) require(p >= 0 && p <= 1);
     for (const float bound : votes.bound) require(bound >= 0 && bound <= 1);
   } catch (const std::invalid_argument&) {

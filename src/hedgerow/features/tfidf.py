@@ -109,7 +109,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     min_count : int, default=2
         Drop terms that fewer texts have.
     max_features : int or None, default=None
-        Keep so many terms, those of the most texts. Among equals words go before pairs, then terms in the
+        Keep at most N terms, those of the most texts. Among equals words go before pairs, then terms in the
         order of their bytes; so a pair never stays without its words.
     sublinear : bool, default=True
         Weigh a term that occurs `tf` times by ``1 + ln(tf)`` instead of `tf`.
@@ -123,7 +123,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     idf_ : ndarray of float32, shape (n_features,)
         Inverse document frequencies.
     vocabulary_ : dict of str to int
-        Term to column. Made anew at each access.
+        Term to column. Made again at each access.
 
     Examples
     --------

@@ -125,7 +125,7 @@ class TreeTask:
         scratch: Scratch | None = None,
     ) -> TrainedBlock:
         """Train the nodes of a block; a matcher brings the inputs that `match` found, too."""
-        table, weights, _, kept = _native.train_block(
+        trained = _native.train_block(
             self.X,
             self.Y,
             list(self.tree.begins),
@@ -141,7 +141,7 @@ class TreeTask:
             **spilling(scratch),
             **self.settings,
         )
-        return TrainedBlock(block, table, weights, kept)
+        return TrainedBlock(block, trained.table, trained.bytes, trained.weights)
 
 
 def cut(work: npt.ArrayLike, layer: int, target: float, within: tuple[int, int] | None = None) -> list[Block]:
@@ -225,10 +225,9 @@ def above(
 
 def match(classifier: TreeClassifier, X: _native.Rows, beam: int, threads: int) -> npt.NDArray[np.int32]:
     """The nodes that a beam finds for each row in the layer below what `above` gave; -1 fills rows up."""
-    nodes: npt.NDArray[np.int32]
     depth, count = classifier.tree.depth, len(classifier.tree.labels)
-    nodes, _ = classifier.native.best_nodes(X, depth, min(beam, count), beam, classifier.normalize, threads)
-    return nodes
+    best = classifier.native.best_nodes(X, depth, min(beam, count), beam, classifier.normalize, threads)
+    return best.nodes
 
 
 def as_matched(found: Sequence[npt.NDArray[np.int32]], nodes: int) -> _native.Rows:

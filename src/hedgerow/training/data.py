@@ -54,9 +54,9 @@ class TrainingData:
                 digest.update(np.ascontiguousarray(array).data)
         # As the engine has them, whatever they were given as.
         indptr, indices, values, _ = self.X.arrays()
-        for array in (indptr, indices, values, self.indicator.indptr, self.indicator.indices):
-            if array is not None:  # no values: all are 1
-                digest.update(np.ascontiguousarray(array).data)
+        for part in (indptr, indices, values, self.indicator.indptr, self.indicator.indices):
+            if part is not None:  # no values: all are 1
+                digest.update(np.ascontiguousarray(part).data)
         if self.costs is not None:
             digest.update(self.costs.data)
         return digest.hexdigest()

@@ -110,8 +110,8 @@ class _Trainer:
 
     def _wrong(self, negatives: _native.HardNegatives) -> _native.Rows:
         data = self._plan.data
-        indptr, indices = negatives.wrong(data.Y, self._ensemble.hard_negatives)
-        return _native.Rows(indptr, indices, None, data.indicator.shape[1])
+        wrong = negatives.wrong(data.Y, self._ensemble.hard_negatives)
+        return _native.Rows(wrong.indptr, wrong.indices, None, data.indicator.shape[1])
 
     def _group(self, number: int) -> int:
         return number * self._ensemble.tree_count // self._ensemble.members

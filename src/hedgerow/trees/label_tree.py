@@ -203,7 +203,7 @@ def grow_over(
     scratch: Scratch | None = None,
 ) -> LabelTree:
     """As `LabelTree.grow`, for vectors that are checked; `scratch` takes copies too large for memory."""
-    begins, ordered = _native.grow_tree(
+    grown = _native.grow_tree(
         label_features,
         labels,
         int(branching),
@@ -214,7 +214,7 @@ def grow_over(
         progress,
         **spilling(scratch),
     )
-    return LabelTree(tuple(begins), ordered)
+    return LabelTree(tuple(grown.begins), grown.labels)
 
 
 def aggregate_features(
@@ -253,8 +253,8 @@ def aggregate_features(
     csr_array of float32, shape (len(labels), columns)
     """
     rows_of_label = _rows_of(labels, Y)
-    indptr, indices, values = _native.aggregate_labels(X, rows_of_label, costs, normalize, threads, progress)
-    return sp.csr_array((values, indices, indptr), shape=(len(labels), columns))
+    sums = _native.aggregate_labels(X, rows_of_label, costs, normalize, threads, progress)
+    return sp.csr_array((sums.values, sums.indices, sums.indptr), shape=(len(labels), columns))
 
 
 def aggregate_to_files(
@@ -280,10 +280,10 @@ def aggregate_to_files(
         for first, last in _pieces(begins, rows, sizes, scratch.most_bytes // _BYTES_OF_ENTRY):
             own = begins[first : last + 1]
             some = _native.Rows(own - own[0], rows[own[0] : own[-1]], None, Y.shape[0])
-            part, *written = _native.aggregate_labels(X, some, costs, normalize, threads, progress)
-            for array, file in zip(written, (indices, values), strict=True):
-                file.write(array.data)
-            ends.append(part[1:] + ends[-1][-1])
+            sums = _native.aggregate_labels(X, some, costs, normalize, threads, progress)
+            indices.write(sums.indices.data)
+            values.write(sums.values.data)
+            ends.append(sums.indptr[1:] + ends[-1][-1])
         mapped = (_mapped(indices, np.int32), _mapped(values, np.float32))
     vectors = _native.Rows(np.concatenate(ends), *mapped, columns)
     check_finite(vectors, "label_features", threads)

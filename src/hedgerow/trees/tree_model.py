@@ -79,7 +79,7 @@ class TreeClassifier:
         **settings: Any,
     ) -> TreeClassifier:
         """Fit the classifiers of a tree; `settings` are those of the engine's `train`."""
-        native, _, weights = _native.train(
+        trained = _native.train(
             X,
             Y,
             list(tree.begins),
@@ -92,7 +92,7 @@ class TreeClassifier:
             progress=progress,
             **settings,
         )
-        return cls(tree, features, TRANSFORMS[loss], normalize, native, weights)
+        return cls(tree, features, TRANSFORMS[loss], normalize, trained.model, trained.weights)
 
     @classmethod
     def merge(cls, members: Sequence[TreeClassifier], threads: int) -> TreeClassifier:
@@ -121,22 +121,22 @@ class TreeClassifier:
         progress: Callable[[float], None] | None = None,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The best k labels of each row and their probabilities, both of shape (rows, k)."""
-        labels, probability = self.native.top(X, k, beam, self.normalize, exact, threads, progress)
-        return labels, probability
+        found = self.native.top(X, k, beam, self.normalize, exact, threads, progress)
+        return found.labels, found.probabilities
 
     def best_nodes(
         self, X: Any, layer: int, k: int, beam: int, threads: int = 0
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The best k nodes of a layer as a beam finds them, and the logarithms of their probabilities."""
         rows = as_rows(X, columns=self.features, threads=threads)
-        nodes, logs = self.native.best_nodes(rows, layer, k, beam, self.normalize, threads)
-        return nodes, logs
+        found = self.native.best_nodes(rows, layer, k, beam, self.normalize, threads)
+        return found.nodes, found.logs
 
     def node_weights(self, layer: int, node: int) -> tuple[npt.NDArray[Any], ...]:
         """Weights of a node's children as (features, child numbers, weights) and their biases."""
         chunk = sum(self.tree.layer_sizes[:layer]) + node
-        entries: tuple[npt.NDArray[Any], ...] = self.native.chunk_entries(chunk)
-        return entries
+        entries = self.native.chunk_entries(chunk)
+        return entries.features, entries.lanes, entries.weights, entries.bias
 
     def to_sections(self, prefix: str) -> dict[str, Section]:
         """Arrays for a model file; the weights are streamed, not copied."""

@@ -1,4 +1,4 @@
-"""Predictions with their doubts."""
+"""Predictions with their uncertainty."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class UncertainLabels:
         votes : Votes
             At least k candidates for each input.
         k : int
-            Labels for each input.
+            Labels per input.
         ranked_by : float32 array, shape (entries,), optional
             What the best labels are chosen by; the mean probability, if not given.
         n_jobs : int or None

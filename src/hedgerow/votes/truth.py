@@ -1,4 +1,4 @@
-"""Votes beside the truth: what was right, and whether doubt finds what was wrong."""
+"""Votes compared with the truth: what is right, and whether uncertainty finds what is wrong."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Assessment:
     truth : csr_array of int8, shape (n, n_labels)
         The true labels, sorted.
     true : Measures
-        The measures of the true labels in the order of ``truth.indices``; 0 for what is no candidate.
+        The measures of the true labels in the order of ``truth.indices``; 0 if not a candidate.
     rank : int32 array
-        The place of the true labels in the ranking of the candidates, from 1; 0 for what is no candidate.
+        The place of the true labels in the ranking of the candidates, from 1; 0 if not a candidate.
     """
 
     auroc: npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ class Assessment:
 
     @staticmethod
     def concatenate(parts: Sequence[Assessment]) -> Assessment:
-        """The judgement of several batches, one after the other.
+        """The assessments of several batches, one after the other.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ def assess(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> As
 
     Of an input with m true labels, the m most probable candidates are predicted; a label is wrong if it is
     either predicted or true, but not both. Scores are judged by how high they put the wrong labels among all
-    labels there are. Labels that are no candidates share the score 0.
+    labels there are. Labels that are not candidates share the score 0.
 
     Parameters
     ----------

@@ -281,7 +281,7 @@ class Votes:
 
 
 def check_votes(votes: object, name: str = "votes") -> None:
-    """Raise TypeError for what are no votes."""
+    """Raise TypeError unless these are votes."""
     if not isinstance(votes, Votes):
         raise TypeError(f"{name} is a {type(votes).__name__}; give Votes, such as predict_votes makes")
 

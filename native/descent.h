@@ -1,0 +1,145 @@
+// The way of a block of inputs down the trees of a forest.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "beam_search.h"
+#include "forest.h"
+#include "range.h"
+
+namespace hedgerow {
+
+// What stands for the probability that a member gives to a candidate which it did not meet on its way.
+enum class Missing : int {
+  exact,  // the probability itself: the member goes there
+  delta,  // 0, as in the paper
+  bound,  // the probability of the node where the member turned away, which is no less
+};
+
+struct VoteOptions {
+  std::int32_t beam = 50;
+  std::int32_t top = 0;  // > 0: candidates are the best N labels of each member; 0: all that were scored
+  Missing missing = Missing::exact;
+  // Go on below every node whose mean probability is above this, whatever the beam; 0 goes everywhere.
+  float tolerance = std::numeric_limits<float>::infinity();
+  bool normalise = true;
+  int followed = 0;  // layers in which the reach is wanted
+};
+
+// Nodes of a layer that count for the reach, whatever the beam of the search: more would tell no more.
+inline constexpr std::int32_t kReachBeam = 4;
+
+// How far the members follow a row down their trees: the sum of the highest energies that a member gives to
+// `nodes` nodes of a layer (the first below the root is 1), the mean over the members.
+struct ReachOf {
+  int layer;
+  std::size_t nodes;
+};
+
+// The visits of a block of inputs to the nodes of one layer.
+struct Visits {
+  std::vector<std::int64_t> begins;  // of each input
+  std::vector<std::int32_t> nodes;   // ascending for each input
+  std::vector<std::int32_t> inputs;
+  std::vector<float> paths;  // log-probabilities of the node, a voice each
+  std::vector<float> logs;   // of its children: voice by voice, `stride` apart
+  std::int64_t stride = 0;
+  std::int64_t voices = 0;
+
+  void clear(int voices_of_tree, std::int32_t widest);
+  void add(std::int32_t node, std::int64_t input) {
+    nodes.push_back(node);
+    inputs.push_back(static_cast<std::int32_t>(input));
+  }
+  void close_input() { begins.push_back(std::ssize(nodes)); }
+  Range<std::int64_t> of(std::int64_t input) const { return part_of(begins, input); }
+  // The visit of an input to a node, or -1.
+  std::int64_t find(std::int64_t input, std::int32_t node) const;
+  const float* children(std::int64_t visit) const { return logs.data() + visit * voices * stride; }
+};
+
+// The nodes of one layer that a block of inputs meets in a narrow beam. What the search visited is read from there.
+struct Followed {
+  std::vector<std::int64_t> begins;  // of each input
+  std::vector<std::int32_t> nodes;   // ascending for each input
+  std::vector<const float*> logs;    // of their children, as `Visits::children` gives them
+  Visits unvisited;                  // by the search
+};
+
+// What an input left behind.
+struct Frontier {
+  float worst = -std::numeric_limits<float>::infinity();  // highest log-probability
+  double mass = 0;                                        // sum over the labels of a bound on their probability
+};
+
+// The candidates of each input of a block.
+struct Candidates {
+  std::vector<std::int64_t> begins;
+  std::vector<std::int32_t> labels;
+};
+
+// The children of a node: nodes of the next layer, or places of labels.
+inline Range<std::int32_t> children_of(const LabelTree& tree, int layer, std::int32_t node) {
+  return {tree.child_begin(layer, node), tree.child_begin(layer, node + 1)};
+}
+
+// One worker's way down; its scratch memory is reused from block to block.
+class Descent {
+ public:
+  // One tree's share of a block.
+  struct Found {
+    std::vector<Visits> layers;
+    std::vector<Visits> extra;  // that only the candidates of other trees asked for
+    std::vector<Frontier> frontiers;
+    std::vector<Followed> followed;
+  };
+
+  explicit Descent(const Forest& forest) { use(forest); }
+  void use(const Forest& forest);
+  void prepare(const SparseRows& X, std::int64_t begin, std::int64_t end, const VoteOptions& options, Watch& watch);
+  const BlockInputs& inputs() const { return inputs_; }
+  const Found& found(int tree) const { return found_[tree]; }
+  // Trees know nothing of each other, so it does not matter who walked through them.
+  void swap_found(int tree, Descent& other) { std::swap(found_[tree], other.found_[tree]); }
+
+  void descend(int tree, std::int32_t beam);
+  // Takes the members of a tree to the candidates that only others met.
+  void complete(int tree, const Candidates& candidates);
+  // The log-probability that the first voice of a tree gives to a node whose parent was visited, the others' being a
+  // stride apart; null if it was not.
+  const float* log_of(int tree, int layer, std::int32_t node, std::int64_t input) const;
+
+  // Goes down the narrow beam of the reach, over what `descend` visited, and scores only what it did not.
+  void follow(int tree);
+  // As if nothing was visited.
+  void forget_visits(int tree);
+  // The nodes are labels where the tree is not so deep.
+  double reach(std::int64_t input, const ReachOf& of);
+
+ private:
+  void score(int tree, int layer, Visits& visits);
+  void choose(int tree, int layer, std::int64_t input, std::int32_t beam);
+  void find_unvisited(int tree, const Candidates& candidates, std::int64_t input);
+  void choose_followed(int tree, int layer, std::int64_t input);
+  void enter(int tree, int layer, std::int64_t input, std::int32_t node, const float* path, std::int64_t apart);
+
+  const Forest* forest_ = nullptr;
+  std::uint64_t serial_ = 0;  // of the forest that the scratch memory is made for
+  VoteOptions options_;
+  Watch* watch_ = nullptr;
+  const SparseRows* rows_ = nullptr;  // where the inputs come from
+  std::int64_t begin_ = 0, end_ = 0;
+  BlockInputs inputs_;
+  std::vector<Found> found_;
+  Best best_;
+  std::vector<float> means_, missed_, counts_, highest_, root_;
+  std::vector<unsigned char> kept_;
+  std::vector<std::int64_t> order_;
+  std::vector<std::int32_t> starts_, chosen_;
+  std::vector<unsigned char> met_;                 // leaves of a tree that an input visited
+  std::vector<std::vector<std::int32_t>> wanted_;  // nodes of each layer on the way to candidates
+};
+
+}  // namespace hedgerow
