@@ -263,7 +263,7 @@ class Model:
         for _, answer in answer_batches(
             self, inputs, "predicting", tolerance=tolerance, k=k, progress=progress
         ):
-            votes = answer.votes if named else replace(answer.votes, classes=None)
+            votes = answer.votes if named else answer.votes.but(classes=None)
             parts.append(
                 UncertainLabels.from_votes(votes, k, ranked_by=answer.ranking, n_jobs=self.threads or None)
             )

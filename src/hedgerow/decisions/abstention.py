@@ -65,7 +65,7 @@ def input_doubts(votes: Votes, ood: Floats | None = None) -> dict[str, Floats]:
     best = np.zeros(len(votes))
     filled = np.flatnonzero(np.diff(votes.indptr))
     if filled.size:
-        best[filled] = np.maximum.reduceat(votes.mean().data, votes.indptr[filled])
+        best[filled] = np.maximum.reduceat(votes.means(), votes.indptr[filled])
     sums = instance_uncertainty(votes)
     found = {"top": 1 - best, "expected": -np.asarray(sums.probability, dtype=np.float64)}
     for name in _HIGHEST:

@@ -14,7 +14,7 @@ from hedgerow.decisions.abstention import answer_limit, input_doubts
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import Decisions
 from hedgerow.decisions.risk import as_share
-from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule, among_best, entries
+from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule, among_best
 from hedgerow.decisions.wishes import Wish, about_inputs, rule_for
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.search import SearchSettings
@@ -108,12 +108,12 @@ def _decide_on(
     votes: Votes, rule: Rule, classes: npt.NDArray[Any], k: int, answered: npt.NDArray[np.bool_]
 ) -> Decisions:
     """Decide on a batch; at least k labels of each input are listed, if it has so many candidates."""
-    mean = votes.mean().data
+    mean = votes.means()
     codes = rule.codes(votes, mean)
     rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
     codes[(codes == ACCEPT) & ~answered[rows]] = REVIEW
     listed = np.flatnonzero((codes != REJECT) | among_best(votes.indptr, mean, k))
-    few = entries(votes, listed)
+    few = votes.chosen(listed)
     measures = label_uncertainty(few)
     order = np.lexsort((few.labels, -mean[listed], rows[listed]))
     chosen = listed[order]

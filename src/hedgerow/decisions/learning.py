@@ -271,12 +271,7 @@ class PolicyLearner:
         """The same losses where something else than the probability decides on the labels it speaks for."""
         predicted = np.flatnonzero(found.mean >= PREDICTED)
         row, right = found.row[predicted], found.right[predicted]
-        few = Votes(
-            np.concatenate([[0], np.cumsum(np.bincount(row, minlength=found.rows))]),
-            votes.labels[predicted],
-            votes.probs[predicted],
-            votes.n_labels,
-        )
+        few = votes.chosen(predicted)
         measures = label_uncertainty(few)
         for by in LABEL_MEASURES:
             sure = found.mean[predicted] if by == "probability" else certainty(measures, by)

@@ -19,7 +19,7 @@ class Matched:
 
     def __init__(self, votes: Votes, truth: sp.csr_array, known: npt.NDArray[np.bool_]) -> None:
         self.rows = len(votes)
-        self.mean = votes.mean().data
+        self.mean = votes.means()
         self.row = np.repeat(np.arange(self.rows), np.diff(votes.indptr))
         self.true_row = np.repeat(np.arange(self.rows), np.diff(truth.indptr))
         self.known = known[truth.indices]

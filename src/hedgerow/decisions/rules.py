@@ -14,7 +14,7 @@ from hedgerow.decisions.policy import PREDICTED
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.votes import Votes
 
-__all__ = ["ACCEPT", "DECISIONS", "REJECT", "REVIEW", "Rule", "among_best", "entries"]
+__all__ = ["ACCEPT", "DECISIONS", "REJECT", "REVIEW", "Rule", "among_best"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -91,14 +91,8 @@ class Rule:
         if self.by == "probability":
             return np.flatnonzero(mean >= np.float32(self.accept_from))
         predicted = np.flatnonzero(mean >= PREDICTED)
-        sure = certainty(label_uncertainty(entries(votes, predicted)), self.by)
+        sure = certainty(label_uncertainty(votes.chosen(predicted)), self.by)
         return predicted[sure >= np.float32(self.accept_from)]
-
-
-def entries(votes: Votes, chosen: npt.NDArray[np.intp]) -> Votes:
-    """Some of the candidates, by place."""
-    ends = np.searchsorted(chosen, votes.indptr)
-    return Votes(ends, votes.labels[chosen], votes.probs[chosen], votes.n_labels)
 
 
 def among_best(indptr: npt.NDArray[np.int64], mean: Floats, k: int) -> npt.NDArray[np.bool_]:

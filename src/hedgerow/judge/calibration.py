@@ -234,7 +234,7 @@ class Calibration:
         self.check_fits(votes.n_labels, votes.members)
         probs = self.moved(votes.labels, votes.probs, threads_for(n_jobs))
         bound, missed = self.certificate(votes.bound)
-        return Votes(votes.indptr, votes.labels, probs, votes.n_labels, bound, missed, votes.classes)
+        return votes.but(probs=probs, bound=bound, missed=missed)
 
     def check_fits(self, n_labels: int, members: int) -> None:
         """Refuse votes of another model."""

@@ -76,6 +76,17 @@ class ServedModel:
         policy = self.model.policy
         return None if policy is None else policy.search.tolerance
 
+    def finds(self, k: int) -> bool:
+        """Whether the search finds k labels of any input as it is."""
+        known = self._found.get(k)
+        if known is None:
+            known = self._found[k] = self.model.finds(k)
+        return known
+
+    @cached_property
+    def _found(self) -> dict[int, bool]:
+        return {}
+
     @cached_property
     def curves(self) -> dict[str, Any] | None:
         """The thresholds of decisions at every risk."""

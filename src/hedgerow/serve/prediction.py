@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hedgerow.decisions.rules import DECISIONS, REJECT, entries
+from hedgerow.decisions.rules import DECISIONS, REJECT
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.votes import Votes
 
@@ -63,7 +63,7 @@ def predict(
     detector = model.ood if wanted.uncertainty else None
     read = model.inputs(inputs)
     # Guarantees hold for the search that they were learned with, which need not find k labels.
-    apart = wanted.sorting is not None and not model.finds(k)
+    apart = wanted.sorting is not None and not served.finds(k)
     answer = model.answer(read, tolerance=served.tolerance, k=1 if apart else k, signals=detector is not None)
     ranked = model.answer(read, tolerance=served.tolerance, k=k) if apart else answer
     best = _best(ranked.votes, k, ranked.ranking, model.threads)
@@ -84,7 +84,7 @@ def predict(
                 None if scores is None else {"score": scores.score[row], "p_value": scores.p_value[row]}
             )
     if wanted.sorting is not None:
-        codes = wanted.sorting.rule.codes(votes, votes.mean().data)
+        codes = wanted.sorting.rule.codes(votes, votes.means())
         _check_number(codes, most)
         for row, result in enumerate(results):
             _add_decisions(served, votes, codes, row, listed[row], result["labels"], names)
@@ -106,14 +106,14 @@ def said_of(served: ServedModel, text: str, label: str | int) -> tuple[np.float3
     said = _said(votes, place)
     if place is None:
         return np.float32(0), said
-    return _best(entries(votes, np.array([place])), 1).probability[0, 0], said
+    return _best(votes.chosen(np.array([place])), 1).probability[0, 0], said
 
 
 def _best(
     votes: Votes, k: int, ranking: npt.NDArray[np.float32] | None = None, threads: int = 0
 ) -> UncertainLabels:
     """The best k labels, as columns, with their measures: always by the same arithmetic, to the last bit."""
-    plain = replace(votes, classes=None)
+    plain = votes.but(classes=None)
     return UncertainLabels.from_votes(plain, k, ranked_by=ranking, n_jobs=threads or None)
 
 
@@ -159,9 +159,8 @@ def _add_decisions(
         one["decision"] = DECISIONS[REJECT if place is None else codes[place]]
     if not kept:
         return
-    others = entries(votes, np.array(list(kept.values())))
-    alone = replace(others, indptr=np.array([0, len(kept)]), bound=None, missed=None)
-    rest = _best(alone, len(kept))
+    others = votes.chosen(np.array(list(kept.values())))
+    rest = _best(others.but(indptr=np.array([0, len(kept)])), len(kept))
     columns = rest.labels[0].tolist()
     more = _entries(served, columns, names, [getattr(rest, name)[0] for name in names])
     for one, column in zip(more, columns, strict=True):

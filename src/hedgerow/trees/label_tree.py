@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import IO, Any
 
 import numpy as np
@@ -170,7 +171,12 @@ class LabelTree:
 
     def leaves_for(self, k: int) -> int:
         """How many nodes of the last layer have k labels below them, whichever they are."""
-        return int(np.searchsorted(np.cumsum(np.sort(np.diff(self.begins[-1]))), k)) + 1
+        return int(np.searchsorted(self._smallest, k)) + 1
+
+    @cached_property
+    def _smallest(self) -> npt.NDArray[np.int64]:
+        """How many labels the smallest N leaves have together, for all N."""
+        return np.cumsum(np.sort(np.diff(self.begins[-1])))
 
     def children(self, layer: int, node: int) -> npt.NDArray[np.int32]:
         """Children of a node: nodes of the next layer, or labels if it is the last."""

@@ -206,7 +206,29 @@ class Votes:
 
     def mean(self) -> sp.csr_array:
         """The mean probability over the members, as a sparse matrix of shape (n, n_labels)."""
-        return self._matrix(self.probs.mean(axis=1, dtype=np.float64).astype(np.float32))
+        return self._matrix(self.means())
+
+    def means(self) -> npt.NDArray[np.float32]:
+        """The mean probability of each candidate over the members, in the order of `labels`."""
+        means: npt.NDArray[np.float32] = self.probs.mean(axis=1, dtype=np.float64).astype(np.float32)
+        return means
+
+    def but(self, **changed: Any) -> Votes:
+        """The same votes but for some attributes. Nothing is checked: for votes made from sound ones."""
+        made = object.__new__(Votes)
+        vars(made).update(vars(self) | changed)
+        return made
+
+    def chosen(self, entries: npt.NDArray[np.intp]) -> Votes:
+        """Only some of the candidates, by their ascending places; error bounds do not hold for them."""
+        return self.but(
+            indptr=np.searchsorted(entries, self.indptr),
+            labels=self.labels[entries],
+            probs=self.probs[entries],
+            bound=None,
+            missed=None,
+            classes=None,
+        )
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` with a row for each candidate: input, label, and a column for each member."""
