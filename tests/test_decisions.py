@@ -293,7 +293,7 @@ def test_decide_without_a_policy_then_says_how_to_get_one(data):
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("goal", "message"),
     [
         ({"risk": 0}, "risk is 0"),
         ({"risk": 1.0}, "risk is 1.0"),
@@ -314,9 +314,9 @@ def test_decide_without_a_policy_then_says_how_to_get_one(data):
         ({"risk": 0.2, "false_alarm": 0}, "false_alarm is 0"),
     ],
 )
-def test_wishes_that_make_no_sense_then_are_refused(model, data, wish, message):
+def test_goals_that_make_no_sense_then_are_refused(model, data, goal, message):
     with pytest.raises(ValueError, match=message):
-        model.decide(data["test"][0][:5], **wish)
+        model.decide(data["test"][0][:5], **goal)
 
 
 def test_costs_of_another_kind_then_are_refused(model, data):

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hedgerow.decisions.goals import Goal, rule_for
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.outcomes import Outcome, Tally
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.rules import Rule
-from hedgerow.decisions.wishes import Wish, rule_for
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.votes.votes import Votes
 
@@ -77,7 +77,7 @@ class GuaranteeTally:
             return
         for risk in RISKS:
             try:
-                self._rules[risk], _ = rule_for(Wish(risk=risk), policy, counts)
+                self._rules[risk], _ = rule_for(Goal(risk=risk), policy, counts)
             except ValueError as error:
                 self._refused[risk] = str(error)
         self._tallies = {risk: Tally(rule) for risk, rule in self._rules.items()}

@@ -1,4 +1,4 @@
-"""What is known of a model's mistakes on held-out inputs, and the thresholds that follow from a wish."""
+"""What is known of a model's mistakes on held-out inputs, and the thresholds that a goal leads to."""
 
 from __future__ import annotations
 

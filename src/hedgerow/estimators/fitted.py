@@ -14,9 +14,9 @@ from sklearn.exceptions import NotFittedError
 from hedgerow import saving
 from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.deciding import decide
+from hedgerow.decisions.goals import Goal
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import Decisions
-from hedgerow.decisions.wishes import Wish
 from hedgerow.estimators.loading import load_as
 from hedgerow.estimators.parameters import Parameters, plain_parameters
 from hedgerow.evaluation import precision_at
@@ -279,10 +279,10 @@ class Fitted(Parameters):
         ['hawthorn']
         """
         source = self.source
-        wish = Wish(
+        goal = Goal(
             risk, costs, size, by, coverage, groups, confidence, inputs_by, inputs_risk, inputs_coverage
         )
-        return decide(source, source.inputs(X), wish, false_alarm=false_alarm, k=k, progress=progress)
+        return decide(source, source.inputs(X), goal, false_alarm=false_alarm, k=k, progress=progress)
 
     def ood_scores(self, X: Any) -> OODScores:
         """How unlike the training data each input is.

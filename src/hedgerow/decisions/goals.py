@@ -13,11 +13,11 @@ from hedgerow.decisions.policy import CAP, PREDICTED, Policy
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import Rule
 
-__all__ = ["Wish", "about_inputs", "rule_for"]
+__all__ = ["Goal", "about_inputs", "rule_for"]
 
 
 @dataclass(frozen=True)
-class Wish:
+class Goal:
     """What is asked of decisions; see `HedgerowClassifier.decide` for the meaning of each."""
 
     risk: float | None = None
@@ -47,12 +47,12 @@ class Wish:
             raise ValueError("inputs_risk and inputs_coverage need inputs_by: what inputs are doubted by")
 
 
-def rule_for(wish: Wish, policy: Policy | None, counts: npt.NDArray[np.int64] | None) -> tuple[Rule, str]:
-    """The rule that fulfils a wish, and what it guarantees.
+def rule_for(goal: Goal, policy: Policy | None, counts: npt.NDArray[np.int64] | None) -> tuple[Rule, str]:
+    """The rule that meets a goal, and what it guarantees.
 
     Parameters
     ----------
-    wish : Wish
+    goal : Goal
         What is asked for.
     policy : Policy or None
         What was learned of the model's mistakes; costs do without.
@@ -63,9 +63,9 @@ def rule_for(wish: Wish, policy: Policy | None, counts: npt.NDArray[np.int64] | 
     -------
     Rule, str
     """
-    if wish.costs is not None:
-        reject, accept = wish.costs.thresholds()
-        return Rule(costs=wish.costs), (
+    if goal.costs is not None:
+        reject, accept = goal.costs.thresholds()
+        return Rule(costs=goal.costs), (
             f"Each label is treated as costs least on average: rejected below {reject:.3g}, accepted from"
             f" {accept:.3g} on. That is as good as the probabilities are; nothing is guaranteed."
         )
@@ -74,28 +74,28 @@ def rule_for(wish: Wish, policy: Policy | None, counts: npt.NDArray[np.int64] | 
             "the model has no policy; call learn_policy with inputs that it was not trained on, or hedgerow"
             " calibrate"
         )
-    if wish.size is not None:
-        least = policy.shortlist_from(wish.size)
+    if goal.size is not None:
+        least = policy.shortlist_from(goal.size)
         return Rule(least, least, most=CAP), (
             f"Labels from {least:.3g} on are accepted, at most {CAP} of an input: on average at most"
-            f" {wish.size:g}."
+            f" {goal.size:g}."
         )
-    risk = as_share("risk", wish.risk)
-    if wish.coverage is not None:
-        accept = policy.accept_share(wish.coverage, wish.by)
+    risk = as_share("risk", goal.risk)
+    if goal.coverage is not None:
+        accept = policy.accept_share(goal.coverage, goal.by)
         accepted = (
-            f"on average at least {100 * wish.coverage:g} % of the labels of an input that have a probability"
+            f"on average at least {100 * goal.coverage:g} % of the labels of an input that have a probability"
             " of one half or more are accepted, over inputs that have such labels"
         )
     else:
-        accept = policy.accept_from(risk, wish.confidence, wish.by)
+        accept = policy.accept_from(risk, goal.confidence, goal.by)
         accepted = (
-            f"with a confidence of {100 * wish.confidence:g} %, on average at most {100 * risk:g} % of the"
+            f"with a confidence of {100 * goal.confidence:g} %, on average at most {100 * risk:g} % of the"
             " labels that an input is given are wrong, where an input that is given none counts as 0"
         )
-    least_sure = accept if wish.by == "probability" else PREDICTED
+    least_sure = accept if goal.by == "probability" else PREDICTED
     below: float | npt.NDArray[np.float32]
-    if wish.groups:
+    if goal.groups:
         thresholds = policy.reject_below_by_group(risk)
         if counts is None:
             raise ValueError("the model does not know how frequent its labels are, so there are no groups")
@@ -106,19 +106,19 @@ def rule_for(wish: Wish, policy: Policy | None, counts: npt.NDArray[np.int64] | 
     else:
         below = min(policy.reject_below(risk), least_sure)
         rejected = "true labels of an input"
-    return Rule(below, accept, wish.by), (
+    return Rule(below, accept, goal.by), (
         f"On average at most {100 * risk:g} % of the {rejected} are rejected; {accepted}. This holds on"
         f" average"
         " over inputs like the held-out ones, not for each label, and not for inputs of another kind."
     )
 
 
-def about_inputs(wish: Wish) -> str:
+def about_inputs(goal: Goal) -> str:
     """What is guaranteed of inputs that are answered, and of those that are not."""
     left = " What would have been accepted for the others is to be reviewed."
-    if wish.inputs_coverage is not None:
-        return f" On average at least {100 * wish.inputs_coverage:g} % of the inputs are answered.{left}"
+    if goal.inputs_coverage is not None:
+        return f" On average at least {100 * goal.inputs_coverage:g} % of the inputs are answered.{left}"
     return (
-        f" With a confidence of {100 * wish.confidence:g} %, at most {100 * (wish.inputs_risk or 0):g} % of"
+        f" With a confidence of {100 * goal.confidence:g} %, at most {100 * (goal.inputs_risk or 0):g} % of"
         f" the inputs that are answered have a wrong best label.{left}"
     )
