@@ -384,8 +384,9 @@ def test_model_that_keeps_more_labels_than_are_told_at_once_then_it_is_served(
 def test_policy_then_what_is_guaranteed_of_accepted_labels_is_a_mean_over_inputs(
     open_client: Open, deciding_model: Path
 ) -> None:
-    told = open_client(deciding_model).get("/model").json()["policy"]["guarantee"]
+    guarantee = open_client(deciding_model).get("/model").json()["policy"]["guarantee"]
+    assert guarantee.startswith("On average over inputs like the ")
     assert (
-        "with a confidence of 90 %, on average at most that share of what an input is given is wrong"
-        " (0 for an input that is given nothing)"
-    ) in told
+        "with a confidence of 90 %, at most that share of its accepted labels is wrong"
+        " (0 % if none is accepted)"
+    ) in guarantee

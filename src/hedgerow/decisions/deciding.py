@@ -33,7 +33,7 @@ class DecidingSource(VoteSource, Protocol):
 
     @property
     def policy(self) -> Policy | None:
-        """What is known of its mistakes."""
+        """What it learned from its mistakes on held-out inputs."""
 
 
 def decide(
@@ -50,8 +50,8 @@ def decide(
     policy, detector = source.policy, source.ood
     if goal.costs is not None and not source.calibrated:
         raise NotFittedError(
-            "costs weigh probabilities, and those of this model are not calibrated; call calibrate with"
-            " inputs that it was not trained on"
+            "deciding by costs needs calibrated probabilities, and this model is not calibrated; call"
+            " calibrate with inputs that it was not trained on"
         )
     rule, guarantee = rule_for(goal, policy, source.label_counts)
     tolerance = None
@@ -61,13 +61,13 @@ def decide(
     limit = math.inf
     if goal.inputs_by is not None:
         if policy is None:
-            raise NotFittedError("the model has no policy to withhold answers by; call learn_policy")
+            raise NotFittedError("the model has no policy, so no answer can be withheld; call learn_policy")
         limit = answer_limit(
             policy.inputs, goal.inputs_by, goal.inputs_risk, goal.inputs_coverage, goal.confidence
         )
         guarantee += about_inputs(goal)
     if detector is None and goal.inputs_by == "ood":
-        raise NotFittedError("the model has not learned to detect OOD inputs; call learn_ood")
+        raise NotFittedError("the model cannot detect OOD inputs yet; call learn_ood")
     flagged_from = _false_alarm(false_alarm, detector) if detector is not None else None
     parts = []
     batches = answer_batches(
@@ -94,20 +94,20 @@ def decide(
 
 
 def check_search(policy: Policy, search: SearchSettings) -> None:
-    """Refuse another search than the one that the policy was learned with: its guarantees are about that."""
+    """Refuse any search but the one that the policy was learned with: its guarantees hold for no other."""
     learned, now = policy.search.to_dict(), search.to_dict()
     for name, value in now.items():
         if learned[name] != value:
             raise ValueError(
-                f"{name} is {value!r}, but the policy was learned with {learned[name]!r}: its guarantees hold"
-                " for that search only; set it back, or learn the policy again"
+                f"{name} is {value!r}, but the policy was learned with {learned[name]!r} and its guarantees"
+                " hold for that search only; set it back, or learn the policy again"
             )
 
 
 def _decide_on(
     votes: Votes, rule: Rule, classes: npt.NDArray[Any], k: int, answered: npt.NDArray[np.bool_]
 ) -> Decisions:
-    """Decide on a batch; at least k labels of each input are listed, if it has so many candidates."""
+    """Decide on a batch; at least k labels of each input are listed, if it has that many candidates."""
     mean = votes.mean().data
     codes = rule.codes(votes, mean)
     rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
@@ -147,7 +147,7 @@ def _false_alarm(share: float | None, detector: Detector) -> float | None:
     scores = len(detector.scores)
     if share * (scores + 1) < 1:
         raise ValueError(
-            f"false_alarm is {share:g}, but the OOD detector was learned from {2 * scores} inputs, and no"
+            f"false_alarm is {share:g}, but the OOD detector was learned from only {2 * scores} inputs, so no"
             f" p-value is below {1 / (scores + 1):.3g}; learn it from at least {2 * math.ceil(1 / share)}"
         )
     return share

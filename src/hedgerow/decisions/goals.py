@@ -1,4 +1,4 @@
-"""From what users ask of decisions to the rule that gives it, and what it guarantees, in words."""
+"""From a goal for decisions to the rule that meets it, and what the rule guarantees, in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from hedgerow.decisions.costs import Costs
-from hedgerow.decisions.policy import CAP, PREDICTED, Policy
+from hedgerow.decisions.policy import CAP, NOT_GUARANTEED, PREDICTED, Policy
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import Rule
 
@@ -18,7 +18,7 @@ __all__ = ["Goal", "about_inputs", "rule_for"]
 
 @dataclass(frozen=True)
 class Goal:
-    """What is asked of decisions; see `HedgerowClassifier.decide` for the meaning of each."""
+    """What decisions should achieve; see `HedgerowClassifier.decide` for the meaning of each field."""
 
     risk: float | None = None
     costs: Costs | None = None
@@ -34,91 +34,87 @@ class Goal:
     def __post_init__(self) -> None:
         asked = [name for name in ("risk", "costs", "size") if getattr(self, name) is not None]
         if len(asked) > 1:
-            raise ValueError(f"{' and '.join(asked)} are given; decide by one of them")
+            raise ValueError(f"{' and '.join(asked)} are given; give only one of them")
         if self.risk is None and self.costs is None and self.size is None:
-            object.__setattr__(self, "risk", 0.1)  # the one time that a frozen object changes
+            object.__setattr__(self, "risk", 0.1)  # the default, set before anybody can read it
         if self.costs is not None and not isinstance(self.costs, Costs):
             raise TypeError(f"costs is {self.costs!r}; give Costs(wrong=..., missed=..., look=...)")
         if self.risk is None and (self.groups or self.coverage is not None or self.by != "probability"):
-            raise ValueError("groups, coverage and by go with risk, and not with costs or size")
+            raise ValueError("groups, coverage and by need risk; they do not work with costs or size")
         if self.coverage is not None and self.inputs_by is not None:
-            raise ValueError("coverage counts the labels of all inputs, and inputs_by leaves some; use one")
+            raise ValueError(
+                "coverage counts the labels of all inputs, and inputs_by withholds some; use one of them"
+            )
         if self.inputs_by is None and (self.inputs_risk is not None or self.inputs_coverage is not None):
-            raise ValueError("inputs_risk and inputs_coverage need inputs_by: what inputs are doubted by")
+            raise ValueError(
+                "inputs_risk and inputs_coverage need inputs_by, the measure of uncertainty of inputs"
+            )
 
 
 def rule_for(goal: Goal, policy: Policy | None, counts: npt.NDArray[np.int64] | None) -> tuple[Rule, str]:
-    """The rule that meets a goal, and what it guarantees.
+    """The rule that meets a goal, and what it guarantees; costs need no policy.
 
-    Parameters
-    ----------
-    goal : Goal
-        What is asked for.
-    policy : Policy or None
-        What was learned of the model's mistakes; costs do without.
-    counts : int array, shape (n_labels,), or None
-        How often labels occur in training, for groups.
-
-    Returns
-    -------
-    Rule, str
+    Label counts in training are needed only for groups.
     """
     if goal.costs is not None:
         reject, accept = goal.costs.thresholds()
         return Rule(costs=goal.costs), (
-            f"Each label is treated as costs least on average: rejected below {reject:.3g}, accepted from"
-            f" {accept:.3g} on. That is as good as the probabilities are; nothing is guaranteed."
+            "Each label gets the decision of least expected cost: it is rejected if its probability is below"
+            f" {reject:.3g} and accepted from {accept:.3g} on. It is as good as the probabilities are;"
+            " nothing is guaranteed."
         )
     if policy is None:
         raise NotFittedError(
-            "the model has no policy; call learn_policy with inputs that it was not trained on, or hedgerow"
-            " calibrate"
+            "the model has no policy, so it cannot guarantee anything; call learn_policy with inputs that it"
+            " was not trained on, or run hedgerow calibrate"
         )
     if goal.size is not None:
         least = policy.shortlist_from(goal.size)
         return Rule(least, least, most=CAP), (
-            f"Labels from {least:.3g} on are accepted, at most {CAP} of an input: on average at most"
-            f" {goal.size:g}."
+            f"On average over inputs like the held-out ones, at most {goal.size:g} labels of an input are"
+            f" accepted (conformal risk control): those with a probability of {least:.3g} or more, never"
+            f" more than {CAP}."
         )
     risk = as_share("risk", goal.risk)
     if goal.coverage is not None:
         accept = policy.accept_share(goal.coverage, goal.by)
         accepted = (
-            f"on average at least {100 * goal.coverage:g} % of the labels of an input that have a probability"
-            " of one half or more are accepted, over inputs that have such labels"
+            f"at least {100 * goal.coverage:g} % of its labels with a probability of 0.5 or more are accepted"
+            " (counting only inputs that have such labels)"
         )
     else:
         accept = policy.accept_from(risk, goal.confidence, goal.by)
         accepted = (
-            f"with a confidence of {100 * goal.confidence:g} %, on average at most {100 * risk:g} % of the"
-            " labels that an input is given are wrong, where an input that is given none counts as 0"
+            f"with a confidence of {100 * goal.confidence:g} %, at most {100 * risk:g} % of its accepted"
+            " labels are wrong (Learn then Test; 0 % if none is accepted)"
         )
     least_sure = accept if goal.by == "probability" else PREDICTED
     below: float | npt.NDArray[np.float32]
     if goal.groups:
         thresholds = policy.reject_below_by_group(risk)
         if counts is None:
-            raise ValueError("the model does not know how frequent its labels are, so there are no groups")
+            raise ValueError(
+                "groups are not possible: the model does not know how often its labels occur in training"
+            )
         edges = [group.lowest for group in policy.groups]
         place = np.searchsorted(edges, counts, side="right") - 1
         below = np.minimum(np.array(thresholds, dtype=np.float32)[place], np.float32(least_sure))
-        rejected = "true labels of each group of frequency, over inputs that have such labels,"
+        rejected = "an input's true labels in each frequency group"
     else:
         below = min(policy.reject_below(risk), least_sure)
-        rejected = "true labels of an input"
+        rejected = "an input's true labels"
     return Rule(below, accept, goal.by), (
-        f"On average at most {100 * risk:g} % of the {rejected} are rejected; {accepted}. This holds on"
-        f" average"
-        " over inputs like the held-out ones, not for each label, and not for inputs of another kind."
+        f"On average over inputs like the held-out ones, at most {100 * risk:g} % of {rejected} are rejected"
+        f" (conformal risk control) and, {accepted}. {NOT_GUARANTEED}"
     )
 
 
 def about_inputs(goal: Goal) -> str:
-    """What is guaranteed of inputs that are answered, and of those that are not."""
-    left = " What would have been accepted for the others is to be reviewed."
+    """What is guaranteed about the inputs that are answered."""
+    left = " For the other inputs nothing is accepted: those labels are to be reviewed."
     if goal.inputs_coverage is not None:
-        return f" On average at least {100 * goal.inputs_coverage:g} % of the inputs are answered.{left}"
+        return f" On average, at least {100 * goal.inputs_coverage:g} % of the inputs are answered.{left}"
     return (
-        f" With a confidence of {100 * goal.confidence:g} %, at most {100 * (goal.inputs_risk or 0):g} % of"
-        f" the inputs that are answered have a wrong best label.{left}"
+        f" With a confidence of {100 * goal.confidence:g} %, the best label is wrong for at most"
+        f" {100 * (goal.inputs_risk or 0):g} % of the inputs that are answered (Learn then Test).{left}"
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from hedgerow.decisions.deciding import check_search
 from hedgerow.decisions.goals import Goal, rule_for
+from hedgerow.decisions.policy import NOT_GUARANTEED
 from hedgerow.decisions.rules import Rule
 from hedgerow.model import Model
 
@@ -92,10 +93,9 @@ def curves(model: Model) -> dict[str, Any] | None:
         return None
     return {
         "guarantee": (
-            "On average at most the share that you allow of the true labels is rejected, and with a"
-            " confidence of 90 %, on average at most that share of what an input is given is wrong (0 for an"
-            f" input that is given nothing). Learned from {model.policy.rows:,} inputs; it holds on average"
-            " over inputs like these, not for each label, and not for inputs of another kind."
+            f"On average over inputs like the {model.policy.rows:,} calibration inputs, at most the chosen"
+            " share of an input's true labels is rejected and, with a confidence of 90 %, at most that share"
+            f" of its accepted labels is wrong (0 % if none is accepted). {NOT_GUARANTEED}"
         ),
         "risks": list(RISKS),
         "accept": [
