@@ -79,7 +79,7 @@ class FitSize:
         return max(gathering, splitting)
 
     def to_train(self, threads: int, blocks: int) -> int:
-        """Bytes to train this many blocks at once, without arrays that can be in files and finished weights."""
+        """Bytes to train blocks at once, without arrays that can be in files and finished weights."""
         lists = 24 * self.rows + 16 * self.label_entries + 24 * self.labels
         shared = 0
         if self.wrong:

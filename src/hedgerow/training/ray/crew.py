@@ -99,7 +99,7 @@ def _connect(ray: Any, cluster: str) -> None:
                 " 'ray://HOST:PORT', or use 'local'"
             ) from error
         raise ClusterError(
-            f"{cluster} does not answer: {_in_one_line(error)}; check that Ray and its client server run there"
+            f"{cluster} does not answer: {_in_one_line(error)}; check that Ray's client server runs there"
         ) from error
     except RuntimeError as error:
         text = str(error)
