@@ -421,7 +421,7 @@ def test_data_seen_in_training_are_refused_with_their_number_and_the_way_out(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, Y: (X[:49], Y[:49], {}), "there are 49 inputs with .* at least 50"),
+        (lambda X, Y: (X[:49], Y[:49], {}), "49 inputs with .* at least 50"),
         (lambda X, Y: (X, sp.csr_array(Y.shape), {}), "with 0 true labels"),
         (lambda X, Y: (X[:80], Y, {}), "there are 80 inputs, but labels for 160"),
         (lambda X, Y: (X[:, :7], Y, {}), "X has 7 features, but the model is expecting 40"),
@@ -449,7 +449,7 @@ def test_out_of_bag_is_refused_without_bootstrap_and_with_other_data(
     X, Y = data[0][:300], data[1][:300]
     for method in ("single", "boosting", "mc-dropout"):
         other = HedgerowClassifier(method=method, members=2, random_state=0).fit(X, Y)
-        with pytest.raises(ValueError, match="has seen all training data; calibrate with held-out"):
+        with pytest.raises(ValueError, match="on all training data.*use held-out data"):
             other.calibrate_out_of_bag(X, Y)
     swapped = np.r_[1, 0, 2:300]
     for inputs, labels in ((X[:299], Y[:299]), (X[swapped], Y[swapped]), (X, Y[swapped]), (X * 2, Y)):
@@ -468,7 +468,7 @@ def test_votes_of_another_model_are_refused() -> None:
         found.apply(Votes([0, 1], [0], [[0.5] * 2], 12))
     with pytest.raises(ValueError, match="votes on 400 inputs, but Y has 401"):
         Calibration.learn(votes, sp.csr_array((401, 12)))
-    with pytest.raises(ValueError, match="the frequency of each label must be known"):
+    with pytest.raises(ValueError, match="does not know the frequency of its labels"):
         Calibration.learn(votes, truth, by="frequency")
 
 
@@ -483,9 +483,9 @@ def test_model_without_a_record_loads_cannot_tell_what_it_saw_and_says_so(
     old = hedgerow.load(tmp_path / "old")
     assert not old.seen_in_training(data[0]).any()
     old.calibrate(*data)
-    with pytest.raises(ValueError, match="does not remember its training data"):
+    with pytest.raises(ValueError, match="does not know its training data"):
         old.calibrate_out_of_bag(data[0][:300], data[1][:300])
-    with pytest.raises(ValueError, match="does not know how frequent its labels are"):
+    with pytest.raises(ValueError, match="does not know how often its labels occur"):
         old.calibrate(*data, by="frequency")
 
 
@@ -503,13 +503,13 @@ def test_model_without_a_record_loads_cannot_tell_what_it_saw_and_says_so(
         (lambda s, h: s.pop("calibration.x"), "calibration.x"),
         (lambda s, h: s.pop("calibration.group"), "calibration.group"),
         (lambda s, h: s.update({"calibration.group": np.full(60, 9, np.uint8)}), "do not fit the labels"),
-        (lambda s, h: s.update({"calibration.limits": np.zeros((0, 2))}), "another shape"),
+        (lambda s, h: s.update({"calibration.limits": np.zeros((0, 2))}), "the wrong shape"),
         (lambda s, h: s.update({"calibration.y": np.full(5, np.nan)}), "not finite"),
         (lambda s, h: s.update({"calibration.y": s["calibration.y"][::-1].copy()}), "0 to 1|not rise"),
         (lambda s, h: s.update({"calibration.y": 2 * s["calibration.y"]}), "0 to 1|not rise"),
-        (lambda s, h: s.update({"calibration.begins": np.arange(3)}), "another shape"),
+        (lambda s, h: s.update({"calibration.begins": np.arange(3)}), "the wrong shape"),
         (lambda s, h: s.update({"calibration.begins": s["calibration.begins"][::-1].copy()}), "cut wrongly"),
-        (lambda s, h: h["calibration"].update(of="members"), "another shape or number"),
+        (lambda s, h: h["calibration"].update(of="members"), "the wrong shape or number"),
         (lambda s, h: h["calibration"].update(method="beta"), "does not rise, or there are too few"),
         (lambda s, h: s.update({"seen": s["seen"][::-1].copy()}), "not ascending"),
         (lambda s, h: s.update({"seen": np.arange(301, dtype=np.uint64)}), "301 hashes for 300"),

@@ -187,7 +187,7 @@ def test_decisions_by_groups_then_have_a_threshold_for_each_group(model, data):
 def test_doubtful_inputs_then_are_not_answered_and_the_rest_keeps_the_coverage(model, data, by):
     X, _ = data["test"]
     plain, found = model.decide(X, risk=0.3), model.decide(X, risk=0.3, inputs_by=by, inputs_coverage=0.7)
-    assert "On average at least 70 % of the inputs are answered." in found.guarantee
+    assert "On average, at least 70 % of the inputs are answered." in found.guarantee
     assert "answered" not in plain.guarantee
     assert 0.7 - 4 * math.sqrt(0.21 / 400) - 0.03 <= found.answered.mean() < 1
     one, other = codes_of(plain), codes_of(found)
@@ -293,14 +293,14 @@ def test_decide_without_a_policy_then_says_how_to_get_one(data):
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("goal", "message"),
     [
         ({"risk": 0}, "risk is 0"),
         ({"risk": 1.0}, "risk is 1.0"),
         ({"risk": math.nan}, "risk is nan"),
         ({"risk": 0.1, "costs": Costs()}, "risk and costs are given"),
         ({"risk": 0.2, "by": "entropy"}, "by is 'entropy'"),
-        ({"size": 3, "groups": True}, "go with risk"),
+        ({"size": 3, "groups": True}, "need risk"),
         ({"risk": 0.2, "coverage": 2}, "coverage is 2"),
         ({"risk": 0.2, "confidence": 1}, "confidence is 1"),
         ({"risk": 0.2, "inputs_by": "mood", "inputs_risk": 0.1}, "inputs_by is 'mood'"),
@@ -314,9 +314,9 @@ def test_decide_without_a_policy_then_says_how_to_get_one(data):
         ({"risk": 0.2, "false_alarm": 0}, "false_alarm is 0"),
     ],
 )
-def test_wishes_that_make_no_sense_then_are_refused(model, data, wish, message):
+def test_goals_that_make_no_sense_then_are_refused(model, data, goal, message):
     with pytest.raises(ValueError, match=message):
-        model.decide(data["test"][0][:5], **wish)
+        model.decide(data["test"][0][:5], **goal)
 
 
 def test_costs_of_another_kind_then_are_refused(model, data):
@@ -374,7 +374,7 @@ def test_policy_then_is_forgotten_where_it_no_longer_holds(data):
     assert "ood" in own.policy_.inputs
     own.learn_ood(X)
     assert "ood" not in own.policy_.inputs
-    with pytest.raises(ValueError, match="has no ood of inputs"):
+    with pytest.raises(ValueError, match="learned without ood of inputs"):
         own.decide(X, inputs_by="ood", inputs_coverage=0.5)
     own.fit(*data["train"])
     assert not hasattr(own, "policy_")
@@ -509,7 +509,7 @@ def test_calibrate_command_then_prints_errors_and_promises_and_can_replace_the_m
         "before",
         "after",
         "At 10 %",
-        "not for each label",
+        "does not hold for each single label",
     ):
         assert words in printed
     assert load(model).policy_.rows == 200

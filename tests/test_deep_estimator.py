@@ -318,7 +318,7 @@ def test_wrong_inputs_are_refused(
         model(tiny_encoder).fit(TEXTS, [*LABELS, ["x"]])
     with pytest.raises(ValueError, match="integer random_state"):
         model(tiny_encoder, random_state=None).fit(TEXTS, LABELS, checkpoint="nowhere")
-    with pytest.raises(ValueError, match="encoder of its own; fit them again"):
+    with pytest.raises(ValueError, match="where each has its own encoder; fit again"):
         fitted["encoders"].add_members(TEXTS, LABELS, 1)
 
 

@@ -1042,10 +1042,10 @@ def test_members_added_to_a_model_on_a_tree_of_ones_own_are_on_that_tree() -> No
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"method": "single"}, "method 'single' has no members to add to"),
-        ({"method": "mc-dropout"}, "method 'mc-dropout' has no members to add to"),
-        ({"method": "bagging", "trees": 1}, "3 members share 1 trees; fit them again"),
-        ({"method": "boosting", "trees": 2}, "3 members share 2 trees; fit them again"),
+        ({"method": "single"}, "no members can be added to method 'single'"),
+        ({"method": "mc-dropout"}, "no members can be added to method 'mc-dropout'"),
+        ({"method": "bagging", "trees": 1}, "where 3 share 1 trees; fit again"),
+        ({"method": "boosting", "trees": 2}, "where 3 share 2 trees; fit again"),
         ({"method": "bagging", "random_state": None}, "integer random_state"),
     ],
 )

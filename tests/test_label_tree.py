@@ -264,7 +264,7 @@ def test_arrays_of_other_integers_make_the_same_tree() -> None:
         np.testing.assert_array_equal(other.labels, tree.labels)
     with pytest.raises(TypeError, match=r"begins\[1\] has shape \(3,\) and dtype float64"):
         LabelTree((np.array([0, 2]), np.array([0.0, 2, 4])), np.array(labels))
-    with pytest.raises(ValueError, match="labels goes from 0 to 4294967296"):
+    with pytest.raises(ValueError, match="labels has values from 0 to 4294967296"):
         LabelTree(tuple(np.array(b) for b in begins), np.array([3, 1, 0, 2**32]))
 
 

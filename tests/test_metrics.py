@@ -182,7 +182,7 @@ def test_coverage_by_decile_is_what_a_loop_counts_in_groups_of_equally_many_labe
 @pytest.mark.parametrize("metric", [precision_at, recall_at, ndcg_at, macro_f1_at])
 def test_labels_that_do_not_fit_the_truth_are_refused(metric: Any) -> None:
     Y = csr_array([[1, 0], [0, 1]])
-    with pytest.raises(ValueError, match=r"labels has 1 columns; the best 2 need 2"):
+    with pytest.raises(ValueError, match=r"labels has 1 columns; k=2 needs 2"):
         metric(np.array([[0], [1]]), Y, 2)
     with pytest.raises(ValueError, match=r"Y has shape \(2, 2\); it must be \(1, 2\)"):
         metric(np.array([[0]]), Y, 1)
@@ -363,5 +363,5 @@ def test_confidence_that_makes_no_sense_is_refused() -> None:
         risk_coverage([0.1], [True], points=1)
     with pytest.raises(ValueError, match=r"probability has the value 1.5; it must be from 0 to 1"):
         reliability([1.5], [True])
-    with pytest.raises(ValueError, match="bins is 0; there must be at least 1"):
+    with pytest.raises(ValueError, match="bins is 0; it must be at least 1"):
         reliability([0.5], [True], bins=0)

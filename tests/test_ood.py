@@ -413,7 +413,7 @@ def test_too_few_held_out_inputs_are_refused_with_the_number_needed(
     data: tuple[sp.csr_array, sp.csr_array],
 ) -> None:
     model = HedgerowClassifier(random_state=0).fit(*data)
-    with pytest.raises(ValueError, match="there are 39 held-out inputs, and at least 40 are needed"):
+    with pytest.raises(ValueError, match="39 held-out inputs are too few .* at least 40 are needed"):
         model.learn_ood(data[0][:39])
     assert not hasattr(model, "ood_detector_")
     model.learn_ood(data[0][:40])
@@ -436,7 +436,7 @@ def test_inputs_of_another_width_or_kind_are_refused(
         (lambda sections, header: header.update(familiar=["first_layer", "colour"]), "unknown or"),
         (lambda sections, header: header.update(familiar=[]), "not a list of names"),
         (lambda sections, header: header.update(familiar="rarity"), "not a list of names"),
-        (lambda sections, header: header.update(familiar=["first_layer"]), "does not fit"),
+        (lambda sections, header: header.update(familiar=["first_layer"]), "do not fit"),
         (lambda sections, header: header.update(familiar=["first_layer"] * 2), "repeated"),
         (lambda sections, header: header.update(familiar=[["rarity"], "first_layer"]), "not a list of names"),
         (
@@ -446,7 +446,7 @@ def test_inputs_of_another_width_or_kind_are_refused(
         (lambda sections, header: sections.pop("familiar.scores"), "familiar.scores"),
         (lambda sections, header: sections.update({"familiar.mean": np.full(2, np.nan)}), "finite"),
         (lambda sections, header: sections.update({"familiar.mean": np.zeros((2, 1))}), "finite"),
-        (lambda sections, header: sections.update({"familiar.deviation": np.zeros(2)}), "does not fit"),
+        (lambda sections, header: sections.update({"familiar.deviation": np.zeros(2)}), "do not fit"),
         (lambda sections, header: sections.update({"familiar.scores": np.arange(30.0)[::-1]}), "not sorted"),
         (lambda sections, header: sections.update({"familiar.scores": np.arange(3.0)}), "too few"),
     ],

@@ -147,7 +147,7 @@ def test_share_outside_0_and_1_then_is_refused_by_name(risk):
 
 @pytest.mark.parametrize("risk", [5e-324, 9e-7, 1 - 1e-9])
 def test_share_given_what_no_inputs_can_show_then_is_refused(risk):
-    with pytest.raises(ValueError, match="nothing closer to 0 or 1 than 1e-06"):
+    with pytest.raises(ValueError, match="differ from 0 and 1 by at least 1e-06"):
         as_share("risk", risk)
 
 
@@ -215,7 +215,7 @@ def test_abstention_in_a_file_then_comes_back_and_damage_is_found():
     for column, row, value in ((0, 3, -5.0), (1, 3, 0.0), (2, 3, 1.5), (3, 3, 90.0), (2, 0, math.nan)):
         broken = table.copy()
         broken[row, column] = value
-        with pytest.raises(ValueError, match="doubts of inputs"):
+        with pytest.raises(ValueError, match="uncertainties of inputs"):
             Abstention.from_arrays(broken)
     with pytest.raises(ValueError, match="four columns"):
         Abstention.from_arrays(table[:, :3])

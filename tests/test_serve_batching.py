@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from served_models import Open
 
+from hedgerow.decisions.goals import Goal
 from hedgerow.decisions.rules import Rule
-from hedgerow.decisions.wishes import Wish
 from hedgerow.serve.admission import Admitted
 from hedgerow.serve.batching import Batcher
 from hedgerow.serve.errors import ApiError
@@ -84,7 +84,7 @@ def test_requests_that_want_other_things_then_they_do_not_share() -> None:
         engine = Engine()
         batches = batcher(engine)
         first = await held_up(engine, batches)
-        by_risk = [Wanted(sorting=Sorting(Wish(risk=risk), Rule())) for risk in (0.1, 0.2, 0.1)]
+        by_risk = [Wanted(sorting=Sorting(Goal(risk=risk), Rule())) for risk in (0.1, 0.2, 0.1)]
         wanted = [
             (MODEL, PLAIN),
             (MODEL, Wanted(k=3)),

@@ -29,9 +29,9 @@ EVERYTHING = {"costs": {"wrong": 1, "missed": 1e9, "look": 0}}  # is to be revie
 RECIPE = "Whisk the eggs with sugar, fold in the flour and bake the cake until golden."
 
 
-def asked_of(wish: dict[str, Any]) -> dict[str, Any]:
-    """A wish of the API, as the library takes it."""
-    return {"costs": Costs(**wish["costs"])} if "costs" in wish else {"risk": wish.get("risk", 0.1)}
+def asked_of(goal: dict[str, Any]) -> dict[str, Any]:
+    """A goal of the API, as the library takes it."""
+    return {"costs": Costs(**goal["costs"])} if "costs" in goal else {"risk": goal.get("risk", 0.1)}
 
 
 def kept_by(result: dict[str, Any]) -> dict[str, str]:
@@ -45,7 +45,7 @@ def kept_of(own: Decisions, row: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "goal",
     [
         {"risk": 0.1},
         {"risk": 0.25},
@@ -56,11 +56,11 @@ def kept_of(own: Decisions, row: int) -> dict[str, str]:
     ],
 )
 def test_decide_then_labels_are_sorted_as_the_library_sorts_them(
-    open_client: Open, deciding_model: Path, wish: dict[str, Any]
+    open_client: Open, deciding_model: Path, goal: dict[str, Any]
 ) -> None:
     client = open_client(deciding_model)
-    answer = client.post("/predict", json={"texts": TEXTS, "k": 30, "decide": wish})
-    own = load(deciding_model).decide(TEXTS, **asked_of(wish), k=30)
+    answer = client.post("/predict", json={"texts": TEXTS, "k": 30, "decide": goal})
+    own = load(deciding_model).decide(TEXTS, **asked_of(goal), k=30)
     compared = set()
     for row, result in enumerate(answer.json()["results"]):
         place = slice(own.indptr[row], own.indptr[row + 1])
@@ -75,17 +75,17 @@ def test_decide_then_labels_are_sorted_as_the_library_sorts_them(
 
 @pytest.mark.parametrize("k", [1, 10])
 @pytest.mark.parametrize(
-    "wish", [{"risk": 0.05}, {"risk": 0.1}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}]
+    "goal", [{"risk": 0.05}, {"risk": 0.1}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}]
 )
 def test_decide_then_no_more_true_labels_are_lost_than_the_library_rejects(
-    open_client: Open, deciding_model: Path, wish: dict[str, Any], k: int
+    open_client: Open, deciding_model: Path, goal: dict[str, Any], k: int
 ) -> None:
     client = open_client(deciding_model)
     texts, truth = SAMPLE.test_texts, SAMPLE.test_labels
-    own = load(deciding_model).decide(texts, **asked_of(wish), k=0)
+    own = load(deciding_model).decide(texts, **asked_of(goal), k=0)
     lost = rejected = 0
     for begin in range(0, len(texts), 200):
-        body = {"texts": texts[begin : begin + 200], "k": k, "uncertainty": False, "decide": wish}
+        body = {"texts": texts[begin : begin + 200], "k": k, "uncertainty": False, "decide": goal}
         for row, result in enumerate(client.post("/predict", json=body).json()["results"], begin):
             lost += len(set(truth[row]) - set(kept_by(result)))
             rejected += len(set(truth[row]) - {*own[row].accept, *own[row].review})
@@ -142,9 +142,9 @@ def test_search_that_finds_few_labels_then_what_it_does_not_find_is_rejected(
     found = np.diff(model.predict_votes(TEXTS).indptr)
     assert found.max() < 100
     client = open_client(tmp_path / "narrow.hedgerow")
-    for wish in ({"risk": 0.9}, EVERYTHING):
-        answer = client.post("/predict", json={"texts": TEXTS, "k": 100, "decide": wish})
-        own = model.decide(TEXTS, **asked_of(wish), k=0)
+    for goal in ({"risk": 0.9}, EVERYTHING):
+        answer = client.post("/predict", json={"texts": TEXTS, "k": 100, "decide": goal})
+        own = model.decide(TEXTS, **asked_of(goal), k=0)
         for row, result in enumerate(answer.json()["results"]):
             assert kept_by(result) == kept_of(own, row)
             assert len(result["labels"]) >= 100
@@ -158,9 +158,9 @@ def test_groups_of_labels_that_are_calibrated_apart_then_labels_are_sorted_as_th
     assert not model.calibration_.keeps_order
     model.save(tmp_path / "groups.hedgerow")
     client = open_client(tmp_path / "groups.hedgerow")
-    for wish in ({"risk": 0.1}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}):
-        answer = client.post("/predict", json={"texts": TEXTS, "k": 2, "decide": wish})
-        own = model.decide(TEXTS, **asked_of(wish), k=0)
+    for goal in ({"risk": 0.1}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}):
+        answer = client.post("/predict", json={"texts": TEXTS, "k": 2, "decide": goal})
+        own = model.decide(TEXTS, **asked_of(goal), k=0)
         for row, result in enumerate(answer.json()["results"]):
             assert kept_by(result) == kept_of(own, row)
 
@@ -185,10 +185,10 @@ def test_search_that_the_policy_was_not_learned_with_then_it_is_refused_in_the_w
     model = load(deciding_model).set_params(**change)
     model.save(tmp_path / "changed.hedgerow")
     client = open_client(tmp_path / "changed.hedgerow")
-    for wish in ({"risk": 0.2}, {"costs": {"wrong": 1, "missed": 2, "look": 0.2}}):
+    for goal in ({"risk": 0.2}, {"costs": {"wrong": 1, "missed": 2, "look": 0.2}}):
         with pytest.raises(ValueError, match="but the policy was learned with") as refused:
-            model.decide(TEXTS[:1], **asked_of(wish))
-        answer = client.post("/predict", json={"text": TEXTS[0], "decide": wish})
+            model.decide(TEXTS[:1], **asked_of(goal))
+        answer = client.post("/predict", json={"text": TEXTS[0], "decide": goal})
         assert answer.status_code == 422
         assert answer.json()["error"] == {
             "code": "other_search",
@@ -302,13 +302,13 @@ def test_risk_that_cannot_be_guaranteed_then_the_reason_is_said(
 
 
 @pytest.mark.parametrize(
-    ("wish", "code"),
+    ("goal", "code"),
     [({"risk": 0.1}, "no_policy"), ({"costs": {"wrong": 1, "missed": 1, "look": 0.1}}, "not_calibrated")],
 )
 def test_model_that_has_not_learned_to_decide_then_it_says_how(
-    client: TestClient, wish: dict[str, Any], code: str
+    client: TestClient, goal: dict[str, Any], code: str
 ) -> None:
-    answer = client.post("/predict", json={"text": "a", "decide": wish})
+    answer = client.post("/predict", json={"text": "a", "decide": goal})
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == code
     assert "hedgerow calibrate" in answer.json()["error"]["message"]
@@ -384,8 +384,9 @@ def test_model_that_keeps_more_labels_than_are_told_at_once_then_it_is_served(
 def test_policy_then_what_is_guaranteed_of_accepted_labels_is_a_mean_over_inputs(
     open_client: Open, deciding_model: Path
 ) -> None:
-    told = open_client(deciding_model).get("/model").json()["policy"]["guarantee"]
+    guarantee = open_client(deciding_model).get("/model").json()["policy"]["guarantee"]
+    assert guarantee.startswith("On average over inputs like the ")
     assert (
-        "with a confidence of 90 %, on average at most that share of what an input is given is wrong"
-        " (0 for an input that is given nothing)"
-    ) in told
+        "with a confidence of 90 %, at most that share of its accepted labels is wrong"
+        " (0 % if none is accepted)"
+    ) in guarantee

@@ -158,7 +158,9 @@ def test_indptr_that_does_not_cut_the_candidates_is_refused(indptr: list[int]) -
             {"probs": PROBS[:, 0]}, r"probs has shape \(5,\).*each of 5 candidates", id="flat probs"
         ),
         pytest.param({"probs": PROBS[:4]}, r"probs has shape \(4, 2\).*each of 5 candidates", id="few probs"),
-        pytest.param({"probs": PROBS[:, :0]}, r"probs has shape \(5, 0\).*each member", id="no members"),
+        pytest.param(
+            {"probs": PROBS[:, :0]}, r"probs has shape \(5, 0\).*each member", id="members is empty"
+        ),
         pytest.param({"labels": [LABELS]}, r"labels must be a vector.*\(1, 5\)", id="labels in a matrix"),
         pytest.param({"labels": list("abcde")}, "labels must be a vector of integers", id="named labels"),
         pytest.param({"indptr": [INDPTR]}, r"indptr must be a vector.*\(1, 4\)", id="indptr in a matrix"),
@@ -330,7 +332,7 @@ def test_matrices_that_are_no_votes_are_refused() -> None:
         Votes.from_members([one, one, sp.csr_array([[0.5, 0, 0]])])
     with pytest.raises(ValueError, match=r"member 1 gives label 1 of input 0 the probability 2\.0"):
         Votes.from_members([one, sp.csr_array([[0, 2.0]])])
-    with pytest.raises(ValueError, match="no members"):
+    with pytest.raises(ValueError, match="members is empty"):
         Votes.from_members([])
     with pytest.raises(ValueError, match="there are 3 classes for 2 labels"):
         Votes.from_members([one], classes=["a", "b", "c"])
@@ -427,7 +429,7 @@ def test_a_model_is_not_opened_as_votes_nor_votes_as_a_model(
     tmp_path: Path, model: HedgerowClassifier
 ) -> None:
     model.save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match=r"model holds a model and no votes; open it with hedgerow.load"):
+    with pytest.raises(ModelFileError, match=r"model holds a model, not votes; open it with hedgerow.load"):
         Votes.load(tmp_path / "model")
     Votes(INDPTR, LABELS, PROBS, 5).save(tmp_path / "ballots")
     for load in (hedgerow.load, HedgerowClassifier.load):

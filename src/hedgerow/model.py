@@ -1,4 +1,4 @@
-"""A fitted model: all that was learned, in one frozen object that votes."""
+"""A fitted model: everything that was learned, in one frozen object that votes."""
 
 from __future__ import annotations
 
@@ -38,28 +38,10 @@ REACHES = ((1, 2), (2, 4), (3, 8))
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """All fitted state. It never changes: what learns more makes another one.
+    """All fitted state; learning more gives a new object.
 
-    Attributes
-    ----------
-    method : Method
-        How the members were made.
-    reader : Reader
-        From inputs to features.
-    forest : Ensemble
-        The members.
-    classes : array, shape (n_labels,)
-        Names of the labels, or columns of Y.
-    label_counts, n_samples : int64 array, int
-        How many training inputs have each label, and how many there are; None for imported models.
-    training : TrainingRecord or None
-        Hashes of the training data; None for imported models.
-    calibration, ood, policy : Calibration, OODDetector, Policy
-        What was learned from held-out data; None before.
-    search : SearchSettings
-        How candidates are found.
-    threads : int
-        0 uses all processors; no result depends on it.
+    Imported models have no label counts, number of samples and training record. Calibration, OOD detector
+    and policy are None until learned. No result depends on the threads (0: all processors).
     """
 
     method: Method
@@ -79,12 +61,12 @@ class Model:
 
     @property
     def members(self) -> int:
-        """How many members vote."""
+        """Number of members."""
         return self.forest.members
 
     @property
     def known(self) -> int:
-        """How many labels can be predicted."""
+        """Number of labels that can be predicted."""
         return self.forest.known
 
     @property
@@ -98,7 +80,7 @@ class Model:
         return self.calibration is not None
 
     def finds(self, k: int) -> bool:
-        """Whether the search finds k labels of any input as it is, without growing for them."""
+        """Whether the search as set finds k labels of any input, without widening the beam."""
         if not isinstance(self.search.candidates, str) and self.search.candidates < k:
             return False
         return self.search.candidates == "all" or all(
@@ -106,11 +88,11 @@ class Model:
         )
 
     def with_calibration(self, calibration: Calibration) -> Model:
-        """The same model, calibrated. The thresholds of a policy were for other probabilities."""
+        """The same model, calibrated; without its policy, which was for other probabilities."""
         return replace(self, calibration=calibration, policy=None)
 
     def with_ood(self, ood: OODDetector) -> Model:
-        """The same model with another detector; a policy forgets the scores of the old one."""
+        """The same model with another detector; the policy loses the scores of the old one."""
         return replace(self, ood=ood, policy=None if self.policy is None else self.policy.without_ood())
 
     def uncalibrated(self) -> Model:
@@ -118,7 +100,7 @@ class Model:
         return replace(self, calibration=None, policy=None)
 
     def label_depths(self) -> npt.NDArray[np.float64]:
-        """How deep each label lies in the trees, the mean over the members; 0 where a tree lacks it."""
+        """The depth of each label in the trees, the mean over the members; 0 where a tree lacks it."""
         depth = np.zeros(len(self.classes))
         for tree in self.forest.trees:
             depth[tree.tree.labels] += len(tree.tree.begins) * tree.members
@@ -131,7 +113,7 @@ class Model:
         return self.reader.inputs(X)
 
     def inputs_and_truth(self, X: Any, Y: Any) -> tuple[Any, sp.csr_array]:
-        """The same, and their labels in the columns of the model; labels it does not know come after those."""
+        """The same with their labels, in the columns of the model; labels it does not know come last."""
         inputs = self.inputs(X)
         truth = truth_for(Y, self.classes)
         if count(inputs) != truth.shape[0]:
@@ -149,21 +131,21 @@ class Model:
     def unseen_by_members(
         self, hashes: Hashes, truth: sp.csr_array, costs: Costs, rows: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
-        """Which members were not trained on each of these rows of the training data, shape (rows, members)."""
+        """Which members were not trained on each of these rows of the training data: (rows, members)."""
         if not self.method.bootstraps:
             raise ValueError(
-                f"every member of method {self.method.value!r} has seen all training data; calibrate with"
-                " held-out data, or fit with method='bagging'"
+                f"method {self.method.value!r} trains every member on all training data, so none is left to"
+                " calibrate with; use held-out data, or fit with method='bagging'"
             )
         if self.training is None:
             raise ValueError(
-                "the model does not remember its training data, as it was imported or its file is old;"
-                " calibrate with held-out data"
+                "the model was imported or its file is old, so it does not know its training data; calibrate"
+                " with held-out data"
             )
         if self.reader.knows_training:
             raise ValueError(
                 "all members share an encoder that was fine-tuned on all training data; calibrate with"
-                " held-out data, or fit with encoders=members from an encoder that does not know these data"
+                " held-out data, or fit with encoders=members from an encoder not fine-tuned on these data"
             )
         if not self.training.is_of(hashes, truth):
             raise ValueError(
@@ -171,7 +153,7 @@ class Model:
                 " calibrate with held-out data"
             )
         unseen = np.empty((len(rows), self.members), dtype=bool)
-        _, same = np.unique(hashes, return_inverse=True)  # a member that drew its twin has seen an input, too
+        _, same = np.unique(hashes, return_inverse=True)  # equal inputs count as one
         for member in range(self.members):
             drawn = drawn_for(member, self.training.seed, truth, costs, True)[1]
             unseen[:, member] = np.bincount(same, weights=drawn)[same[rows]] == 0
@@ -188,12 +170,12 @@ class Model:
         signals: bool = False,
         progress: Progress | None = None,
     ) -> Answer:
-        """Read once, search once: what the members say of at least k labels of each input, calibrated."""
+        """Read once, search once: the calibrated votes on at least k labels of each input."""
         search = self.search if tolerance is None else replace(self.search, tolerance=tolerance)
         reading = self.reader.read(inputs, self.threads, wording=signals, progress=progress)
         reach = REACHES if signals else ()
-        told = stage(progress, "predicting")
-        found = self.forest.votes(reading.rows, k, search, self.threads, reach, told)
+        report = stage(progress, "predicting")
+        found = self.forest.votes(reading.rows, k, search, self.threads, reach, report)
         votes = Votes(
             found.indptr,
             found.labels,
@@ -214,7 +196,7 @@ class Model:
         return Answer(votes, ranking, shown)
 
     def signals(self, inputs: Any) -> Signals:
-        """What shows how far inputs are from the training data; labels are not searched for."""
+        """What the OOD score is computed from; labels are not searched for."""
         reading = self.reader.read(inputs, self.threads, wording=True)
         reach = self.forest.reach(reading.rows, REACHES, self.threads)
         return _signals(reach, reading.wording, self.reader.has_pairs)
@@ -230,8 +212,8 @@ class Model:
             found = replace(self, search=search).uncertain_from_votes(inputs, k, None, progress, named=False)
             return found.labels, found.probability
         reading = self.reader.read(inputs, self.threads, progress=progress)
-        told = stage(progress, "predicting")
-        labels, probability = self.forest.top(reading.rows, k, search, self.threads, exact, told)
+        report = stage(progress, "predicting")
+        labels, probability = self.forest.top(reading.rows, k, search, self.threads, exact, report)
         if calibration is not None:
             calibration.check_fits(len(self.classes), self.members)
             moved = calibration.moved(labels.ravel(), probability.reshape(-1, 1), self.threads)
@@ -246,8 +228,8 @@ class Model:
             return self.uncertain_from_votes(inputs, k, tolerance, progress)
         search = self.search if tolerance is None else replace(self.search, tolerance=tolerance)
         reading = self.reader.read(inputs, self.threads, progress=progress)
-        told = stage(progress, "predicting")
-        found = self.forest.uncertain(reading.rows, k, search, self.threads, told)
+        report = stage(progress, "predicting")
+        found = self.forest.uncertain(reading.rows, k, search, self.threads, report)
         return UncertainLabels.from_search(found, self.classes)
 
     def uncertain_from_votes(
@@ -258,7 +240,7 @@ class Model:
         progress: Progress | None = None,
         named: bool = True,
     ) -> UncertainLabels:
-        """The same by way of the votes, which calibration moves; labels may stay numbers."""
+        """The same from calibrated votes; unnamed labels stay numbers."""
         parts = []
         for _, answer in answer_batches(
             self, inputs, "predicting", tolerance=tolerance, k=k, progress=progress
@@ -279,11 +261,11 @@ class Fitted(Protocol):
 
 
 def fitted_model(model: Fitted | Model) -> Model:
-    """The model of a classifier; TypeError for what is none."""
+    """The model of a classifier; TypeError for anything else."""
     if isinstance(model, Model):
         return model
     if not isinstance(model, BaseEstimator):
-        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
+        raise TypeError(f"model is a {type(model).__name__}; give a fitted Hedgerow classifier")
     source: Model = model.source
     return source
 
@@ -305,7 +287,7 @@ def _signals(reach: Floats, wording: Wording | None, has_pairs: bool) -> Signals
 
 
 def _float_means(probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Means rounded as the engine rounds them, so that both rank alike."""
+    """Means rounded as the engine rounds them, so that both give the same order."""
     sums = probs[:, 0].copy()
     for member in range(1, probs.shape[1]):
         sums += probs[:, member]

@@ -61,7 +61,7 @@ def write(
 
 
 def read(file: ModelFile, verify: bool) -> Model:
-    """The model in a file; its arrays stay there. The estimator's parameters are for the caller to check."""
+    """The model in a file; its arrays stay there. The caller checks the estimator's parameters."""
     header, sections = file.header, file.sections
     classes = read_label_sections(file)
     dropout = Dropout(**header["dropout"]) if "dropout" in header else None
@@ -95,7 +95,7 @@ def read(file: ModelFile, verify: bool) -> Model:
 
 @contextlib.contextmanager
 def sound(file: ModelFile) -> Iterator[None]:
-    """Say of whatever goes wrong within that the file is at fault."""
+    """Turn errors within into Malformed, which names the file."""
     try:
         yield
     except (Malformed, ExtraMissing):
@@ -105,7 +105,7 @@ def sound(file: ModelFile) -> Iterator[None]:
 
 
 def _read_reader(file: ModelFile, forest: Ensemble) -> tuple[Reader, Ensemble]:
-    """What reads inputs, and the forest as it is asked: a transformer's passes change that."""
+    """The reader, and the forest, which a transformer with several passes replaces."""
     header, sections = file.header, file.sections
     if header["kind"] == "features":
         return MatrixReader(forest.features), forest
@@ -117,7 +117,7 @@ def _read_reader(file: ModelFile, forest: Ensemble) -> tuple[Reader, Ensemble]:
     try:
         load_torch()
     except ImportError as error:
-        raise ExtraMissing(f"{file.path} reads texts with a transformer: {error}") from error
+        raise ExtraMissing(f"{file.path} needs a transformer to read texts: {error}") from error
     from hedgerow.deep.reader import open_reader
 
     return open_reader(words, forest, header, sections)
@@ -134,12 +134,12 @@ def _signals_of(reader: Reader) -> set[str]:
 
 
 def _read_counts(file: ModelFile) -> tuple[npt.NDArray[np.int64] | None, int | None]:
-    """How often each label occurred in training, and among how many inputs; imported models do not know."""
+    """How often each label occurs in training, and the number of inputs; None for imported models."""
     if "label_counts" not in file.sections:
         return None, None
     counts, rows = file.sections["label_counts"], file.header["rows"]
     if counts.dtype != np.int64 or counts.shape != (file.header["labels"],):
-        raise ValueError("the frequencies of the labels have another type or number")
+        raise ValueError("the frequencies of the labels have the wrong type or number")
     if not isinstance(rows, int) or (counts.size and not 0 <= counts.min() <= counts.max() <= rows):
         raise ValueError(f"the frequencies of the labels do not fit {rows!r} inputs")
     return np.asarray(counts), rows

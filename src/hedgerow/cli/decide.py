@@ -148,12 +148,12 @@ def decide(
       hedgerow decide tags.hedgerow new.jsonl --inputs-by ood --inputs-coverage 0.9
     """  # noqa: D301
     from hedgerow.decisions.costs import Costs
-    from hedgerow.decisions.wishes import Wish, rule_for
+    from hedgerow.decisions.goals import Goal, rule_for
 
     asked = {"wrong": wrong, "missed": missed, "look": look}
     costs = {name: value for name, value in asked.items() if value is not None}
     try:
-        wish = Wish(
+        goal = Goal(
             risk=risk,
             costs=Costs(**costs) if costs else None,
             size=size,
@@ -175,11 +175,11 @@ def decide(
     classifier = opened.classifier
     with failing_as(ExitCode.MODEL, ValueError, options=context.params):
         # Before any data are read: what cannot be guaranteed at all.
-        rule_for(wish, classifier.source.policy, classifier.label_counts_)
+        rule_for(goal, classifier.source.policy, classifier.label_counts_)
     with show_progress(verbose) as report:
         rows, inputs = opened.read_inputs(Selection(input, part, threads=threads), report)
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
-            found = classifier.decide(inputs, **vars(wish), false_alarm=false_alarm, k=k, progress=report)
+            found = classifier.decide(inputs, **vars(goal), false_alarm=false_alarm, k=k, progress=report)
     with failing_as(ExitCode.WRITE):
         table = LabelTable.of_decisions(found, rows.ids)
         if out is not None:

@@ -1,4 +1,4 @@
-"""Which predictions to withhold: those of the most doubt, up to a guaranteed risk or coverage."""
+"""Which predictions to withhold: the most uncertain ones, up to a guaranteed risk or coverage."""
 
 from __future__ import annotations
 
@@ -29,23 +29,12 @@ _START = 4
 
 
 def certainty(measures: Measures, by: str) -> npt.NDArray[np.float32]:
-    """How sure a measure is of labels that are predicted, from 0 to 1: the probability, or lack of doubt.
-
-    Parameters
-    ----------
-    measures : Measures
-        Of the labels.
-    by : {"probability", "total", "data", "knowledge", "variance"}
-        Which to take.
-
-    Returns
-    -------
-    float32 array
+    """How certain predicted labels are, from 0 to 1: the probability, or the absence of uncertainty.
 
     Examples
     --------
-    >>> doubt = Measures(*np.array([[0.5, 1.0], [np.log(2), 0.0], [0.0, 0.0], [0.0, 0.0], [0.25, 0.0]]))
-    >>> certainty(doubt, "total"), certainty(doubt, "variance")
+    >>> labels = Measures(*np.array([[0.5, 1.0], [np.log(2), 0.0], [0.0, 0.0], [0.0, 0.0], [0.25, 0.0]]))
+    >>> certainty(labels, "total"), certainty(labels, "variance")
     (array([0., 1.], dtype=float32), array([0., 1.], dtype=float32))
     """
     if by not in LABEL_MEASURES:
@@ -57,9 +46,9 @@ def certainty(measures: Measures, by: str) -> npt.NDArray[np.float32]:
 
 
 def input_doubts(votes: Votes, ood: Floats | None = None) -> dict[str, Floats]:
-    """What makes inputs doubtful, by name; high is doubtful.
+    """The uncertainty of inputs by each of `INPUT_MEASURES`; high is uncertain.
 
-    "top" is 1 less the highest probability; "expected" is the negative expected number of labels; "ood" is
+    "top" is 1 minus the highest probability; "expected" is the negative expected number of labels; "ood" is
     the given score, if any; the others are sums over the candidates.
     """
     best = np.zeros(len(votes))
@@ -77,23 +66,16 @@ def input_doubts(votes: Votes, ood: Floats | None = None) -> dict[str, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Abstention:
-    """Which inputs to answer, learned from the doubts and mistakes of others.
+    """Which inputs to answer, learned from the uncertainty of held-out inputs and their wrong answers.
 
-    Attributes
-    ----------
-    knots : float64 array, shape (knots,)
-        Doubts at evenly spread ranks, ascending; the last is infinite.
-    ranks : int64 array, shape (knots,)
-        How many doubts are at most as large as each knot, had no two been equal.
-    below : int64 array, shape (knots,)
-        How many doubts are below each knot.
-    wrong : int64 array, shape (knots,)
-        How many of those inputs were answered wrongly.
+    Knots are uncertainties at evenly spread ranks, ascending; the last is infinite. For each knot: how many
+    inputs are at most as uncertain, had no two been equal (`ranks`), how many are below, and how many of
+    those were answered wrongly.
 
     Examples
     --------
-    >>> doubt = np.arange(1000) / 1000
-    >>> rule = Abstention.learn(doubt, doubt > 0.8)
+    >>> uncertainty = np.arange(1000) / 1000
+    >>> rule = Abstention.learn(uncertainty, uncertainty > 0.8)
     >>> rule.for_coverage(0.5), round(rule.for_risk(0.1), 2)
     (0.501, 0.87)
     """
@@ -104,31 +86,21 @@ class Abstention:
     wrong: npt.NDArray[np.int64]
 
     @classmethod
-    def learn(cls, doubt: npt.ArrayLike, wrong: npt.ArrayLike) -> Abstention:
-        """Learn from inputs that the model was not trained on.
-
-        Parameters
-        ----------
-        doubt : array, shape (n,)
-            High is doubtful.
-        wrong : array of bool, shape (n,)
-            Whether the answer is wrong.
-
-        Returns
-        -------
-        Abstention
-        """
-        doubts, mistakes = np.asarray(doubt, dtype=np.float64), np.asarray(wrong, dtype=bool)
-        if doubts.ndim != 1 or not doubts.size or mistakes.shape != doubts.shape:
+    def learn(cls, uncertainty: npt.ArrayLike, wrong: npt.ArrayLike) -> Abstention:
+        """Learn from how uncertain each held-out input is, and whether its answer is wrong."""
+        values, mistakes = np.asarray(uncertainty, dtype=np.float64), np.asarray(wrong, dtype=bool)
+        if values.ndim != 1 or not values.size or mistakes.shape != values.shape:
             raise ValueError(
-                f"doubt has shape {doubts.shape} and wrong has {mistakes.shape}; both must be vectors of one"
-                " length, with at least one entry"
+                f"uncertainty has shape {values.shape} and wrong has {mistakes.shape}; both must be vectors"
+                " of one length, with at least one entry"
             )
-        if not np.isfinite(doubts).all():
-            raise ValueError(f"doubt has the value {doubts[~np.isfinite(doubts)][0]}; it must be finite")
-        order = np.argsort(doubts, kind="stable")
-        ascending = doubts[order]
-        n = len(doubts)
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"uncertainty has the value {values[~np.isfinite(values)][0]}; it must be finite"
+            )
+        order = np.argsort(values, kind="stable")
+        ascending = values[order]
+        n = len(values)
         ranks = np.unique(np.ceil(np.linspace(0, n, min(n, _KNOTS) + 1)[1:]).astype(np.int64))
         knots = np.append(ascending[ranks - 1], np.inf)
         below = np.append(np.searchsorted(ascending, knots[:-1], side="left"), n)
@@ -137,56 +109,37 @@ class Abstention:
 
     @property
     def rows(self) -> int:
-        """How many inputs it was learned from."""
+        """Number of inputs it was learned from."""
         return int(self.below[-1])
 
     def for_coverage(self, coverage: float) -> float:
-        """The highest doubt with which inputs are answered, so that at least this share of them are.
-
-        Parameters
-        ----------
-        coverage : float
-            The share of further inputs, on average.
-
-        Returns
-        -------
-        float
-        """
+        """The highest uncertainty to answer, so that on average at least this share of inputs is answered."""
         coverage = as_share("coverage", coverage)
         return float(self.knots[np.argmax(self.ranks >= coverage * (self.rows + 1))])
 
     def for_risk(self, risk: float, confidence: float = 0.9) -> float:
-        """The highest doubt with which inputs are answered, so that at most this share of answers is wrong.
+        """The highest uncertainty of an answered input, so that at most this share of the answers is wrong.
 
-        Parameters
-        ----------
-        risk : float
-            The share of wrong answers among those given.
-        confidence : float
-            The chance, over the inputs learned from, that the guarantee is kept.
-
-        Returns
-        -------
-        float
+        The guarantee (Learn then Test) holds with this confidence over the inputs learned from.
         """
         risk, confidence = as_share("risk", risk), as_share("confidence", confidence)
         needed = rows_needed(risk, confidence)
         if self.rows < needed:
             raise TooFewRows(
-                f"there are {self.rows} inputs; a risk of {risk:g} with a confidence of {confidence:g} needs"
-                f" at least {needed}, and more where some are wrong"
+                f"{self.rows} inputs are too few for a risk of {risk:g} with a confidence of {confidence:g}:"
+                f" it needs at least {needed}, and more if some answers are wrong"
             )
-        # Enough inputs must be surely below: of doubts that are equal, none is.
+        # Enough inputs must be below the knot: those as uncertain as the knot do not count.
         start = int(np.argmax(self.below >= min(_START * needed, self.rows)))
-        # Below a knot that is one of the doubts, the others are a sample of what is below it.
+        # Given a knot that is one of the values, the values below it are a sample of what is below it.
         p_values = binom.cdf(self.wrong[start:], self.below[start:], risk)
         passed = fixed_sequence(p_values, 1 - confidence)
         if not passed:
             share = self.wrong[start] / max(1, self.below[start])
             raise Unreachable(
-                f"of the {self.below[start]} least doubtful of {self.rows} inputs {100 * share:.1f} % are"
-                f" answered wrongly; that does not show a risk of {risk:g} with a confidence of"
-                f" {confidence:g}: ask for more risk, or learn from more inputs"
+                f"a risk of {risk:g} cannot be guaranteed with a confidence of {confidence:g}: even of the"
+                f" {self.below[start]} least uncertain of {self.rows} inputs, {100 * share:.1f} % are"
+                " answered wrongly; allow a higher risk, or learn from more inputs"
             )
         return float(np.nextafter(self.knots[start + passed - 1], -np.inf))
 
@@ -198,12 +151,12 @@ class Abstention:
     def from_arrays(cls, table: npt.NDArray[Any]) -> Abstention:
         """Take back what `to_arrays` gave, after checking it."""
         if table.dtype != np.float64 or table.ndim != 2 or table.shape[1] != 4 or not 1 < len(table) <= 2000:
-            raise ValueError("the doubts of inputs are no table of four columns")
+            raise ValueError("the uncertainties of inputs are not a table of four columns")
         knots, counts = table[:, 0], table[:, 1:]
         if not np.isfinite(knots[:-1]).all() or knots[-1] != np.inf or (np.diff(knots[:-1]) < 0).any():
-            raise ValueError("the doubts of inputs do not ascend")
+            raise ValueError("the uncertainties of inputs do not ascend")
         if not np.isfinite(counts).all() or (counts < 0).any() or counts.max() >= 2**53:
-            raise ValueError("the doubts of inputs are counted wrongly")
+            raise ValueError("the uncertainties of inputs have impossible counts")
         ranks, below, wrong = counts.astype(np.int64).T
         whole = (counts == counts.astype(np.int64)).all()
         if (
@@ -212,19 +165,20 @@ class Abstention:
             or (wrong > below).any()
             or (below >= ranks).any()
         ):
-            raise ValueError("the doubts of inputs are counted wrongly")
+            raise ValueError("the uncertainties of inputs have impossible counts")
         return cls(np.array(knots), ranks.copy(), below.copy(), wrong.copy())
 
 
 def answer_limit(
     rules: Mapping[str, Abstention], by: str, risk: float | None, coverage: float | None, confidence: float
 ) -> float:
-    """The highest doubt of an input that is answered."""
+    """The highest uncertainty of an input that is answered."""
     if by not in INPUT_MEASURES:
         raise ValueError(f"inputs_by is {by!r}; it must be one of {', '.join(INPUT_MEASURES)}")
     if by not in rules:
         raise ValueError(
-            f"the policy has no {by} of inputs; call learn_ood with other inputs, then learn_policy"
+            f"the policy was learned without {by} of inputs; call learn_ood with other inputs, then"
+            " learn_policy"
         )
     if (risk is None) == (coverage is None):
         raise ValueError("inputs_by needs either inputs_risk or inputs_coverage")

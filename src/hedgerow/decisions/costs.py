@@ -1,4 +1,4 @@
-"""What mistakes and looks cost, and what follows from it for each label."""
+"""What mistakes and reviews cost, and which decision on a label costs least."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Costs"]
 
 @dataclass(frozen=True)
 class Costs:
-    """What mistakes and looks cost, in any unit.
+    """What mistakes and reviews cost, in any unit.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Costs:
     missed : float
         A true label that is rejected.
     look : float
-        A person who looks at one label of one input. They find out the truth.
+        A person who reviews one label of one input, and finds out whether it is right.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Costs:
         for part in fields(self):
             value = getattr(self, part.name)
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
-                raise ValueError(f"the cost {part.name} is {value!r}; costs are finite and not negative")
+                raise ValueError(f"the cost {part.name} is {value!r}; it must be a finite number, 0 or more")
 
     def of_choices(self, probability: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Expected costs of rejecting, reviewing and accepting labels, shape (n, 3)."""

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from hedgerow.decisions.abstention import answer_limit, input_doubts
+from hedgerow.decisions.goals import Goal, about_inputs, rule_for
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import Decisions
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule, among_best
-from hedgerow.decisions.wishes import Wish, about_inputs, rule_for
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.progress import Progress
@@ -33,13 +33,13 @@ class DecidingSource(VoteSource, Protocol):
 
     @property
     def policy(self) -> Policy | None:
-        """What is known of its mistakes."""
+        """What it learned from its mistakes on held-out inputs."""
 
 
 def decide(
     source: DecidingSource,
     inputs: Any,
-    wish: Wish,
+    goal: Goal,
     *,
     false_alarm: float | None = 0.05,
     k: int = 5,
@@ -48,26 +48,26 @@ def decide(
     """Decide on the labels of inputs; see `HedgerowClassifier.decide`."""
     check_integer("k", k, 0)
     policy, detector = source.policy, source.ood
-    if wish.costs is not None and not source.calibrated:
+    if goal.costs is not None and not source.calibrated:
         raise NotFittedError(
-            "costs weigh probabilities, and those of this model are not calibrated; call calibrate with"
-            " inputs that it was not trained on"
+            "deciding by costs needs calibrated probabilities, and this model is not calibrated; call"
+            " calibrate with inputs that it was not trained on"
         )
-    rule, guarantee = rule_for(wish, policy, source.label_counts)
+    rule, guarantee = rule_for(goal, policy, source.label_counts)
     tolerance = None
     if policy is not None:
         tolerance = policy.search.tolerance
         check_search(policy, replace(source.search, tolerance=tolerance))
     limit = math.inf
-    if wish.inputs_by is not None:
+    if goal.inputs_by is not None:
         if policy is None:
-            raise NotFittedError("the model has no policy to withhold answers by; call learn_policy")
+            raise NotFittedError("the model has no policy, so no answer can be withheld; call learn_policy")
         limit = answer_limit(
-            policy.inputs, wish.inputs_by, wish.inputs_risk, wish.inputs_coverage, wish.confidence
+            policy.inputs, goal.inputs_by, goal.inputs_risk, goal.inputs_coverage, goal.confidence
         )
-        guarantee += about_inputs(wish)
-    if detector is None and wish.inputs_by == "ood":
-        raise NotFittedError("the model has not learned to detect OOD inputs; call learn_ood")
+        guarantee += about_inputs(goal)
+    if detector is None and goal.inputs_by == "ood":
+        raise NotFittedError("the model cannot detect OOD inputs yet; call learn_ood")
     flagged_from = _false_alarm(false_alarm, detector) if detector is not None else None
     parts = []
     batches = answer_batches(
@@ -76,9 +76,9 @@ def decide(
     for _, answer in batches:
         scores = detector.judge(answer.signals) if detector and answer.signals is not None else None
         answered = np.ones(len(answer.votes), dtype=bool)
-        if wish.inputs_by is not None:
+        if goal.inputs_by is not None:
             doubts = input_doubts(answer.votes, None if scores is None else scores.score)
-            answered = doubts[wish.inputs_by] <= limit
+            answered = doubts[goal.inputs_by] <= limit
         found = replace(_decide_on(answer.votes, rule, source.classes, k, answered), guarantee=guarantee)
         if scores is not None:
             is_ood = None if flagged_from is None else scores.p_value <= flagged_from
@@ -94,20 +94,20 @@ def decide(
 
 
 def check_search(policy: Policy, search: SearchSettings) -> None:
-    """Refuse another search than the one that the policy was learned with: its guarantees are about that."""
+    """Refuse any search but the one that the policy was learned with: its guarantees hold for no other."""
     learned, now = policy.search.to_dict(), search.to_dict()
     for name, value in now.items():
         if learned[name] != value:
             raise ValueError(
-                f"{name} is {value!r}, but the policy was learned with {learned[name]!r}: its guarantees hold"
-                " for that search only; set it back, or learn the policy again"
+                f"{name} is {value!r}, but the policy was learned with {learned[name]!r} and its guarantees"
+                " hold for that search only; set it back, or learn the policy again"
             )
 
 
 def _decide_on(
     votes: Votes, rule: Rule, classes: npt.NDArray[Any], k: int, answered: npt.NDArray[np.bool_]
 ) -> Decisions:
-    """Decide on a batch; at least k labels of each input are listed, if it has so many candidates."""
+    """Decide on a batch; at least k labels of each input are listed, if it has that many candidates."""
     mean = votes.means()
     codes = rule.codes(votes, mean)
     rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
@@ -147,7 +147,7 @@ def _false_alarm(share: float | None, detector: Detector) -> float | None:
     scores = len(detector.scores)
     if share * (scores + 1) < 1:
         raise ValueError(
-            f"false_alarm is {share:g}, but the OOD detector was learned from {2 * scores} inputs, and no"
+            f"false_alarm is {share:g}, but the OOD detector was learned from only {2 * scores} inputs, so no"
             f" p-value is below {1 / (scores + 1):.3g}; learn it from at least {2 * math.ceil(1 / share)}"
         )
     return share

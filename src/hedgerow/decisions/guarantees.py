@@ -1,4 +1,4 @@
-"""What a policy guarantees, beside what comes of it on labelled data."""
+"""What a policy guarantees, next to what it achieves on labelled data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hedgerow.decisions.goals import Goal, rule_for
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.outcomes import Outcome, Tally
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.rules import Rule
-from hedgerow.decisions.wishes import Wish, rule_for
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.votes.votes import Votes
 
@@ -26,23 +26,11 @@ FALSE_ALARM = 0.05
 
 @dataclass(frozen=True)
 class KeptGuarantee:
-    """A guarantee and what came of it.
+    """A guarantee at one risk, and what the decisions achieved.
 
-    Attributes
-    ----------
-    risk : float
-        What was asked for.
-    refused : str or None
-        Why it cannot be guaranteed; then there is no more.
-    reject_below, accept_from : float or None
-        The thresholds; None for accepting nothing.
-    outcome : Outcome or None
-        What came of it. `Outcome.missed` is guaranteed to be at most the risk on average, `Outcome.wrong`
-        with
-        a confidence of 90 %.
-    flagged : float or None
-        The share of inputs flagged as out-of-distribution inputs, guaranteed to be at most 5 % of familiar
-        ones.
+    Where it cannot be guaranteed, `refused` says why. Otherwise `Outcome.missed` is at most the risk on
+    average and, with a confidence of 90 %, so is `Outcome.wrong`. `accept_from` is None where nothing is
+    accepted; `flagged` is the share of inputs flagged as OOD, at most 5 % of in-distribution inputs.
     """
 
     risk: float
@@ -62,7 +50,7 @@ class KeptGuarantee:
 
 
 class GuaranteeTally:
-    """Adds up what comes of a model's guarantees, a batch of votes at a time.
+    """Adds up what decisions at each of `RISKS` achieve, batch by batch.
 
     Without a policy, or with another search than that of the policy, nothing is guaranteed.
     """
@@ -77,7 +65,7 @@ class GuaranteeTally:
             return
         for risk in RISKS:
             try:
-                self._rules[risk], _ = rule_for(Wish(risk=risk), policy, counts)
+                self._rules[risk], _ = rule_for(Goal(risk=risk), policy, counts)
             except ValueError as error:
                 self._refused[risk] = str(error)
         self._tallies = {risk: Tally(rule) for risk, rule in self._rules.items()}

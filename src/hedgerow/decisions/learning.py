@@ -53,7 +53,7 @@ def learn_policy(
     hashes = source.hashes(inputs)
     kept = unseen_rows(
         source.seen(hashes),
-        "where it is surer than it will be elsewhere; learn the policy from other data",
+        "where it makes fewer mistakes than on new data; learn the policy from other data",
     )
     left_out = len(hashes) - len(kept)
     if left_out:
@@ -72,23 +72,11 @@ def learn_policy(
 def label_groups(
     counts: npt.NDArray[np.int64], truth: sp.csr_array, finest: float = _FINEST
 ) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
-    """Cut labels into groups by frequency, each with about a fifth of the labels of the training inputs.
+    """Cut labels into groups by frequency, each with about a fifth of the label occurrences in training.
 
-    Parameters
-    ----------
-    counts : int array, shape (n_labels,)
-        How often each label occurs in training.
-    truth : csr_array, shape (n, n_labels or more)
-        The labels of the held-out inputs. Columns after those of the counts never occurred.
-    finest : float
-        The least risk that may be asked for. A group with too few inputs for it is merged with the
-        neighbour that has fewer.
-
-    Returns
-    -------
-    list of pairs of int, tuple of str
-        Lowest and highest frequency of each group, rarest first, and what was merged, in words. The rarest
-        group begins at 0, for labels that the model does not know.
+    A group with too few inputs for the `finest` risk is merged with the neighbour that has fewer. Gives the
+    lowest and highest frequency of each group, rarest first from 0 (labels that the model does not know), and
+    what was merged, in words.
     """
     values, labels = np.unique(counts[counts > 0], return_counts=True)
     if not values.size:
@@ -112,29 +100,19 @@ def label_groups(
         first, second = sorted((place, other))
         low, high = groups[place]
         notes.append(
-            f"Only {rows[place]} inputs have labels that occur {low} to {high} times in training, and a"
-            f" risk of"
-            f" {finest:g} needs {needed}; these labels are judged together with those that occur"
-            f" {groups[other][0]} to {groups[other][1]} times."
+            f"Labels that occur {low} to {high} times in training share a group with those that occur"
+            f" {groups[other][0]} to {groups[other][1]} times: only {rows[place]} inputs have them, and a"
+            f" risk of {finest:g} needs {needed}."
         )
         groups[first : second + 1] = [(groups[first][0], groups[second][1])]
     return groups, tuple(notes)
 
 
 class PolicyLearner:
-    """Adds up the losses of held-out inputs, a batch of votes at a time.
+    """Adds up the losses of held-out inputs, batch by batch.
 
-    Memory grows with the candidates of a batch, and not with the number of labels.
-
-    Parameters
-    ----------
-    truth : csr_array, shape (n, n_labels or more)
-        The true labels of all inputs to come. Columns after those of the votes are labels that the model
-        does not know.
-    counts : int array, shape (n_labels,), optional
-        How often each label occurs in training.
-    n_jobs : int or None
-        Threads. Results do not depend on it.
+    Memory grows with the candidates of a batch, not with the number of labels. Columns of the truth after
+    those of the votes are labels that the model does not know.
     """
 
     def __init__(
@@ -157,19 +135,13 @@ class PolicyLearner:
         self._mistakes: list[npt.NDArray[np.bool_]] = []
 
     def add(self, votes: Votes, ood: Floats | None = None) -> None:
-        """Add the next inputs.
-
-        Parameters
-        ----------
-        votes : Votes
-            On inputs that the model was not trained on.
-        ood : array, shape (len(votes),), optional
-            Their scores.
-        """
+        """Add votes on the next inputs, which the model was not trained on, and their OOD scores."""
         rows = len(votes)
         truth = self._truth[self._done : self._done + rows]
         if truth.shape[0] != rows:
-            raise ValueError(f"there are more votes than the {self._truth.shape[0]} inputs with labels")
+            raise ValueError(
+                f"there are votes on more inputs than the {self._truth.shape[0]} that have labels"
+            )
         self._done += rows
         found = Matched(votes, truth, self._known(votes.n_labels))
         self._add_missed("missed", found, np.ones(len(found.true_row), dtype=bool))
@@ -194,25 +166,13 @@ class PolicyLearner:
         self._mistakes.append(wrong)
 
     def finish(self, fingerprint: str, search: SearchSettings, left_out: int = 0) -> Policy:
-        """All that was added.
-
-        Parameters
-        ----------
-        fingerprint : str
-            Of the inputs and their labels, 32 hexadecimal digits.
-        search : SearchSettings
-            How the model searched.
-        left_out : int
-            Inputs that were not used.
-
-        Returns
-        -------
-        Policy
-        """
+        """The policy from all inputs added; the fingerprint is that of the inputs and their labels."""
         if self._done != self._truth.shape[0] or not self._done:
-            raise ValueError(f"there are votes on {self._done} inputs, but labels of {self._truth.shape[0]}")
+            raise ValueError(f"there are votes on {self._done} inputs, but labels for {self._truth.shape[0]}")
         if not self._rows["missed"]:
-            raise ValueError("no input has any label; there is nothing to learn a policy from")
+            raise ValueError(
+                "no input has a label, so no policy can be learned; give held-out inputs with labels"
+            )
         curves = {
             name: RiskCurve(GRID, totals, self._rows[name], float(CAP) if name == "size" else 1.0)
             for name, totals in self._totals.items()
@@ -247,7 +207,7 @@ class PolicyLearner:
         return known if self._counts is None else known & (self._counts > 0)
 
     def _add(self, name: str, losses: npt.NDArray[Any]) -> None:
-        # One input after the other: sums over batches would round otherwise in other batches.
+        # One input after the other, so that the sum does not depend on the size of batches.
         total = self._totals[name]
         for loss in losses:
             total += loss
@@ -268,7 +228,7 @@ class PolicyLearner:
         self._add(f"{WRONG}{by}", (everything - right) / np.maximum(everything, 1))
 
     def _add_by_doubt(self, votes: Votes, found: Matched) -> None:
-        """The same losses where something else than the probability decides on the labels it speaks for."""
+        """The same losses where a measure of uncertainty decides on the predicted labels."""
         predicted = np.flatnonzero(found.mean >= PREDICTED)
         row, right = found.row[predicted], found.right[predicted]
         few = votes.chosen(predicted)

@@ -1,4 +1,4 @@
-"""Candidates beside the truth, entry by entry."""
+"""Candidates next to the true labels, entry by entry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Matched"]
 
 
 class Matched:
-    """Candidates beside the truth, entry by entry."""
+    """Which candidates are true labels, and which true labels are candidates."""
 
     def __init__(self, votes: Votes, truth: sp.csr_array, known: npt.NDArray[np.bool_]) -> None:
         self.rows = len(votes)

@@ -1,4 +1,4 @@
-"""Decisions beside the truth: what was guaranteed and what came of it."""
+"""Decisions next to the truth: what they missed, got wrong and cost."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ __all__ = ["CostComparison", "CostTally", "Outcome", "Tally", "compare_costs"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of decisions, as means over inputs.
+    """What decisions achieved, as means over inputs.
 
     Attributes
     ----------
     missed : float
         The share of an input's true labels that were rejected, over inputs that have labels.
     wrong : float
-        The share of wrong labels among those that an input was given; 0 for an input without any.
+        The share of an input's accepted labels that are wrong; 0 if none was accepted.
     precision : float
-        The share of right labels among all that were accepted; NaN where none was.
+        The share of right labels among all accepted labels; NaN if none was accepted.
     accepted, reviewed, rejected : float
-        Numbers of candidates.
+        Candidates per input.
     recall : float
         The share of all true labels that were accepted.
     cost, expected_cost : float
-        What the decisions cost, and, if they were made by costs, what they were expected to cost.
+        What the decisions cost and, if they were made by costs, what they were expected to cost.
     inputs : int
         Number of inputs.
     """
@@ -54,15 +54,7 @@ class Outcome:
 
 
 class Tally:
-    """Adds up what comes of a rule, a batch of votes at a time.
-
-    Parameters
-    ----------
-    rule : Rule
-        How to decide.
-    costs : Costs, optional
-        What to count as costs; by default those of the rule.
-    """
+    """Adds up what a rule achieves, batch by batch; costs are by default those of the rule."""
 
     def __init__(self, rule: Rule, costs: Costs | None = None) -> None:
         self._rule = rule
@@ -70,19 +62,11 @@ class Tally:
         self._parts: list[npt.NDArray[np.float64]] = []
 
     def add(self, votes: Votes, truth: sp.csr_array) -> None:
-        """Add the next inputs.
-
-        Parameters
-        ----------
-        votes : Votes
-            What the members say.
-        truth : csr_array, shape (len(votes), votes.n_labels or more)
-            The true labels.
-        """
+        """Add votes and true labels of the next inputs."""
         self.add_matched(votes, Matched(votes, truth, np.ones(truth.shape[1], dtype=bool)))
 
     def add_matched(self, votes: Votes, found: Matched) -> None:
-        """The same, where candidates and truth were brought together before."""
+        """The same with candidates and truth already matched."""
         n, row, right, mean = found.rows, found.row, found.right, found.mean
         codes = self._rule.codes(votes, mean)
 
@@ -122,7 +106,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class CostComparison:
-    """The policy of least expected cost beside those that never or always ask.
+    """Deciding at least expected cost, compared with never and with always asking a person.
 
     Attributes
     ----------
@@ -131,7 +115,7 @@ class CostComparison:
     never_asking : Outcome
         The same without asking.
     always_asking : Outcome
-        The same without accepting: a person looks at every label that is not rejected.
+        The same without accepting: a person reviews every label that is not rejected.
     """
 
     best: Outcome
@@ -140,13 +124,7 @@ class CostComparison:
 
 
 class CostTally:
-    """Adds up costs, a batch of votes at a time.
-
-    Parameters
-    ----------
-    costs : Costs
-        What mistakes and looks cost.
-    """
+    """Adds up costs, batch by batch."""
 
     def __init__(self, costs: Costs) -> None:
         if not isinstance(costs, Costs):
@@ -166,14 +144,14 @@ class CostTally:
 
 
 def compare_costs(batches: Iterable[tuple[Votes, Any]], costs: Costs) -> CostComparison:
-    """What the policy of least expected cost achieves, per input.
+    """What deciding at least expected cost achieves, per input.
 
     Parameters
     ----------
     batches : iterable of (Votes, csr_array)
         Votes with calibrated probabilities, and the truth.
     costs : Costs
-        What mistakes and looks cost.
+        What mistakes and reviews cost.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What is known of a model's mistakes on held-out inputs, and the thresholds that follow from a wish."""
+"""A model's mistakes on held-out inputs, and the thresholds that keep a guarantee."""
 
 from __future__ import annotations
 
@@ -17,29 +17,33 @@ from hedgerow.decisions.abstention import INPUT_MEASURES, LABEL_MEASURES, Absten
 from hedgerow.decisions.risk import RiskCurve, TooFewRows, Unreachable, as_share, rows_needed
 from hedgerow.inputs.search import SearchSettings
 
-__all__ = ["CAP", "PREDICTED", "WITHHELD", "WRONG", "LabelGroup", "Policy", "conformal_rows"]
+__all__ = [
+    "CAP",
+    "NOT_GUARANTEED",
+    "PREDICTED",
+    "WITHHELD",
+    "WRONG",
+    "LabelGroup",
+    "Policy",
+    "conformal_rows",
+]
 
 Floats = npt.NDArray[np.float64]
 
 CAP = 100  # labels in a set whose size is guaranteed
-PREDICTED = 0.5  # the probability from which on other measures of doubt decide
+PREDICTED = 0.5  # the probability from which on measures of uncertainty may decide
 WRONG, WITHHELD = "wrong.", "withheld."  # the beginnings of names of curves
 _IN_FILES = {"ood": "unfamiliarity"}  # measures that model files call by another name
+NOT_GUARANTEED = "This does not hold for each single label, nor for out-of-distribution inputs."
+NOT_GUARANTEED = "This does not hold for each single label, nor for out-of-distribution inputs."
 
 
 @dataclass(frozen=True, eq=False)
 class LabelGroup:
-    """Labels that are about as frequent in training, and how many of them are missed.
+    """Labels that occur about equally often in training, and how many of them are missed.
 
-    Attributes
-    ----------
-    lowest, highest : int
-        How often they occur in training.
-    missed : RiskCurve
-        Over the inputs that have such a label: the share of these labels whose probability is below the
-        threshold.
-    unknown : float
-        The mean share of these labels that the model does not know.
+    The curve is over inputs that have such a label: the share of these labels below the threshold. `unknown`
+    is the mean share of these labels that the model does not know.
     """
 
     lowest: int
@@ -59,15 +63,14 @@ class LabelGroup:
 class Policy:
     """Curves of mistakes on held-out inputs, from which every guarantee is read.
 
-    Guarantees hold on average over inputs that are like the held-out ones: for any one more such input and
-    the
-    held-out ones together. They do not hold for a single label, nor for inputs of another kind.
+    Guarantees hold on average over further inputs like the held-out ones and over draws of the held-out
+    ones. They do not hold for a single label, nor for out-of-distribution inputs.
 
     Attributes
     ----------
     missed : RiskCurve
         Over inputs that have labels: the share of the true labels whose probability is below the threshold,
-        or that are no candidates. Inputs without labels do not count here.
+        or that are not candidates.
     unknown : float
         The mean share of the true labels that the model does not know.
     wrong : dict of str to RiskCurve
@@ -85,17 +88,17 @@ class Policy:
     groups : tuple of LabelGroup
         By frequency in training, rarest first; empty where the model does not know it.
     inputs : dict of str to Abstention
-        By doubt of whole inputs; an answer is wrong if the most probable label is.
+        By uncertainty of whole inputs; an answer is wrong if the most probable label is.
     rows : int
         Number of held-out inputs.
     left_out : int
-        Further ones that were not used, because the model was trained on them.
+        Further inputs that were not used because the model was trained on them.
     fingerprint : str
         Of the held-out inputs and their labels.
     search : SearchSettings
         How the model searched: guarantees hold for this search only.
     notes : tuple of str
-        What else there is to know.
+        Remarks, such as groups of labels that were merged.
     """
 
     missed: RiskCurve
@@ -113,7 +116,7 @@ class Policy:
     notes: tuple[str, ...]
 
     def reject_below(self, risk: float) -> float:
-        """The threshold below which labels may be rejected: at most this share of true ones is, on average.
+        """The probability below which labels are rejected, so that at most this share of true ones is.
 
         Parameters
         ----------
@@ -127,7 +130,7 @@ class Policy:
         return _conformal(self.missed, as_share("risk", risk), self.unknown, "true labels", self.proven)
 
     def reject_below_by_group(self, risk: float) -> list[float]:
-        """The same for each group of labels: over inputs that have such labels, for these labels.
+        """The same for each group of labels, over the inputs that have labels of the group.
 
         Parameters
         ----------
@@ -140,25 +143,27 @@ class Policy:
         """
         risk = as_share("risk", risk)
         if not self.groups:
-            raise ValueError("the model does not know how frequent its labels are, so there are no groups")
+            raise ValueError(
+                "groups are not possible: the model does not know how often its labels occur in training"
+            )
         return [_conformal(group.missed, risk, group.unknown, group.name, None) for group in self.groups]
 
     def accept_from(self, risk: float, confidence: float = 0.9, by: str = "probability") -> float:
-        """The certainty from which on labels are accepted: at most this share of them is wrong, on average.
+        """The certainty from which on labels are accepted, so that at most this share of them is wrong.
 
         Parameters
         ----------
         risk : float
-            The mean share of wrong labels among those that an input is given; 0 for an input without any.
+            The mean share of an input's accepted labels that may be wrong; 0 if none is accepted.
         confidence : float
             The chance, over the held-out inputs, that the guarantee is kept.
         by : {"probability", "total", "data", "knowledge", "variance"}
-            What certainty is measured by, see `certainty`.
+            What certainty is measured by.
 
         Returns
         -------
         float
-            Infinite where only accepting nothing keeps the guarantee.
+            Infinite if the guarantee can only be kept by accepting nothing.
         """
         risk, confidence = as_share("risk", risk), as_share("confidence", confidence)
         curve = self.wrong[_known_measure(by)]
@@ -166,8 +171,9 @@ class Policy:
         if place is None:
             needed = rows_needed(risk, confidence)
             raise TooFewRows(
-                f"the policy was learned from {curve.rows} inputs; a risk of {risk:g} with a confidence of"
-                f" {confidence:g} needs at least {needed}: learn from more, or ask for more risk"
+                f"{curve.rows} held-out inputs are too few for a risk of {risk:g} with a confidence of"
+                f" {confidence:g}, which needs at least {needed}; learn the policy from more, or allow a"
+                " higher risk"
             )
         return float(curve.thresholds[place])
 
@@ -190,18 +196,18 @@ class Policy:
         place = curve.largest(risk)
         if place is None:
             raise TooFewRows(
-                f"the policy was learned from {curve.rows} inputs; a coverage of {coverage:g} needs at least"
-                f" {conformal_rows(risk)}"
+                f"{curve.rows} held-out inputs are too few for a coverage of {coverage:g}, which needs at"
+                f" least {conformal_rows(risk)}; learn the policy from more, or ask for less coverage"
             )
         return float(curve.thresholds[place])
 
     def shortlist_from(self, size: float) -> float:
-        """The probability from which on labels are listed, so that at most so many are on average.
+        """The probability from which on labels are listed, so that on average at most `size` are.
 
         Parameters
         ----------
         size : float
-            The mean number of labels of an input, of which no one gets more than 100.
+            The mean number of labels per input; no input gets more than 100.
 
         Returns
         -------
@@ -211,8 +217,8 @@ class Policy:
         place = self.size.smallest(float(size))
         if place is None:
             raise TooFewRows(
-                f"the policy was learned from {self.size.rows} inputs; a size of {float(size):g} needs at"
-                f" least {math.ceil(CAP / float(size)) - 1}"
+                f"{self.size.rows} held-out inputs are too few for a size of {float(size):g}, which needs at"
+                f" least {math.ceil(CAP / float(size)) - 1}; learn the policy from more, or allow more labels"
             )
         return float(self.size.thresholds[place])
 
@@ -234,21 +240,19 @@ class Policy:
         accept = self.accept_from(risk, confidence)
         percent = f"{100 * risk:g} %"
         accepted = (
-            f"Labels from {accept:.4g} on are accepted: with a confidence of {100 * confidence:g} %, on"
-            f" average at most {percent} of what an input is given is wrong, where an input that is given"
-            " nothing counts as 0."
+            f"Labels from {accept:.4g} on are accepted: with a confidence of {100 * confidence:g} %, at most"
+            f" {percent} of an input's accepted labels are wrong (Learn then Test; 0 % if none is accepted)."
             if accept <= 1
-            else f"No label can be accepted with at most {percent} wrong."
+            else f"No label is accepted: none could be with at most {percent} wrong."
         )
         return (
-            f"Labels with a probability below {min(reject, accept):.3g} are rejected: on average at most"
-            f" {percent} of the true labels of an input are. {accepted} Learned from {self.rows:,} inputs; it"
-            " holds on average over inputs like these, not for each label, and not for inputs of"
-            " another kind."
+            f"On average over inputs like the {self.rows:,} held-out ones: labels with a probability below"
+            f" {min(reject, accept):.3g} are rejected, and these are at most {percent} of an input's true"
+            f" labels (conformal risk control). {accepted} {NOT_GUARANTEED}"
         )
 
     def without_ood(self) -> Policy:
-        """The same without what it knows of the scores of inputs; they change with what is familiar."""
+        """The same without OOD scores, which change when the OOD detector is learned again."""
         kept = {name: rule for name, rule in self.inputs.items() if name != "ood"}
         return replace(self, inputs=kept)
 
@@ -309,7 +313,7 @@ class Policy:
         thresholds, totals = sections["policy.thresholds"], sections["policy.totals"]
         _check_thresholds(thresholds)
         if totals.dtype != np.float64 or totals.shape != (len(header["curves"]), len(thresholds)):
-            raise ValueError("the curves of the policy have another type or number")
+            raise ValueError("the curves of the policy have the wrong type or number")
         curves: dict[str, RiskCurve] = {}
         for (name, rows, highest), losses in zip(header["curves"], totals, strict=True):
             curves[str(name)] = _checked_curve(name, thresholds, losses, rows, highest)
@@ -318,7 +322,7 @@ class Policy:
         expected |= {f"{WITHHELD}{by}" for by in LABEL_MEASURES}
         expected |= {f"group.{number}" for number in range(len(groups))}
         if set(curves) != expected:
-            raise ValueError("the policy lacks curves, or has others")
+            raise ValueError("the policy has missing or unknown curves")
         if not all(_is_whole(low) and _is_whole(high) and low <= high for low, high, _ in groups) or not all(
             before[1] < after[0] for before, after in itertools.pairwise(groups)
         ):
@@ -326,14 +330,14 @@ class Policy:
         stored = {_IN_FILES.get(name, name): name for name in INPUT_MEASURES}
         names = header["inputs"]
         if not isinstance(names, list) or not set(names) <= set(stored):
-            raise ValueError("the policy has unknown doubts of inputs")
+            raise ValueError("the policy has unknown measures of inputs")
         fingerprint, search, notes = header["fingerprint"], header["search"], header["notes"]
         if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{32}", fingerprint):
-            raise ValueError("the fingerprint of the policy is none")
+            raise ValueError("the fingerprint of the policy is not 32 hexadecimal digits")
         if not isinstance(search, dict) or set(search) != {"beam", "candidates", "missing", "tolerance"}:
-            raise ValueError("the policy does not tell its search")
+            raise ValueError("the search settings of the policy are missing or incomplete")
         if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-            raise ValueError("the notes of the policy are no texts")
+            raise ValueError("the notes of the policy are not strings")
         for count in ("rows", "left_out"):
             if not _is_whole(header[count]):
                 raise ValueError(f"the policy has {header[count]!r} as {count}")
@@ -343,9 +347,9 @@ class Policy:
         proven = sections.get("policy.proven")
         if proven is not None:
             if proven.dtype != np.float64 or proven.shape != thresholds.shape:
-                raise ValueError("the certificates of the policy have another type or number")
+                raise ValueError("the certificates of the policy have the wrong type or number")
             if not ((proven >= 0) & (proven <= 1)).all():
-                raise ValueError("the certificates of the policy are no shares")
+                raise ValueError("the certificates of the policy are not between 0 and 1")
         return cls(
             curves["missed"],
             float(header["unknown"]),
@@ -387,14 +391,14 @@ def _known_measure(by: str) -> str:
 
 
 def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven: Floats | None) -> float:
-    """The largest threshold that keeps the risk, or the reason why there is none."""
+    """The largest threshold that keeps the risk, or an error that says why there is none."""
     place = curve.largest(risk)
     if place is not None:
         return float(curve.thresholds[place])
     if risk * (curve.rows + 1) < 1:
         raise TooFewRows(
-            f"{curve.rows} held-out inputs with {what} cannot guarantee a risk of {risk:g}: at least"
-            f" {conformal_rows(risk)} are needed; learn the policy from more, or ask for more risk"
+            f"{curve.rows} held-out inputs with {what} are too few to guarantee a risk of {risk:g}, which"
+            f" needs at least {conformal_rows(risk)}; learn the policy from more, or allow a higher risk"
         )
     lost = float(curve.losses[0]) - unknown
     certified = (
@@ -404,11 +408,11 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
     )
     margin = curve.ceiling - float(curve.losses[0])
     raise Unreachable(
-        f"a risk of {risk:g} cannot be kept for {what}: {100 * unknown:.2f} % are unknown to the model (train"
-        f" it on data that have them), {100 * lost:.2f} % are lost by the beam (a wider beam, or tolerance=,"
-        f" finds more{certified}), and the margin for chance with {curve.rows} inputs is"
-        f" {100 * margin:.2f} %,"
-        f" at least 1/{curve.rows + 1}; ask for at least {_rounded_up(curve.ceiling)}"
+        f"a risk of {risk:g} cannot be guaranteed for {what}: {100 * curve.losses[0]:.2f} % are missed even"
+        f" if none is rejected; allow a risk of at least {_rounded_up(curve.ceiling)}. Of the missed labels,"
+        f" {100 * unknown:.2f} % never occur in training (train on data that have them) and"
+        f" {100 * lost:.2f} % are lost by the beam (a wider beam, or tolerance=, finds more{certified}). The"
+        f" margin for chance with {curve.rows} inputs is {100 * margin:.2f} %, at least 1/{curve.rows + 1}"
     )
 
 
@@ -427,7 +431,7 @@ def _is_whole(value: Any) -> bool:
 
 def _check_thresholds(thresholds: npt.NDArray[Any]) -> None:
     if thresholds.dtype != np.float32 or thresholds.ndim != 1 or not 2 < len(thresholds) <= 4096:
-        raise ValueError("the thresholds of the policy are no vector of floats")
+        raise ValueError("the thresholds of the policy are not a vector of floats")
     inner = thresholds[:-1]
     if thresholds[-1] != np.inf or inner[0] != 0 or not (inner <= 1).all() or not (np.diff(inner) > 0).all():
         raise ValueError("the thresholds of the policy do not ascend from 0")
@@ -437,13 +441,13 @@ def _checked_curve(
     name: Any, thresholds: npt.NDArray[np.float32], totals: npt.NDArray[Any], rows: Any, highest: Any
 ) -> RiskCurve:
     if not isinstance(name, str) or not _is_whole(rows) or highest != (CAP if name == "size" else 1):
-        raise ValueError("the policy does not tell what its curves are")
-    # Sums of shares may be a hair beside what they should be.
+        raise ValueError("the policy has a curve with an impossible name, size or maximum")
+    # Rounding: sums of shares may be slightly off.
     slack = 1e-6 * max(1, rows)
     if not np.isfinite(totals).all() or totals.min() < -slack or totals.max() > rows * highest + slack:
         raise ValueError(f"the curve {name!r} of the policy has impossible losses")
     rising = name in ("missed",) or name.startswith(("group.", WITHHELD))
     steps = np.diff(totals)
     if (rising and steps.min() < -slack) or (name == "size" and steps.max() > slack):
-        raise ValueError(f"the curve {name!r} of the policy does not go one way")
+        raise ValueError(f"the curve {name!r} of the policy is not monotone")
     return RiskCurve(thresholds, totals, rows, float(highest))

@@ -26,11 +26,11 @@ class InputDecision:
     accept, review, reject : list
         Labels; of those to reject, only the best few. All labels that are not named are rejected.
     answered : bool
-        False where the input as a whole is too doubtful, so that nothing is accepted.
+        False where the input as a whole is too uncertain, so that nothing is accepted.
     is_ood : bool or None
-        If the input is unlike the training data.
+        Whether the input is out-of-distribution (OOD).
     p_value : float or None
-        The share of familiar inputs that are at least as odd.
+        The share of in-distribution inputs with an OOD score at least as high.
     """
 
     accept: list[Any]
@@ -61,11 +61,11 @@ class Decisions:
     decision : int8 array, shape (entries,)
         0, 1 or 2: places in ``("reject", "review", "accept")``.
     answered : bool array, shape (n,)
-        False where the input as a whole is too doubtful: what would have been accepted is to be reviewed.
+        False where the input as a whole is too uncertain: what would have been accepted is to be reviewed.
     is_ood : bool array, shape (n,), or None
-        If the input is unlike the training data; None where the model has not learned what is familiar.
+        Whether the input is out-of-distribution (OOD); None where the model has no OOD detector.
     p_value : float64 array, shape (n,), or None
-        The share of familiar inputs that are at least as odd.
+        The share of in-distribution inputs with an OOD score at least as high.
     bound : float32 array, shape (n,), or None
         How far the probability of any label may be from the one that a search through all labels gives. Where
         it is below `reject_below`, no label that such a search would keep has been lost by the beam.
@@ -122,7 +122,7 @@ class Decisions:
         return (self[row] for row in range(len(self)))
 
     def count(self, decision: str) -> npt.NDArray[np.int64]:
-        """How many labels of each input are to be treated so.
+        """How many labels of each input got this decision.
 
         Parameters
         ----------

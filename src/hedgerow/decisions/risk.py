@@ -1,4 +1,4 @@
-"""Risk control: thresholds that keep a guarantee about inputs to come."""
+"""Risk control: thresholds whose guarantees hold for further inputs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LEAST = 1e-6  # of shares
 
 
 class TooFewRows(ValueError):  # noqa: N818
-    """There are too few inputs to guarantee anything at the level asked for."""
+    """There are too few inputs to guarantee anything at this risk."""
 
 
 class Unreachable(ValueError):  # noqa: N818
@@ -57,27 +57,18 @@ def as_share(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise ValueError(f"{name} is {value!r}; it must be above 0 and below 1")
     if not _LEAST <= float(value) <= 1 - _LEAST:
-        raise ValueError(f"{name} is {value!r}; nothing closer to 0 or 1 than {_LEAST:g} can be told from it")
+        raise ValueError(f"{name} is {value!r}; it must differ from 0 and 1 by at least {_LEAST:g}")
     return float(value)
 
 
 def hoeffding_bentkus(mean: npt.ArrayLike, rows: npt.ArrayLike, risk: float) -> Floats:
     """p-values for "the expected loss is above `risk`", from means of independent losses between 0 and 1.
 
-    Parameters
-    ----------
-    mean : array
-        Mean losses.
-    rows : array or int
-        Of how many inputs each.
-    risk : float
-        The level.
+    If the expected loss is above `risk`, the p-value is at most a with a probability of at most a. It is the
+    better of the bounds of Hoeffding, in Chernoff's form, and of Bentkus.
 
-    Returns
-    -------
-    array
-        If the expected loss is above `risk`, the p-value is at most a with a probability of at most a. It is
-        the better of the bounds of Hoeffding, in Chernoff's form, and of Bentkus.
+    If the expected loss is above `risk`, the p-value is at most a with a probability of at most a. It is the
+    better of the bounds of Hoeffding, in Chernoff's form, and of Bentkus.
 
     Examples
     --------
@@ -90,13 +81,13 @@ def hoeffding_bentkus(mean: npt.ArrayLike, rows: npt.ArrayLike, risk: float) -> 
         divergence = np.where(low > 0, low * np.log(low / risk), 0.0)
         divergence += np.where(low < 1, (1 - low) * np.log((1 - low) / (1 - risk)), 0.0)
     hoeffding = np.exp(-counts * divergence)
-    # A sum of thirds may be a hair above a whole number, which is no reason to count one more.
+    # Rounding may lift a sum of thirds above a whole number; that must not count one more.
     bentkus = math.e * binom.cdf(np.ceil(found * counts - 1e-9), counts, risk)
     return np.asarray(np.minimum(np.minimum(hoeffding, bentkus), 1.0))
 
 
 def rows_needed(risk: float, confidence: float) -> int:
-    """How many inputs without any loss it takes to be so sure that the expected loss is at most `risk`.
+    """How many inputs without any loss show, with this confidence, an expected loss of at most `risk`.
 
     Examples
     --------
@@ -109,8 +100,7 @@ def rows_needed(risk: float, confidence: float) -> int:
 def fixed_sequence(p_values: npt.ArrayLike, delta: float) -> int:
     """How many hypotheses are rejected if they are tested one after the other, until the first that stays.
 
-    Each is tested at the whole level, and still none is rejected wrongly but with a probability of at most
-    `delta`.
+    Each is tested at the whole level; any is rejected wrongly with a probability of at most `delta`.
 
     Examples
     --------
@@ -123,18 +113,7 @@ def fixed_sequence(p_values: npt.ArrayLike, delta: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RiskCurve:
-    """The loss at every threshold, summed over inputs.
-
-    Attributes
-    ----------
-    thresholds : float32 array, shape (knots,)
-        Ascending.
-    totals : float64 array, shape (knots,)
-        At each threshold, the sum of the inputs' losses.
-    rows : int
-        How many inputs there are.
-    highest : float
-        The most that one input can lose.
+    """The loss at every ascending threshold, summed over inputs, each of which loses at most `highest`.
 
     Examples
     --------
@@ -157,16 +136,16 @@ class RiskCurve:
 
     @property
     def bounds(self) -> Floats:
-        """What conformal risk control guarantees: the mean loss if one more input loses all it can."""
+        """What conformal risk control guarantees: the mean loss if one more input loses the most possible."""
         return (self.totals + self.highest) / (self.rows + 1)
 
     @property
     def ceiling(self) -> float:
         """The least risk that can be guaranteed for losses that rise with the threshold.
 
-        No threshold loses less than the first. If what it loses is about the risk, chance decides whether a
-        guarantee seems possible, and those that seem so are then not kept. So it is taken a bit higher than
-        found, by what a share so large can be off in one case of ten.
+        No threshold loses less than the first. If its loss is close to the risk, chance decides whether a
+        guarantee seems possible, and the guarantee is then often not kept. So the loss is raised by the
+        error that such a share exceeds in one case of ten.
         """
         least = float(self.losses[0])
         high = least + _ONE_IN_TEN * math.sqrt(max(0.0, least * (1 - least)) / max(1, self.rows))
@@ -176,7 +155,7 @@ class RiskCurve:
         """The place of the largest threshold with which a further input loses at most `risk` on average.
 
         For losses that rise with the threshold. The average is over the inputs here as well as the further
-        one. None where no threshold will do, or none surely, see `ceiling`.
+        one. None where no threshold achieves it, or only by chance, see `ceiling`.
         """
         if self.ceiling > risk + 1e-12:
             return None

@@ -1,4 +1,4 @@
-"""How to decide on labels: by thresholds, or by what costs least."""
+"""How to decide on labels: by thresholds, or by least expected cost."""
 
 from __future__ import annotations
 
@@ -24,22 +24,11 @@ REJECT, REVIEW, ACCEPT = range(3)
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """How to decide on candidates.
+    """How to decide on candidates: by thresholds on the probability (one, or one per label) or by costs.
 
-    Attributes
-    ----------
-    reject_below : float, or float32 array of shape (n_labels,)
-        Labels with a lower mean probability are rejected, if they are not accepted.
-    accept_from : float
-        Labels that are at least so certain are accepted.
-    by : str
-        What certainty is measured by. Only the probability speaks for labels below one half.
-    costs : Costs or None
-        Decides in place of the thresholds.
-    choices : tuple of int
-        With costs: what may be chosen.
-    most : int or None
-        So many labels of an input are accepted at most, the most probable ones.
+    Labels whose certainty, measured by `by`, is at least `accept_from` are accepted; measures other than the
+    probability accept only labels with a probability of one half or more. Costs replace the thresholds and
+    may be restricted to some `choices`. At most `most` labels of an input are accepted, the most probable.
     """
 
     reject_below: float | npt.NDArray[np.float32] = 0.0
@@ -50,23 +39,10 @@ class Rule:
     most: int | None = None
 
     def codes(self, votes: Votes, mean: Floats) -> npt.NDArray[np.int8]:
-        """What to do with each candidate.
-
-        Parameters
-        ----------
-        votes : Votes
-            What the members say.
-        mean : float32 array
-            The mean probability of each candidate.
-
-        Returns
-        -------
-        int8 array
-            Places in `DECISIONS`.
-        """
+        """What to do with each candidate, as places in `DECISIONS`."""
         if self.costs is not None:
             choices = np.array(self.choices)
-            # Of equal costs the first counts: no look where it gains nothing, and rather accept than reject.
+            # Of equal costs the first counts: no review where it gains nothing, and accept before reject.
             order = choices[np.argsort([{ACCEPT: 0, REJECT: 1, REVIEW: 2}[code] for code in choices])]
             costs = self.costs.of_choices(mean)[:, order]
             return np.asarray(order[np.argmin(costs, axis=1)], dtype=np.int8)
@@ -96,7 +72,7 @@ class Rule:
 
 
 def among_best(indptr: npt.NDArray[np.int64], mean: Floats, k: int) -> npt.NDArray[np.bool_]:
-    """Whether a candidate is one of the k most probable of its input; of equals, the lower label is."""
+    """Whether a candidate is among the k most probable of its input; among equals, the lower label is."""
     best = np.zeros(len(mean), dtype=bool)
     for begin, end in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
         own = mean[begin:end]

@@ -35,7 +35,7 @@ __all__ = ["HedgerowClassifier", "TrainingInputs"]
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """Training inputs as read: who reads further ones, their rows and hashes, and what each member sees."""
+    """Training inputs: their rows and hashes, the reader for further ones, and what each member sees."""
 
     reader: Reader
     rows: Any
@@ -52,8 +52,8 @@ class HedgerowClassifier(Learning):
     Parameters
     ----------
     method : {"single", "mc-dropout", "bagging", "boosting", "boosted-bagging"}, default="single"
-        How members are made. "single" is one tree. "mc-dropout" asks it several times, each time with other
-        weights left out. "bagging" trains every member on a sample of the inputs, "boosting" on what the
+        How members are made. "single" is one tree. "mc-dropout" asks it several times, each time without
+        some other weights. "bagging" trains every member on a sample of the inputs, "boosting" on what the
         earlier members get wrong, "boosted-bagging" on both.
     members : int, default=10
         Number of members; "single" has one.
@@ -63,7 +63,7 @@ class HedgerowClassifier(Learning):
     alpha : float, default=0.5
         With boosting, the cost of an input where only an earlier mistake brings it, relative to the others.
     hard_negatives : int, default=10
-        With boosting, a mistake is a wrong label among so many best ones.
+        With boosting, a mistake is a wrong label among this many best ones.
     dropout : float, default=0.05
         With "mc-dropout", the share of weights that each pass leaves out.
     branching : int, default=8
@@ -97,11 +97,11 @@ class HedgerowClassifier(Learning):
     beam : int, default=50
         Nodes kept in each layer of the search. It grows by itself where k labels need more.
     candidates : {"scored", "all"} or int, default="scored"
-        The labels that members vote on: all that the beam scored, all there are, or the best so many of each
+        The labels that members vote on: all that the beam scored, all there are, or the best N of each
         member, as in the paper.
     missing : {"exact", "delta", "bound"}, default="exact"
-        Members search different ways. Where one did not meet a candidate of another: go there ("exact"), take
-        0 ("delta", as in the paper), or the probability of the node where it turned away ("bound").
+        The probability of a label that another member found and this one did not: compute it ("exact"), 0
+        ("delta", as in the paper), or that of the node where its search left the path to it ("bound").
     n_jobs : int or None, default=None
         Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
     cluster : {"auto", "local"}, str or None, default=None
@@ -109,8 +109,8 @@ class HedgerowClassifier(Learning):
         ``"ray://HOST:PORT"``. Needs ``pip install 'hedgerow[ray]'``. The model is the same, byte for byte.
     memory : str, int or None, default=None
         Fit within this much memory, such as "8GB": X and Y may be memory-mapped and larger (see
-        `hedgerow.data.map_data`), and what does not fit lies in files, in the checkpoint folder or in that
-        for temporary files. Mapped files do not count. The model is the same, byte for byte.
+        `hedgerow.data.map_data`), and what does not fit is kept in files, in the checkpoint folder or the
+        temporary folder. Mapped files do not count. The model is the same, byte for byte.
     verbose : bool, default=False
         Log the progress of `fit` to the logger ``hedgerow``, on standard error where none is set up.
     random_state : int, RandomState or None, default=None
@@ -199,20 +199,20 @@ class HedgerowClassifier(Learning):
         X : sparse matrix or array, shape (n, d)
             Features; dense arrays work, too.
         Y : indicator matrix of shape (n, L), or list of lists of labels
-            The labels of each input. Columns without a label are never predicted; inputs without a label
-            teach what has none.
+            The labels of each input. Columns without any entry are never predicted; inputs without a label
+            are negative examples.
         classes : sequence of str, optional
             Names of the columns of an indicator matrix.
         tree : LabelTree, optional
-            A tree of your own, over columns of Y, for all members.
+            A given tree over columns of Y, for all members.
         label_features : sparse matrix, shape (L, f), optional
-            Cluster the labels by these vectors instead of by the inputs that carry them.
+            Cluster the labels by these vectors instead of by the inputs that have them.
         sample_weight : array, shape (n,), optional
             Factor on C for each input; 0 leaves it out.
         checkpoint : path-like, optional
-            A folder for the members of an ensemble that are done and, on a cluster, for blocks of nodes that
-            are done. A fit that was stopped goes on from there, if data and parameters are the same, and ends
-            with the same model.
+            A folder for finished members of an ensemble and, on a cluster, for finished blocks of nodes. A
+            fit that was stopped resumes from there, if data and parameters are the same, and gives the same
+            model.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -222,8 +222,8 @@ class HedgerowClassifier(Learning):
         """
         self.check_parameters()
         self.check_resumable(checkpoint)
-        told = self.reporting(progress)
-        options = FitOptions(classes, tree, label_features, sample_weight, checkpoint, told)
+        report = self.reporting(progress)
+        options = FitOptions(classes, tree, label_features, sample_weight, checkpoint, report)
         seed, threads = self.draw_seed(), threads_for(self.n_jobs)
         inputs = self._training_inputs(X)
         labels = encode_labels(Y, count_inputs(inputs), classes, threads)
@@ -234,7 +234,7 @@ class HedgerowClassifier(Learning):
         costs = as_costs(sample_weight, count_inputs(inputs))
         data = TrainingData(read.rows, labels.rows, labels.indicator, read.reader.width, costs)
         plan = TrainingPlan(data, settings, seed, tree, label_features, read.views)
-        trained = train(plan, self.limits(), checkpoint=self._own_checkpoint(options), progress=told)
+        trained = train(plan, self.limits(), checkpoint=self._own_checkpoint(options), progress=report)
         self.model_ = Model(
             method=settings.ensemble.method,
             reader=read.reader,
@@ -246,8 +246,8 @@ class HedgerowClassifier(Learning):
             n_samples=count_inputs(inputs),
             training=TrainingRecord.of(read.hashes, labels.indicator, seed),
         )
-        if told is not None:
-            told(1.0, "fitted")
+        if report is not None:
+            report(1.0, "fitted")
         return self
 
     def add_members(
@@ -268,10 +268,10 @@ class HedgerowClassifier(Learning):
         Parameters
         ----------
         X, Y, tree, label_features, sample_weight
-            What the ensemble was fitted to, in the same order. Other inputs or labels are refused: the model
-            could no longer tell which inputs it was trained on.
+            What the ensemble was fitted to, in the same order. Other inputs or labels are refused, since the
+            model must know which inputs it was trained on.
         count : int
-            How many members to add.
+            Number of members to add.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -279,9 +279,9 @@ class HedgerowClassifier(Learning):
         -------
         self
         """
-        model, told = self._fitted(), self.reporting(progress)
+        model, report = self._fitted(), self.reporting(progress)
         self._check_more(count)
-        options = FitOptions(None, tree, label_features, sample_weight, None, told)
+        options = FitOptions(None, tree, label_features, sample_weight, None, report)
         seed, threads = self.draw_seed(), threads_for(self.n_jobs)
         inputs = model.inputs(X)
         labels = encode_labels(_columns_of(Y, model.classes), count_inputs(inputs), None, threads)
@@ -292,7 +292,7 @@ class HedgerowClassifier(Learning):
         if model.training is not None:
             model.training.check_same(model.hashes(inputs), labels.indicator)
         options.check_tree(labels.indicator.shape[1])
-        rows = self.source.reader.read(inputs, threads, progress=told).rows
+        rows = self.source.reader.read(inputs, threads, progress=report).rows
         costs = as_costs(sample_weight, count_inputs(inputs))
         data = TrainingData(rows, labels.rows, labels.indicator, model.reader.width, costs)
         before = {"members": self.members, "trees": self.trees}
@@ -301,14 +301,14 @@ class HedgerowClassifier(Learning):
             self.trees += int(count)
         try:
             plan = TrainingPlan(data, self.training_settings(), seed, tree, label_features)
-            trained = train(plan, self.limits(), done=model.forest.trees, progress=told)
+            trained = train(plan, self.limits(), done=model.forest.trees, progress=report)
         except BaseException:
             self.set_params(**before)
             raise
         forest = self._assemble(trained, model.reader, seed, len(model.classes))
         self.model_ = replace(model, forest=forest, calibration=None, ood=None, policy=None)
-        if told is not None:
-            told(1.0, "fitted")
+        if report is not None:
+            report(1.0, "fitted")
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -319,7 +319,7 @@ class HedgerowClassifier(Learning):
         tags.target_tags.single_output = False
         return tags
 
-    # What subclasses read otherwise.
+    # What subclasses override.
 
     def _training_inputs(self, X: Any) -> Any:
         return X if hasattr(X, "shape") else np.asarray(X)
@@ -346,7 +346,7 @@ class HedgerowClassifier(Learning):
         """Refuse to add members where the result would not be what a single fit gives."""
         ensemble = self.training_settings().ensemble
         if not ensemble.method.trains_members:
-            raise ValueError(f"method {self.method!r} has no members to add to; fit with method='bagging'")
+            raise ValueError(f"no members can be added to method {self.method!r}; fit with method='bagging'")
         if not isinstance(self.random_state, int | np.integer):
             raise ValueError("members can be added only to a model with an integer random_state")
         self.check_parameters()
@@ -357,7 +357,9 @@ class HedgerowClassifier(Learning):
                 f" {self.members}"
             )
         if not ensemble.own_trees:
-            raise ValueError(f"{self.members} members share {ensemble.tree_count} trees; fit them again")
+            raise ValueError(
+                f"no members can be added where {self.members} share {ensemble.tree_count} trees; fit again"
+            )
 
 
 def _columns_of(Y: Any, classes: npt.NDArray[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What a fitted classifier answers, whatever it reads."""
+"""The predictions of a fitted classifier."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sklearn.exceptions import NotFittedError
 from hedgerow import saving
 from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.deciding import decide
+from hedgerow.decisions.goals import Goal
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import Decisions
-from hedgerow.decisions.wishes import Wish
 from hedgerow.estimators.loading import load_as
 from hedgerow.estimators.parameters import Parameters, plain_parameters
 from hedgerow.evaluation import precision_at
@@ -60,7 +60,7 @@ class Fitted(Parameters):
 
     @property
     def source(self) -> Model:
-        """What was learned, with the search and the threads that are set now; functions that read votes take it."""
+        """The fitted model with the current search and threads, for functions that read votes."""
         search = SearchSettings(self.beam, self.candidates, self.missing)
         return replace(self._fitted(), search=search, threads=threads_for(self.n_jobs))
 
@@ -104,7 +104,7 @@ class Fitted(Parameters):
         """What `learn_ood` learned; absent before."""
         return _learned(
             self._fitted().ood,
-            "has not learned to detect OOD inputs; call learn_ood with inputs that it was not trained on",
+            "cannot detect OOD inputs yet; call learn_ood with inputs that it was not trained on",
         )
 
     @property
@@ -137,7 +137,7 @@ class Fitted(Parameters):
     def predict_uncertain(
         self, X: Any, k: int = 5, *, tolerance: float | None = None, progress: Progress | None = None
     ) -> UncertainLabels:
-        """The k most probable labels of each input, and how sure the model is of each and of the input.
+        """The k most probable labels of each input, with the uncertainty of each and of the input.
 
         Parameters
         ----------
@@ -215,51 +215,47 @@ class Fitted(Parameters):
         k: int = 5,
         progress: Progress | None = None,
     ) -> Decisions:
-        """Whether to accept each label, to let a person look, or to reject it.
+        """Accept each label, defer it to a human (review), or reject it.
 
         Guarantees hold on average over inputs like those that the policy was learned from. They do not hold
-        for
-        each label, nor after a change of the inputs.
+        for each single label, nor for out-of-distribution inputs.
 
         Parameters
         ----------
         X : sparse matrix or array, shape (n, d)
             Inputs.
         risk : float, optional
-            Labels are rejected so that on average at most this share of an input's true labels is, and
-            accepted so that on average at most this share of what an input is given is wrong, where an input
-            that is given nothing counts as 0; a person looks at those between. Where the second guarantee
-            allows more than the first, nothing is left to look at.
-            0.1 if neither costs nor size are given.
+            On average over inputs, at most this share of an input's true labels is rejected (conformal risk
+            control) and, with the given confidence, at most this share of its accepted labels is wrong, 0 if
+            none is accepted (Learn then Test). Labels between the two thresholds are to be reviewed; there
+            are none if the thresholds cross. 0.1 if neither costs nor size are given.
         costs : Costs, optional
-            Do with each label what costs least on average. It needs calibrated probabilities.
+            Take the decision of least expected cost for each label. It needs calibrated probabilities.
         size : float, optional
-            Accept the most probable labels, on average at most so many of an input, and reject the rest.
+            Accept the most probable labels, on average at most `size` per input, and reject the rest.
         by : {"probability", "total", "data", "knowledge", "variance"}, default="probability"
-            Accept by lack of this doubt; then only labels with a probability of one half or more.
+            Accept labels of low uncertainty by this measure; then only those with a probability of one half
+            or more.
         coverage : float, optional
-            In place of the guarantee about wrong labels: accept on average at least this share of an input's
+            Instead of the guarantee about wrong labels: accept on average at least this share of an input's
             labels with a probability of one half or more.
         groups : bool, default=False
-            Keep the guarantee about rejected labels for rare and for frequent labels alike.
+            Keep the guarantee about rejected labels for each group of rare to frequent labels.
         confidence : float, default=0.9
-            The chance, over the data that the policy was learned from, that the guarantee about wrong labels
-            is
-            kept.
+            The probability, over draws of the held-out data, that the guarantee about wrong labels is kept.
         inputs_by : {"top", "expected", "total", "data", "knowledge", "variance", "ood"}, optional
-            Withhold the answer on inputs that are most doubtful by this: what would have been accepted is to
-            be reviewed. "top" is 1 less the highest probability; few expected labels are doubtful; the others
-            are sums over the labels.
+            Withhold the answer for inputs of high uncertainty by this measure: what would have been accepted
+            is to be reviewed. "top" is 1 minus the highest probability; "expected" is high for few expected
+            labels; "ood" is the OOD score; the others are sums over the labels.
         inputs_risk : float, optional
-            With `inputs_by`: of the inputs that are answered, the best label of at most this share is wrong.
+            With `inputs_by`: the best label is wrong for at most this share of the answered inputs.
         inputs_coverage : float, optional
             With `inputs_by`: at least this share of the inputs is answered.
         false_alarm : float or None, default=0.05
-            The share of familiar inputs that may be flagged as out-of-distribution inputs; None flags none.
-            Flags need
-            `learn_ood`, and change no decision.
+            The share of in-distribution inputs that may be flagged as out-of-distribution; None flags none.
+            Flags need `learn_ood`, and change no decision.
         k : int, default=5
-            List at least so many labels of each input, also if they are rejected.
+            List at least this many labels of each input, even if they are rejected.
         progress : callable(share, what), optional
             Called after each batch.
 
@@ -279,13 +275,13 @@ class Fitted(Parameters):
         ['hawthorn']
         """
         source = self.source
-        wish = Wish(
+        goal = Goal(
             risk, costs, size, by, coverage, groups, confidence, inputs_by, inputs_risk, inputs_coverage
         )
-        return decide(source, source.inputs(X), wish, false_alarm=false_alarm, k=k, progress=progress)
+        return decide(source, source.inputs(X), goal, false_alarm=false_alarm, k=k, progress=progress)
 
     def ood_scores(self, X: Any) -> OODScores:
-        """How unlike the training data each input is.
+        """How far each input is from the training data: an OOD score with a p-value.
 
         Parameters
         ----------
@@ -294,8 +290,8 @@ class Fitted(Parameters):
 
         Returns
         -------
-        OOD score
-            High scores and low p-values are those of out-of-distribution inputs.
+        OODScores
+            Out-of-distribution inputs have high scores and low p-values.
         """
         source = self.source
         return self.ood_detector_.judge(source.signals(source.inputs(X)))
@@ -308,7 +304,7 @@ class Fitted(Parameters):
         X : sparse matrix or array, shape (n, d)
             Inputs.
         k : int
-            Labels for each input, if the model knows so many.
+            Labels for each input, if the model knows that many.
 
         Returns
         -------

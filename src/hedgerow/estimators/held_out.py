@@ -1,4 +1,4 @@
-"""All that is learned from held-out data, each part from rows of its own where guarantees need it."""
+"""Calibration, OOD detection and policy from held-out data, split where guarantees need it."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _SHARE_OUT_OF_BAG = 0.2
 
 @dataclass(frozen=True)
 class Learned:
-    """What was learned from which rows.
+    """How many rows each part was learned from, and what calibration changed.
 
     Attributes
     ----------
     first : int
-        Rows for the calibration map, unless it is learned out of bag, and for what is familiar.
+        Rows for calibration, unless it is learned out of bag, and for OOD detection.
     second : int
         Rows for the policy.
     out_of_bag : int
-        Training inputs for the calibration map; 0 where it was learned from held-out rows.
+        Training inputs for calibration; 0 if it was learned from held-out rows.
     before, after : dict of int to float
-        The calibration error of the best 1, 3 and 5 labels without and with the map, on the rows for the
+        The calibration error of the best 1, 3 and 5 labels without and with calibration, on the rows for the
         policy.
     """
 
@@ -51,7 +51,7 @@ class Learned:
 
 
 def split_rows(rows: int, share: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cut rows at random into two parts, each in its order; the first has the share.
+    """Split rows at random into two parts, each in order; the first has the share.
 
     Examples
     --------
@@ -76,12 +76,11 @@ def learn_from_held_out(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Learned:
-    """Let a model learn its calibration map, what is familiar, and a policy.
+    """Calibrate a model, and learn OOD detection and a policy, on held-out data.
 
-    A guarantee of the policy needs held-out inputs that are exchangeable with those to come: nothing that
-    turns an input into probabilities may have been learned from the former and not from the latter. So the
-    map and the policy get rows of their own, cut at random. What is familiar is learned from the rows of the
-    map: the map does not look at it, nor it at the map, but the policy looks at both.
+    A guarantee of the policy needs held-out inputs that are exchangeable with further ones, so the rows for
+    the policy must not be those that the model was calibrated on. Rows are split at random: the first part
+    is for calibration and OOD detection, which do not depend on each other, the second for the policy.
 
     Parameters
     ----------
@@ -92,12 +91,12 @@ def learn_from_held_out(
     method, by, of : str
         As of `HedgerowClassifier.calibrate`.
     training : pair of inputs and labels, optional
-        The training data, to learn the map out of bag; see `HedgerowClassifier.calibrate_out_of_bag`.
+        The training data, to calibrate out of bag; see `HedgerowClassifier.calibrate_out_of_bag`.
     share : float, optional
-        Share of the rows for the map and what is familiar; by default one half, and a fifth where the map is
-        learned out of bag.
+        Share of the rows for calibration and OOD detection; by default one half, and a fifth when calibrating
+        out of bag.
     seed : int
-        Of the cut.
+        Of the random split.
     progress : callable(share, what), optional
         Called after each batch.
 
@@ -111,9 +110,8 @@ def learn_from_held_out(
     first, second = split_rows(truth.shape[0], as_share("share", share), seed)
     if len(first) < NEEDED:
         raise ValueError(
-            f"there are {truth.shape[0]} held-out inputs, of which {len(first)} are for what is"
-            f" familiar; at least"
-            f" {NEEDED} are needed there: give more inputs, or a larger share"
+            f"{truth.shape[0]} held-out inputs are too few: {len(first)} of them are for OOD detection, which"
+            f" needs at least {NEEDED}; give more inputs, or a larger share="
         )
     options: dict[str, Any] = {"method": method, "by": by, "of": of, "progress": progress}
     if training is None:
@@ -139,13 +137,9 @@ def calibration_errors(
     """The expected calibration error of the best 1, 3 and 5 labels of inputs."""
     probabilities, rights, shown = [], [], []
     for rows, answer in answer_batches(source, inputs, "comparing", progress=progress):
-        judged = assess(answer.votes, truth[rows], k=max(CUTS), n_jobs=source.threads or None)
-        right = np.zeros(judged.labels.shape, dtype=bool)
-        row_of = np.repeat(np.arange(len(judged)), np.diff(judged.truth.indptr))
-        high = (judged.rank > 0) & (judged.rank <= max(CUTS))
-        right[row_of[high], judged.rank[high] - 1] = True
-        probabilities.append(judged.best.probability)
-        rights.append(right)
-        shown.append(judged.labels >= 0)  # an input may have fewer candidates than k
-    best, came_true, there = (np.concatenate(parts) for parts in (probabilities, rights, shown))
-    return {k: reliability(best[:, :k][there[:, :k]], came_true[:, :k][there[:, :k]]).ece for k in CUTS}
+        found = assess(answer.votes, truth[rows], k=max(CUTS), n_jobs=source.threads or None)
+        probabilities.append(found.best.probability)
+        rights.append(found.right())
+        shown.append(found.labels >= 0)  # an input may have fewer candidates than k
+    best, right, there = (np.concatenate(parts) for parts in (probabilities, rights, shown))
+    return {k: reliability(best[:, :k][there[:, :k]], right[:, :k][there[:, :k]]).ece for k in CUTS}

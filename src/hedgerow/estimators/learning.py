@@ -20,7 +20,7 @@ __all__ = ["Learning"]
 
 
 class Learning(Fitted):
-    """A classifier that learns from held-out data how far it can be trusted."""
+    """A classifier that learns calibration, OOD detection and guarantees from held-out data."""
 
     def calibrate(
         self,
@@ -32,27 +32,27 @@ class Learning(Fitted):
         of: str = "mean",
         progress: Progress | None = None,
     ) -> Self:
-        """Learn from held-out data how often probabilities come true, and mend them from now on.
+        """Calibrate probabilities on held-out data: of the labels with probability p, the share p is right.
 
-        Whatever gives probabilities or measures of doubt then gives calibrated ones; `uncalibrated` is the
-        way back. The model file keeps the calibration. Fitting the model anew, or adding members, forgets it.
-        It holds for the search it was learned with: set `beam`, `candidates` and `missing` before.
+        From then on all probabilities and measures of uncertainty are calibrated; `uncalibrated` gives the
+        model without. The model file keeps the calibration; fitting again, or adding members, discards it. It
+        holds for the search it was learned with: set `beam`, `candidates` and `missing` before.
 
         Parameters
         ----------
         X : sparse matrix or array, shape (n, d)
             At least 50 inputs, better some hundred, that the model was *not* trained on. Those that it was
             trained on are left out, and if they are more than 5 %, the data are refused. Imported models and
-            old files cannot tell.
+            old files do not know their training data.
         Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
-            Their labels. Labels that the model does not know count nowhere, as do those that the search does
-            not find.
+            Their labels. Labels that the model does not know, or that the search does not find, do not
+            count.
         method : {"isotonic", "platt", "temperature", "beta"}, default="isotonic"
             The family of maps from probabilities to probabilities.
         by : {"all", "depth", "frequency"}, default="all"
             One map for all labels, which keeps their order; or one for each of up to five groups of labels,
-            by how deep they lie in the trees (a tree that lacks a label counts 0) or by how frequent they are
-            in training.
+            by their depth in the trees (0 for a tree that lacks the label) or by how often they occur in
+            training.
         of : {"mean", "members"}, default="mean"
             Calibrate the mean of the members, or each of them.
         progress : callable(share, what), optional
@@ -64,7 +64,7 @@ class Learning(Fitted):
 
         See Also
         --------
-        calibrate_out_of_bag : With the training data, where members have not seen all of them.
+        calibrate_out_of_bag : With the training data, where each member was trained on a part of them.
         """
         settings = CalibrationSettings(method, by, of)
         found = calibrate(self.source, X, Y, settings, progress)
@@ -85,8 +85,8 @@ class Learning(Fitted):
     ) -> Self:
         """Calibrate with the training data: of each input, ask only the members that were not trained on it.
 
-        A member of "bagging" or "boosted-bagging" has not seen 37 % of the inputs. So no data need be held
-        out.
+        A member of "bagging" or "boosted-bagging" was not trained on 37 % of the inputs, so no data need be
+        held out.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Learning(Fitted):
         method, by, of : str
             As of `calibrate`.
         most : int, default=10000
-            Of how many inputs, evenly spread, to ask at most.
+            The most inputs to use, evenly spread.
         progress : callable(share, what), optional
             Called after each batch.
 
@@ -117,17 +117,16 @@ class Learning(Fitted):
         return plain
 
     def learn_ood(self, X: Any) -> Self:
-        """Learn what familiar inputs look like, so that `ood` can tell the others.
+        """Learn to detect out-of-distribution (OOD) inputs, for `ood_scores` and `decide`.
 
-        The model file keeps it. Fitting the model anew, or adding members, forgets it.
+        The model file keeps the detector; fitting again, or adding members, discards it.
 
         Parameters
         ----------
         X : sparse matrix or array, shape (n, d)
-            At least 40 inputs, better some hundred, that are like those to come and that the model was *not*
-            trained on: to a model, its training data look more familiar than anything else will. Every other
-            one teaches what is usual and the rest gives the p-values, so shuffle inputs whose kinds take
-            turns.
+            At least 40 in-distribution inputs, better some hundred, that the model was *not* trained on:
+            scores of training data are lower than those of any other. Every other input gives means and
+            deviations and the rest the p-values, so shuffle inputs whose kinds alternate.
 
         Returns
         -------
@@ -141,18 +140,17 @@ class Learning(Fitted):
     def learn_policy(
         self, X: Any, Y: Any, *, tolerance: float | None = None, progress: Progress | None = None
     ) -> Self:
-        """Learn from held-out data what can be guaranteed, so that `decide` can keep it.
+        """Learn from held-out data which thresholds `decide` needs to keep its guarantees.
 
-        The model file keeps the policy. Fitting the model anew, adding members and calibrating forget it. It
-        holds for the search it was learned with: set `beam`, `candidates` and `missing` before.
+        The model file keeps the policy; fitting again, adding members and calibrating discard it. It holds
+        for the search it was learned with: set `beam`, `candidates` and `missing` before.
 
         Parameters
         ----------
         X : sparse matrix or array, shape (n, d)
-            Inputs that are like those to come, and that took no part in training, in calibration and in what
-            is familiar. Those that the model was trained on are left out, and if they are more than 5 %, the
-            data are refused. For a guarantee of risk r about rejected labels at least 1/r - 1 are needed, and
-            some hundred to guarantee something useful.
+            In-distribution inputs that were not used for training, calibration or OOD detection. Those that
+            the model was trained on are left out, and if they are more than 5 %, the data are refused. A risk
+            r of rejected labels needs at least 1/r - 1 inputs, and useful guarantees some hundred.
         Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
             Their labels. Labels that the model does not know are always missed.
         tolerance : float, optional
@@ -166,8 +164,7 @@ class Learning(Fitted):
 
         See Also
         --------
-        learn_from_held_out : Cuts data and learns calibration, familiarity and policy, each from its own
-        rows.
+        learn_from_held_out : Splits data for calibration, OOD detection and policy.
         """
         policy = learn_policy(self.source, X, Y, tolerance=tolerance, progress=progress)
         self.model_ = replace(self.model_, policy=policy)

@@ -11,7 +11,7 @@ from hedgerow.storage.container import Malformed, read_model
 
 __all__ = ["load", "load_as"]
 
-# By name, and imported when asked for: a model of words must not wait for what a transformer needs.
+# By name, and imported when needed: a tf-idf model must not wait for the imports of a transformer.
 _CLASSES = {
     "features": ("hedgerow.estimators.features", "HedgerowClassifier"),
     "text": ("hedgerow.estimators.text", "HedgerowTextClassifier"),
@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Any:
         if kind not in _CLASSES:
             raise ValueError(f"unknown kind of model {kind!r}")
         parameters = file.header["parameters"]
-        # A file must not choose whom a later fit connects to, nor what it may use.
+        # A file must not choose what a later fit connects to, nor how much memory it uses.
         if named := {"cluster", "memory"} & set(parameters):
             raise ValueError(f"the file sets {min(named)!r}, which is not allowed")
         module, name = _CLASSES[kind]

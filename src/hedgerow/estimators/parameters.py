@@ -27,7 +27,7 @@ __all__ = ["FitOptions", "Parameters", "plain_parameters"]
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """What `fit` takes beside the data; see `HedgerowClassifier.fit`."""
+    """What `fit` takes besides the data; see `HedgerowClassifier.fit`."""
 
     classes: Sequence[str] | None = None
     tree: LabelTree | None = None
@@ -37,7 +37,7 @@ class FitOptions:
     progress: Progress | None = None
 
     def check_tree(self, columns: int) -> None:
-        """Refuse a tree that does not fit the labels, or one beside vectors to grow it from."""
+        """Refuse a tree that does not fit the labels, or a tree together with vectors to grow one from."""
         if self.tree is None:
             return
         if self.label_features is not None:
@@ -52,7 +52,7 @@ class FitOptions:
 
 
 class Parameters(BaseEstimator):  # type: ignore[misc]
-    """What was passed in. `HedgerowClassifier` says what each means."""
+    """The parameters of a constructor; `HedgerowClassifier` says what each means."""
 
     method: str
     members: int
@@ -129,9 +129,14 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
         if self.memory is not None:
             parse_bytes(self.memory)
             if self.cluster is not None:
-                raise ValueError("memory is that of a fit on one machine; leave it out, or cluster")
+                raise ValueError(
+                    "memory and cluster cannot be combined: a memory budget is for one machine; leave one out"
+                )
             if settings.ensemble.method.trains_members and not settings.ensemble.own_trees:
-                raise ValueError("members that share a tree are merged in memory; leave out trees, or memory")
+                raise ValueError(
+                    "memory and trees cannot be combined: members of one tree are merged in memory; leave"
+                    " one out"
+                )
 
     @property
     def engine_scales(self) -> bool:
@@ -154,13 +159,15 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def reporting(self, progress: Progress | None) -> Progress | None:
-        """Who is told how far work is: the callback and, with `verbose`, the log."""
+        """What reports progress: the callback and, with `verbose`, the log."""
         return logged(progress) if self.verbose else progress
 
     def check_resumable(self, checkpoint: Any) -> None:
-        """Refuse a checkpoint without a fixed seed: a later fit could not go on from it."""
+        """Refuse a checkpoint without a fixed seed: a later fit could not resume from it."""
         if checkpoint is not None and not isinstance(self.random_state, int | np.integer):
-            raise ValueError("a fit can only go on later with an integer random_state; choose one")
+            raise ValueError(
+                "a checkpoint needs an integer random_state, or no later fit could resume from it; choose one"
+            )
 
 
 def plain_parameters(estimator: Parameters) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
     min_count : int, default=2
         Drop terms that fewer texts have.
     max_features : int or None, default=None
-        Keep so many terms, the most frequent ones.
+        Keep this many terms, the most frequent ones.
     sublinear : bool, default=True
         Weigh a term that occurs tf times by 1 + ln(tf).
     **parameters
@@ -132,5 +132,5 @@ class HedgerowTextClassifier(HedgerowClassifier):
 
 
 def _words(reader: Any) -> TextReader:
-    """What reads the words, also beside a transformer."""
+    """What reads the words; a transformer has one, too."""
     return reader if isinstance(reader, TextReader) else reader.words

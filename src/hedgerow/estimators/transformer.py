@@ -44,7 +44,7 @@ Texts = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class _Tuned:
-    """What fine-tuning made of texts: who reads them, their tf-idf, and what it took."""
+    """What fine-tuning gave: the reader, the tf-idf of the texts, and reports of what it took."""
 
     reader: TransformerReader
     tfidf: sp.csr_array
@@ -53,16 +53,16 @@ class _Tuned:
 
 
 class HedgerowTransformerClassifier(HedgerowTextClassifier):
-    """Extreme multi-label classifier for texts: a fine-tuned transformer beside tf-idf (XR-Transformer).
+    """Extreme multi-label classifier for texts: a fine-tuned transformer and tf-idf (XR-Transformer).
 
-    The encoder is fine-tuned over the label tree, level by level, coarse to fine. Its embeddings are put
-    behind the tf-idf features, and the engine of `HedgerowClassifier` learns from both. Needs torch and
+    The encoder is fine-tuned over the label tree, level by level, coarse to fine. Its embeddings follow
+    the tf-idf features, and the engine of `HedgerowClassifier` learns from both. Needs torch and
     transformers: ``pip install 'hedgerow[deep]'``.
 
     Parameters
     ----------
     encoder : str or path-like, default="bert-base-uncased"
-        A folder with an encoder of Hugging Face, or its name on the hub.
+        A folder with a Hugging Face encoder, or its name on the hub.
     encoders : int, default=1
         1: all members share one encoder, which is cheap. Or as many as there are members: each has its own,
         fine-tuned on its own sample with bagging, as in the paper.
@@ -79,7 +79,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
     batch_size : int, default=32
         Texts that make a step.
     micro_batch : int or None, default=None
-        Texts computed at once; gradients add up to those of a batch. On a GPU it is halved where memory ends.
+        Texts computed at once; gradients add up to those of a batch. Halved when a GPU runs out of memory.
     learning_rate : float, default=5e-5
         Highest rate of AdamW. It rises for `warmup` of the steps and then falls to 0, at each level.
     warmup : float, default=0.1
@@ -91,11 +91,11 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
     level_loss : {"squared_hinge", "logistic"}, default="squared_hinge"
         What fine-tuning minimises over the candidates of a text.
     level_beam : int, default=10
-        At each level, the children of so many best nodes are candidates.
+        At each level, the children of this many best nodes are candidates.
     level_negatives : int, default=10
-        And the wrong ones among so many best nodes of the level itself.
+        And the wrong ones among this many best nodes of the level itself.
     embedding_weight : float, default=1.0
-        Length of the embedding beside that of the tf-idf features.
+        Length of the embedding relative to that of the tf-idf features.
     checkpoint_steps : int, default=200
         With ``fit(..., checkpoint=...)``, how often the state of fine-tuning is stored.
     device : str, default="auto"
@@ -207,9 +207,9 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             The labels of each text.
         **options
             As of `HedgerowClassifier.fit`. A folder as ``checkpoint`` also keeps the state of fine-tuning: a
-            fit that was stopped goes on from there and, on the same machine, ends with the same model. With
-            ``sample_weight``, fine-tuning sees texts as often as their share of the weights says: a pass has
-            as many texts as there are, whatever the weights add up to.
+            fit that was stopped resumes from there and, on the same machine, gives the same model. With
+            ``sample_weight``, fine-tuning draws texts in proportion to their weights; the number of texts in
+            a pass stays the same.
 
         Returns
         -------
@@ -223,8 +223,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
     ) -> FineTuningReport:
         """Fine-tune the encoder alone and write it as a folder, for several models to share.
 
-        A model with ``encoder=folder``, ``epochs=0`` and ``steps=None`` is then fitted as one that fine-tunes
-        by itself with the same `random_state` would be, whatever its `method`. The model stays unfitted.
+        A fit with ``encoder=folder``, ``epochs=0`` and ``steps=None`` then gives the model that fine-tuning
+        in `fit` with the same `random_state` would give, for any `method`. This model stays unfitted.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         """Train more members on the same texts; see `HedgerowClassifier.add_members`."""
         self._fitted()
         if self.encoders > 1:
-            raise ValueError(f"each of the {self.encoders} members has an encoder of its own; fit them again")
+            raise ValueError("no members can be added where each has its own encoder; fit again")
         super().add_members(X, Y, count, **options)
         return self
 
@@ -283,7 +283,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         }
 
     def check_encoder(self) -> None:
-        """Raise now what `fit` would raise of parameters and encoder, before anything long is done."""
+        """Raise what `fit` would raise about parameters and encoder, before any long work."""
         load_torch()
         from hedgerow.deep.encoder import check_name
 
@@ -319,7 +319,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
 
     @property
     def engine_scales(self) -> bool:
-        """With several encoders, rows are scaled where they are made: by the length that each member sees."""
+        """With several encoders, the reader scales rows: by the length that each member sees."""
         return bool(self.encoders == 1)
 
     @property
@@ -377,7 +377,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         return forest
 
     def _tune(self, texts: Texts, labels: LabelledRows, options: FitOptions, seed: int) -> _Tuned:
-        """Fine-tune the encoders, each on its way from the same start."""
+        """Fine-tune the encoders, all from the same start."""
         load_torch()
         from hedgerow.deep.encoder import Encoder
         from hedgerow.deep.reader import TransformerReader
@@ -468,7 +468,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         return trained, reports
 
     def _tree_of(self, data: TrainingData, costs: Costs, seed: int, options: FitOptions) -> LabelTree:
-        """The tree to fine-tune over: of words alone, since embeddings are yet to be learned."""
+        """The tree to fine-tune over: from words alone, since there are no embeddings yet."""
         if options.tree is not None:
             return options.tree
         resources = Resources(threads_for(self.n_jobs))
@@ -497,7 +497,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
     def _fingerprint(
         self, start: Encoder, texts: Texts, data: TrainingData, options: FitOptions, seed: int
     ) -> str:
-        """A hash of whatever decides the weights of the encoders."""
+        """A hash of everything that determines the weights of the encoders."""
         settings = repr((sorted(plain_parameters(self).items()), seed, self.encoders))
         digest = xxhash.xxh3_128(settings.encode())
         digest.update(start.fingerprint().encode())

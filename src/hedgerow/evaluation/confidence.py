@@ -1,4 +1,4 @@
-"""How far confidence can be trusted: by risk and coverage, and by frequency."""
+"""How reliable confidence is: risk and coverage, and calibration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RiskCoverage:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Probabilities beside how often they come true, in groups of equal width.
+    """Probabilities next to the share of right labels, in groups of equal width.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Reliability:
     mean_probability : array, shape (bins,)
         Mean of the probabilities in each group; NaN where there is none.
     share_right : array, shape (bins,)
-        The share of them that came true; NaN where there is none.
+        The share of them that is right; NaN where there is none.
     count : int array, shape (bins,)
         How many there are.
     ece : float
@@ -91,7 +91,7 @@ def risk_coverage(uncertainty: npt.ArrayLike, wrong: npt.ArrayLike, points: int 
 
 
 def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15) -> Reliability:
-    """Compare probabilities with how often they come true.
+    """Compare probabilities with the share of right labels.
 
     For the best k labels of each input, give both arrays of shape (n, k). Groups have equal width, as is
     usual for the calibration error.
@@ -101,7 +101,7 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15
     probability : array
         Probabilities, from 0 to 1.
     right : array of bool, of the same shape
-        Whether each came true.
+        Whether each label is right.
     bins : int
         Number of groups.
 
@@ -114,7 +114,7 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15
     p, came_true = _pairs("probability", np.ravel(probability), "right", np.ravel(right))
     _check_probabilities(p)
     if bins < 1:
-        raise ValueError(f"bins is {bins}; there must be at least 1")
+        raise ValueError(f"bins is {bins}; it must be at least 1")
     edges = np.linspace(0, 1, bins + 1)
     group = np.searchsorted(edges[1:-1], p)
     count = np.bincount(group, minlength=bins)
@@ -126,7 +126,7 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15
 
 
 def brier_score(probability: npt.ArrayLike, right: npt.ArrayLike) -> float:
-    """Mean squared distance of probabilities to what came true. Low is good.
+    """Mean squared distance of probabilities to the truth. Low is good.
 
     Unlike the calibration error, it also rewards probabilities that separate right from wrong labels.
 
@@ -135,7 +135,7 @@ def brier_score(probability: npt.ArrayLike, right: npt.ArrayLike) -> float:
     probability : array
         Probabilities, from 0 to 1; for Brier@k those of the best k labels of each input.
     right : array of bool, of the same shape
-        Whether each came true.
+        Whether each label is right.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _pairs(
     name: str, values: npt.ArrayLike, other: str, flags: npt.ArrayLike
 ) -> tuple[Floats, npt.NDArray[Any]]:
     if np.iscomplexobj(values):
-        raise ValueError(f"{name} has complex numbers; they have no order")
+        raise ValueError(f"{name} has complex numbers; give real ones")
     numbers, truths = np.asarray(values, dtype=np.float64), np.asarray(flags)
     if numbers.ndim != 1 or not numbers.size or truths.shape != numbers.shape:
         raise ValueError(

@@ -49,7 +49,7 @@ class RocCurve:
 
 
 def detection(ood_scores: npt.ArrayLike, in_distribution_scores: npt.ArrayLike) -> Detection:
-    """Judge a score that should be high for out-of-distribution inputs.
+    """How well a score that should be high for OOD inputs detects them.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def _steps(
 
 def _scores(name: str, values: npt.ArrayLike) -> Floats:
     if np.iscomplexobj(values):
-        raise ValueError(f"{name} has complex numbers; they have no order")
+        raise ValueError(f"{name} has complex numbers; give real ones")
     scores = np.asarray(values, dtype=np.float64)
     if scores.ndim != 1 or not scores.size:
         raise ValueError(f"{name} has shape {scores.shape}; it must be a vector of at least one score")

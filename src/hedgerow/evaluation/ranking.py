@@ -1,4 +1,4 @@
-"""How good the best labels are. Inputs without true labels are left out: no ranking of them is right."""
+"""How good the best labels are. Inputs without true labels are left out."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def ndcg_at(labels: Labels, Y: Any, k: int) -> float:
 
 
 def propensities(counts: npt.ArrayLike, n: int, a: float = 0.55, b: float = 1.5) -> Floats:
-    """The chance that a true label is found in the data, by how often it is (Jain et al., 2016).
+    """The probability that a true label is in the data, by its frequency (Jain et al., 2016).
 
     Rare labels are missing most often. The defaults are those for most data sets; Wikipedia's are a=0.5 and
     b=0.4, Amazon's a=0.6 and b=2.6.
@@ -251,7 +251,7 @@ def _labelled(
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ValueError(f"k is {k!r}; it must be a positive integer")
     if best.shape[1] < k:
-        raise ValueError(f"labels has {best.shape[1]} columns; the best {k} need {k}")
+        raise ValueError(f"labels has {best.shape[1]} columns; k={k} needs {k}")
     columns = np.shape(Y)[1] if len(np.shape(Y)) == 2 else 0
     truth = as_truth(Y, len(best), columns)
     chosen = best[:, :k].astype(np.int64)
@@ -261,7 +261,9 @@ def _labelled(
         raise ValueError(f"labels[{row}, {place}] is {best[row, place]}, but Y has {columns} columns")
     rows = np.flatnonzero(np.diff(truth.indptr))
     if not rows.size:
-        raise ValueError("no input has a true label; there is nothing to compare with")
+        raise ValueError(
+            "no input has a true label, so there is nothing to compare with; give inputs with labels"
+        )
     chosen = chosen[rows]
     # Rows without labels have no entries, so the others keep theirs.
     indptr = np.concatenate([[0], truth.indptr[1:][rows]])

@@ -1,4 +1,4 @@
-"""What the paper's tasks found."""
+"""The results of the paper's tasks."""
 
 from __future__ import annotations
 
@@ -24,16 +24,10 @@ CUTS = (1, 3, 5)
 
 @dataclass(frozen=True)
 class Ranking:
-    """Predictive performance; dictionaries by k. Shares between 0 and 1.
+    """Predictive performance by k, as shares between 0 and 1.
 
-    Attributes
-    ----------
-    precision, recall, ndcg, macro_f1 : dict of int to float
-        P@k, R@k, nDCG@k and macro-F1@k.
-    psp : dict of int to float, or None
-        Propensity-scored P@k; None where the model does not know how frequent its labels are.
-    coverage : FrequencyCoverage, or None
-        Share of the true labels that are among the best five, by how frequent they are in training.
+    `coverage` is the share of the true labels among the best five, by their frequency in training; it and
+    `psp` (propensity-scored precision) are None where the model does not know that frequency.
     """
 
     precision: dict[int, float]
@@ -46,14 +40,9 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Misclassification:
-    """How well one measure of doubt finds wrong labels.
+    """How well one measure of uncertainty finds wrong labels: means over inputs, each over all labels.
 
-    Attributes
-    ----------
-    auroc, aupr : float
-        Means over inputs, each over all labels there are.
-    risk_coverage : RiskCoverage
-        Share of wrong labels among the five best of each input, if only the less doubtful ones are kept.
+    The curve is over the five best labels of each input, keeping only the less uncertain ones.
     """
 
     auroc: float
@@ -63,19 +52,10 @@ class Misclassification:
 
 @dataclass(frozen=True)
 class OODScore:
-    """How well one score of an input tells out-of-distribution inputs.
+    """How well one score, whose low or high values mean OOD, detects out-of-distribution inputs.
 
-    Attributes
-    ----------
-    direction : {"low", "high"}
-        Which values mean "out-of-distribution input".
-    detection : Detection
-        AUROC, AUPR and the share of insiders flagged where 95 % of the out-of-distribution inputs are.
-    roc : RocCurve
-        Shares of insiders and out-of-distribution inputs that are flagged.
-    by_frequency : list of float
-        AUROC against the insiders of each tenth, from those that have only rare labels on; empty where the
-        model does not know how frequent its labels are.
+    `by_frequency` is the AUROC against each tenth of the in-distribution inputs, from those with only rare
+    labels on; empty where the model does not know the frequency of its labels.
     """
 
     direction: str
@@ -97,12 +77,12 @@ class Evaluation:
         and no knowledge uncertainty.
     ood : dict of str to dict of str to OODScore
         Task 3, by the name of the other data and the score: "variance", "total", "knowledge", "joint_energy",
-        "expected", "OOD score".
+        "expected", "ood".
     reliability : dict of int to Reliability
-        Whether probabilities of the best k labels are what they say.
+        How well the probabilities of the best k labels are calibrated.
     reliability_rare : dict of int to Reliability, or None
-        The same of those that are rare: the rarer half of the best five labels of all inputs. None where the
-        model does not know how frequent its labels are.
+        The same for the rarer half of the best five labels of all inputs. None where the model does not know
+        the frequency of its labels.
     brier : dict of int to float
         Mean squared distance of the best k labels' probabilities to the truth.
     long_tail : array, shape (ranks, 2)
@@ -113,14 +93,13 @@ class Evaluation:
         Every input, with its five best labels and its true ones. Columns after those of the model are labels
         that it does not know.
     p_values : array, shape (n,), or None
-        How familiar each input is, where there were out-of-distribution inputs to tell it from.
+        The OOD p-value of each input, where OOD inputs were given.
     seconds : dict of str to float
         "predict" is the model's part, "judge" is what the tasks took.
     settings : dict
         What the model is, and how large the data are.
     decisions : list of KeptGuarantee
-        What the model's policy guarantees at a risk of 5, 10 and 20 %, beside what came of it; empty without
-        a
+        What the model's policy guarantees at a risk of 5, 10 and 20 %, and what was achieved; empty without a
         policy, or if it was learned with another search.
     """
 
@@ -151,27 +130,25 @@ class Evaluation:
           energy;
         - ``ood.NAME.SCORE`` (AUROC) and ``ood_details.NAME.SCORE`` with ``direction``, ``auroc``, ``aupr``,
           ``fpr95``, ``by_frequency`` and ``roc`` (lists ``false_positive`` and ``true_positive``), for SCORE
-          in variance, total, knowledge, joint_energy, expected, OOD score;
+          in variance, total, knowledge, joint_energy, expected, ood;
         - ``ece.K``, ``brier.K`` and ``reliability.K`` with ``edges``, ``mean_probability``, ``share_right``
           and ``count`` of each bin; ``ece_rare.K`` and ``reliability_rare.K`` of the rare labels among them;
         - ``long_tail`` with ``mean`` and ``deviation`` of the probability by rank;
           ``by_frequency``: groups with the means of their true labels;
         - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``guaranteed`` (the
-        risk),
-          ``refused`` (why it cannot be guaranteed, or None), ``reject_below`` and ``accept_from`` (None for
-          accepting nothing), ``missed`` (achieved share of an input's true labels that are rejected),
-          ``wrong`` (achieved share of wrong labels among those that an input is given), ``precision`` and
-          ``recall`` of all accepted labels, mean numbers ``accepted``, ``reviewed`` and ``rejected`` of an
-          input, and ``flagged`` (share of inputs flagged as out-of-distribution inputs at a false alarm of 5
-          %);
-        - ``seconds`` (all in all), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
+          risk), ``refused`` (why it cannot be guaranteed, or None), ``reject_below`` and ``accept_from``
+          (None for accepting nothing), ``missed`` (achieved share of an input's true labels that are
+          rejected), ``wrong`` (achieved share of an input's accepted labels that are wrong), ``precision``
+          and ``recall`` of all accepted labels, mean numbers ``accepted``, ``reviewed`` and ``rejected`` per
+          input, and ``flagged`` (share of inputs flagged as OOD at a false alarm rate of 5 %);
+        - ``seconds`` (in total), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
         """
         ranking, rare = self.ranking, self.reliability_rare
-        doubts = self.misclassification
-        measures = [*doubts, *(name for name in ("variance", "knowledge") if name not in doubts)]
+        found_by = self.misclassification
+        measures = [*found_by, *(name for name in ("variance", "knowledge") if name not in found_by)]
 
         def each(value: Callable[[Misclassification], Any]) -> dict[str, Any]:
-            return {name: value(doubts[name]) if name in doubts else None for name in measures}
+            return {name: value(found_by[name]) if name in found_by else None for name in measures}
 
         found = {
             "precision": _by_cut(ranking.precision),

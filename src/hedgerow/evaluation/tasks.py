@@ -1,4 +1,4 @@
-"""The paper's tasks for one model: how well it ranks, and how well its uncertainty finds errors and OOD inputs."""
+"""The paper's tasks for one model: ranking, finding errors, and detecting OOD inputs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Evaluated(Protocol):
 
     @property
     def source(self) -> DecidingSource:
-        """What votes."""
+        """Its model."""
 
     def describe(self) -> dict[str, Any]:
         """What it is."""
@@ -56,7 +56,7 @@ def evaluate(
     ood: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Do the paper's tasks for a fitted model, a batch at a time: memory grows with inputs, not with labels.
+    """Do the paper's tasks for a fitted model, batch by batch: memory grows with inputs, not with labels.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def evaluate(
     Y : sparse indicator matrix, shape (n, n_labels or more), or list of lists of labels
         The truth. Columns after those of the model are labels that it does not know: they count as missed.
     ood : mapping of str to inputs, optional
-        Data of other kinds, by name.
+        Out-of-distribution inputs, by name of the data.
     progress : callable(share, what), optional
         Called after each batch.
 
@@ -85,11 +85,13 @@ def evaluate(
     1.0
     """
     if not isinstance(model, BaseEstimator):
-        raise TypeError(f"model is a {type(model).__name__}; give a HedgerowClassifier or one of texts")
+        raise TypeError(f"model is a {type(model).__name__}; give a fitted Hedgerow classifier")
     source = model.source
     inputs, truth = source.inputs_and_truth(X, Y)
     if not truth.nnz:
-        raise ValueError("no input has any label; there is nothing to compare with")
+        raise ValueError(
+            "no input has any label, so there is nothing to compare with; give inputs with labels"
+        )
     others = {name: source.inputs(other) for name, other in (ood or {}).items()}
     watch = _Watch(progress, count(inputs) + sum(count(other) for other in others.values()))
     tail = _LongTail()
@@ -97,33 +99,33 @@ def evaluate(
     flags = source.policy is not None and source.ood is not None
     pass_over = _Pass(source, watch, signals=bool(others) or flags)
     own = pass_over.assess(inputs, truth, tail, guarantees)
-    strange = {
+    ood_seen = {
         name: pass_over.assess(other, _no_labels(count(other), truth.shape[1]))
         for name, other in others.items()
     }
-    judged = own.judged
+    assessed = own.assessed
     with watch.judging():
         counts = None if source.label_counts is None else _widened(source.label_counts, truth.shape[1])
-        right = _right(judged)
-        shown = {k: (judged.labels >= 0)[:, :k] for k in CUTS}  # an input may have fewer candidates than k
-        best = {k: (judged.best.probability[:, :k][shown[k]], right[:, :k][shown[k]]) for k in CUTS}
-        tenths = _insider_tenths(judged, counts)
+        right = assessed.right()
+        shown = {k: (assessed.labels >= 0)[:, :k] for k in CUTS}  # an input may have fewer candidates than k
+        best = {k: (assessed.best.probability[:, :k][shown[k]], right[:, :k][shown[k]]) for k in CUTS}
+        tenths = _in_distribution_tenths(assessed, counts)
         inside = _sum_scores(own, source.members)
         detected = {
             name: _detect(inside, _sum_scores(other, source.members), tenths)
-            for name, other in strange.items()
+            for name, other in ood_seen.items()
         }
-        p_values = _add_ood(detected, source.ood, own, strange, tenths) if own.signals is not None else None
+        p_values = _add_ood(detected, source.ood, own, ood_seen, tenths) if own.signals is not None else None
     return Evaluation(
-        ranking=_rank(judged, counts, source.n_samples),
-        misclassification=_misclassification(judged, right, source.members),
+        ranking=_rank(assessed, counts, source.n_samples),
+        misclassification=_misclassification(assessed, right, source.members),
         ood=detected,
         reliability={k: metrics.reliability(*best[k]) for k in CUTS},
-        reliability_rare=_rare_reliability(judged, right, counts),
+        reliability_rare=_rare_reliability(assessed, right, counts),
         brier={k: metrics.brier_score(*best[k]) for k in CUTS},
         long_tail=tail.finish(),
-        by_frequency=_by_frequency(judged, counts),
-        judgement=judged,
+        by_frequency=_by_frequency(assessed, counts),
+        judgement=assessed,
         p_values=p_values if others else None,
         seconds=watch.seconds,
         settings={
@@ -141,7 +143,7 @@ def evaluate(
 
 
 class _Watch:
-    """Counts inputs, and tells the time of the model from the time of the tasks."""
+    """Counts inputs, and takes the time of the model and that of the tasks separately."""
 
     def __init__(self, progress: Progress | None, inputs: int) -> None:
         self._progress, self._inputs, self._done = progress, inputs, 0
@@ -154,7 +156,7 @@ class _Watch:
         self.seconds["predict"] += time.perf_counter() - start
 
     def predicted(self, batches: Iterator[tuple[slice, Answer]]) -> Iterator[tuple[slice, Answer]]:
-        """The same batches, with what making them took."""
+        """The same batches; the time to make them counts as prediction."""
         while True:
             with self.predicting():
                 batch = next(batches, None)
@@ -192,9 +194,9 @@ class _LongTail:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What a pass over inputs saw: votes beside the truth, JointEnergy, and signals where asked for."""
+    """What a pass over inputs gave: votes next to the truth, JointEnergy, and signals if wanted."""
 
-    judged: Assessment
+    assessed: Assessment
     energies: Floats
     signals: Signals | None
 
@@ -214,36 +216,36 @@ class _Pass:
         tail: _LongTail | None = None,
         guarantees: GuaranteeTally | None = None,
     ) -> _Seen:
-        """JointEnergy is that of the best labels only, as in the paper: else their number would decide."""
+        """JointEnergy is that of the best labels only, as in the paper, or their number would decide."""
         parts, energies, signals = [], [], []
         source = self.source
         for rows, answer in self.watch.predicted(
             answer_batches(source, inputs, "evaluating", signals=self.signals)
         ):
             with self.watch.judging():
-                judged = assess(answer.votes, truth[rows], k=_TAIL, n_jobs=source.threads or None)
+                assessed = assess(answer.votes, truth[rows], k=_TAIL, n_jobs=source.threads or None)
                 if tail:
-                    tail.add(judged.best.probability)
+                    tail.add(assessed.best.probability)
                 if guarantees:
-                    guarantees.add(answer.votes, judged.truth)
-                energy = energy_of(judged.best.probability, source.transform) * (judged.labels >= 0)
+                    guarantees.add(answer.votes, assessed.truth)
+                energy = energy_of(assessed.best.probability, source.transform) * (assessed.labels >= 0)
                 energies.append(energy.sum(axis=1))
-                parts.append(_trimmed(judged))
+                parts.append(_trimmed(assessed))
                 if answer.signals is not None:
                     signals.append(answer.signals)
         joined = Signals.concatenate(signals) if signals else None
         return _Seen(Assessment.concatenate(parts), np.concatenate(energies), joined)
 
 
-def _trimmed(judged: Assessment) -> Assessment:
-    """Without the labels that no task looks at."""
+def _trimmed(assessed: Assessment) -> Assessment:
+    """Without the labels that no task needs."""
     k = max(CUTS)
-    best = Measures(*(getattr(judged.best, score)[:, :k].copy() for score in SCORES))
-    return replace(judged, labels=judged.labels[:, :k].copy(), best=best)
+    best = Measures(*(getattr(assessed.best, score)[:, :k].copy() for score in SCORES))
+    return replace(assessed, labels=assessed.labels[:, :k].copy(), best=best)
 
 
 def _unknown(truth: sp.csr_array, source: VoteSource) -> int:
-    """How many true labels the model can never predict, for it has not seen them."""
+    """Number of true labels that the model can never predict, as they do not occur in training."""
     counts = source.label_counts
     if counts is None:
         return int((truth.indices >= len(source.classes)).sum())
@@ -259,19 +261,10 @@ def _widened(counts: npt.NDArray[np.int64], columns: int) -> npt.NDArray[np.int6
     return np.concatenate([counts, np.zeros(columns - len(counts), dtype=np.int64)])
 
 
-def _right(own: Assessment) -> npt.NDArray[np.bool_]:
-    """Which of the best labels are true."""
-    right = np.zeros(own.labels.shape, dtype=bool)
-    rows = np.repeat(np.arange(len(own)), np.diff(own.truth.indptr))
-    high = (own.rank > 0) & (own.rank <= own.labels.shape[1])
-    right[rows[high], own.rank[high] - 1] = True
-    return right
-
-
 def _rare_reliability(
     own: Assessment, right: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64] | None
 ) -> dict[int, Reliability] | None:
-    """Of the predicted labels that are no more frequent than the median of all predicted ones."""
+    """Of the predicted labels that are at most as frequent as the median of all predicted ones."""
     if counts is None:
         return None
     shown = own.labels >= 0
@@ -308,12 +301,12 @@ def _misclassification(
     aurocs, auprs = own.mean_auroc(), own.mean_aupr()
     found = {}
     for name, score in {**names, "energy": "probability"}.items():
-        doubt = getattr(own.best, score)[shown]
+        values = getattr(own.best, score)[shown]
         found[name] = Misclassification(
             auroc=aurocs[score],
             aupr=auprs[score],
-            # Energy is high where the model is sure.
-            risk_coverage=metrics.risk_coverage(-doubt if name == "energy" else doubt, wrong),
+            # Energy is high where the model is certain.
+            risk_coverage=metrics.risk_coverage(-values if name == "energy" else values, wrong),
         )
     return found
 
@@ -343,13 +336,13 @@ def _tenths(values: npt.NDArray[Any]) -> list[npt.NDArray[np.intp]]:
 
 
 def _sum_scores(seen: _Seen, members: int) -> dict[str, Floats]:
-    judged = seen.judged
+    assessed = seen.assessed
     scores = {
-        "variance": judged.inputs.variance,
-        "total": judged.inputs.total,
-        "knowledge": judged.inputs.knowledge,
+        "variance": assessed.inputs.variance,
+        "total": assessed.inputs.total,
+        "knowledge": assessed.inputs.knowledge,
         "joint_energy": seen.energies,
-        "expected": judged.inputs.probability,
+        "expected": assessed.inputs.probability,
     }
     if members == 1:
         del scores["variance"], scores["knowledge"]
@@ -359,7 +352,7 @@ def _sum_scores(seen: _Seen, members: int) -> dict[str, Floats]:
 def _detect(
     inside: Mapping[str, Floats], outside: Mapping[str, Floats], groups: list[npt.NDArray[np.intp]]
 ) -> dict[str, OODScore]:
-    """The paper's scores. An out-of-distribution input gets low probabilities everywhere, and so low sums."""
+    """The paper's scores. An OOD input gets low probabilities for all labels, and so low sums."""
     return {name: _ood_score("low", -outside[name], -inside[name], groups) for name in inside}
 
 
@@ -374,7 +367,9 @@ def _ood_score(
     )
 
 
-def _insider_tenths(own: Assessment, counts: npt.NDArray[np.int64] | None) -> list[npt.NDArray[np.intp]]:
+def _in_distribution_tenths(
+    own: Assessment, counts: npt.NDArray[np.int64] | None
+) -> list[npt.NDArray[np.intp]]:
     """Inputs by the frequency of their most frequent label in training; those without labels are in none."""
     if counts is None:
         return []
@@ -389,7 +384,7 @@ def _add_ood(
     detected: dict[str, dict[str, OODScore]],
     learned: Any,
     own: _Seen,
-    strange: Mapping[str, _Seen],
+    ood_seen: Mapping[str, _Seen],
     groups: list[npt.NDArray[np.intp]],
 ) -> Floats | None:
     """Detect by the OOD score, too, and return the p-values of the inputs.
@@ -402,7 +397,7 @@ def _add_ood(
         return None
     halves = _halves(len(signals)) if learned is None else [np.arange(len(signals))]
     scores, p_values = np.zeros(len(signals)), np.zeros(len(signals))
-    others = {name: seen.signals for name, seen in strange.items() if seen.signals is not None}
+    others = {name: seen.signals for name, seen in ood_seen.items() if seen.signals is not None}
     outside = {name: np.zeros(len(of)) for name, of in others.items()}
     for number, half in enumerate(halves):
         detector = learned or OODDetector.learn(signals[halves[1 - number]])

@@ -1,1 +1,1 @@
-"""How unlike the training data an input is."""
+"""Detection of out-of-distribution (OOD) inputs."""

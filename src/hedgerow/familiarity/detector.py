@@ -17,8 +17,8 @@ Floats = npt.NDArray[np.float64]
 
 NEEDED = 40  # held-out inputs: with half as many for the p-values, the smallest is just below 0.05
 
-# What the score is made of, and where the odd side is. Unknown words stand in for unknown pairs where a
-# vocabulary has no pairs.
+# The signals of the score, and the side on which OOD inputs are. Unknown words stand in for unknown pairs
+# where a vocabulary has no pairs.
 _ODD_SIDE = {
     "unknown_pairs": 1.0,
     "unknown_words": 1.0,
@@ -28,34 +28,34 @@ _ODD_SIDE = {
     "third_layer": -1.0,
 }
 _OF_WORDS = ("unknown_pairs", "unknown_words", "rarity")
-# A text of so many words counts half of what a long one counts: shares of few words are mostly chance.
+# A text of this many words counts half as much as a long one: shares of few words are mostly chance.
 _HALF_WORDS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class OODDetector:
-    """What familiar inputs look like, learned from inputs that were held out from training.
+    """Detects out-of-distribution (OOD) inputs; learned from in-distribution inputs held out from training.
 
-    Half of them tell what is usual: mean and deviation of every signal. The score of an input is the mean
-    of its deviations from that, all turned so that high is odd: one half of it tells the wording, one half
-    the way down the trees. The other half have had no part in this, so
-    their scores are what scores of further familiar inputs look like, and p-values keep their guarantee.
+    One half of these gives mean and standard deviation of every signal. The score of an input is the mean of
+    its standardised signals, with the sign that makes OOD inputs high; wording and trees count one half each.
+    The scores of the other half give the p-values: of in-distribution inputs, on average at most a share a
+    has a p-value of a or less.
 
     Attributes
     ----------
     names : tuple of str
-        The signals that count.
+        The signals of the score.
     mean, deviation : float64 array, shape (len(names),)
-        What is usual.
+        Of each signal over in-distribution inputs.
     scores : float64 array
         Scores of the other half, ascending.
 
     Examples
     --------
     >>> usual = np.linspace(0.8, 1.0, 60)
-    >>> familiar = OODDetector.learn(Signals(first_layer=usual, second_layer=usual, third_layer=usual))
-    >>> odd = np.array([0.9, 0.1])
-    >>> found = familiar.judge(Signals(first_layer=odd, second_layer=odd, third_layer=odd))
+    >>> detector = OODDetector.learn(Signals(first_layer=usual, second_layer=usual, third_layer=usual))
+    >>> new = np.array([0.9, 0.1])
+    >>> found = detector.judge(Signals(first_layer=new, second_layer=new, third_layer=new))
     >>> found.p_value.round(2)
     array([0.52, 0.03])
     """
@@ -76,12 +76,12 @@ class OODDetector:
 
         Returns
         -------
-        Familiar
+        OODDetector
         """
         if len(signals) < NEEDED:
             raise ValueError(
-                f"there are {len(signals)} held-out inputs, and at least {NEEDED} are needed to tell what is"
-                " familiar; some hundred are better"
+                f"{len(signals)} held-out inputs are too few to learn to detect OOD inputs; at least"
+                f" {NEEDED} are needed, and some hundred are better"
             )
         found = signals.columns()
         names = tuple(
@@ -108,12 +108,12 @@ class OODDetector:
 
         Returns
         -------
-        OOD score
+        OODScores
         """
         parts = self._parts(signals)
         score = self._score(parts)
-        as_odd = len(self.scores) - np.searchsorted(self.scores, score, side="left")
-        p_value: Floats = (1.0 + as_odd.astype(np.float64)) / (1.0 + len(self.scores))
+        at_least = len(self.scores) - np.searchsorted(self.scores, score, side="left")
+        p_value: Floats = (1.0 + at_least.astype(np.float64)) / (1.0 + len(self.scores))
         return OODScores(score, p_value, signals, parts)
 
     def to_sections(self) -> dict[str, Floats]:
@@ -128,17 +128,17 @@ class OODDetector:
     def from_sections(cls, names: Sequence[str], sections: Mapping[str, npt.NDArray[Any]]) -> OODDetector:
         """Take back what `to_sections` gave, after checking it."""
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-            raise ValueError("the signals of familiar inputs are not a list of names")
+            raise ValueError("the signals of the OOD detector are not a list of names")
         if len(set(names)) != len(names) or not set(names) <= set(_ODD_SIDE):
-            raise ValueError(f"familiar inputs have unknown or repeated signals: {', '.join(names)}")
+            raise ValueError(f"the OOD detector has unknown or repeated signals: {', '.join(names)}")
         mean, deviation, scores = (sections[f"familiar.{part}"] for part in ("mean", "deviation", "scores"))
         for array in (mean, deviation, scores):
             if array.dtype != np.float64 or array.ndim != 1 or not np.isfinite(array).all():
-                raise ValueError("what is known of familiar inputs is not a vector of finite numbers")
+                raise ValueError("the arrays of the OOD detector are not vectors of finite numbers")
         if not len(mean) == len(deviation) == len(names) or not (deviation > 0).all():
-            raise ValueError("what is known of familiar inputs does not fit its signals")
+            raise ValueError("the arrays of the OOD detector do not fit its signals")
         if len(scores) < NEEDED // 2 or (np.diff(scores) < 0).any():
-            raise ValueError("the scores of familiar inputs are too few or not sorted")
+            raise ValueError("the scores of the OOD detector are too few or not sorted")
         return cls(tuple(names), mean, deviation, scores)
 
     def _parts(self, signals: Signals) -> dict[str, Floats]:
@@ -152,7 +152,7 @@ class OODDetector:
         like = [(other in _OF_WORDS) == (name in _OF_WORDS) for other in self.names]
         return 1 / (sum(like) * (1 if all(like) else 2))
 
-    # One signal after the other: a matrix product may round otherwise in another batch.
+    # One signal after the other: a matrix product may round differently in another batch.
     def _score(self, parts: Mapping[str, Floats]) -> Floats:
         score = np.zeros(len(next(iter(parts.values()))))
         for part in parts.values():
@@ -161,7 +161,7 @@ class OODDetector:
 
 
 def _departures(signals: Signals, name: str, mean: float) -> Floats:
-    """How far a signal is from its mean; less, where few words tell it."""
+    """How far a signal is from its mean; shrunk where it comes from few words."""
     departures: Floats = getattr(signals, name) - mean
     if name in _OF_WORDS and signals.words is not None:
         departures *= signals.words / (signals.words + _HALF_WORDS)

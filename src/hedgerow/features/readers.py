@@ -1,4 +1,4 @@
-"""From inputs as users have them to the rows that trees see."""
+"""From a user's inputs to the rows of features that trees see."""
 
 from __future__ import annotations
 
@@ -23,24 +23,17 @@ Sections = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What was read: rows of features and, where texts were read and it was asked for, their wording."""
+    """Rows of features and, for texts where asked for, their wording."""
 
     rows: _native.Rows
     wording: Wording | None = None
 
 
 class Reader(Protocol):
-    """Turns inputs into rows of features.
+    """Turns inputs into rows of features; its kind is "features", "text" or "transformer".
 
-    Attributes
-    ----------
-    kind : str
-        "features", "text" or "transformer"; what a model file says.
-    width : int
-        Number of features.
-    knows_training : bool
-        Whether features were learned from the labels of all training inputs, so that members know inputs
-        which their own samples lack.
+    `knows_training`: the features were learned from the labels of all training inputs, so that every member
+    knows even the inputs that its own sample lacks.
     """
 
     @property
@@ -157,7 +150,7 @@ class TextReader:
         return self.vectorizer.feature_name(column)
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
-        """The vocabulary. What texts become is decided by what was fitted, whatever was set since."""
+        """The vocabulary, and the parameters that it was fitted with."""
         arrays = {f"text.{name}": array for name, array in self.vectorizer.to_arrays().items()}
         return {"sublinear": self.vectorizer.sublinear}, {}, arrays
 
@@ -171,7 +164,7 @@ class TextReader:
 
 
 def checked_texts(X: Any) -> tuple[str, ...]:
-    """The texts of an iterable; TypeError where something is no string."""
+    """The texts of an iterable; TypeError where something is not a string."""
     texts = as_texts(X)
     for row, text in enumerate(texts):
         if not isinstance(text, str):

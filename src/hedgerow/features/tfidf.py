@@ -47,23 +47,14 @@ def tokenize(text: str) -> list[str]:
 
 
 class NoWordsError(ValueError):
-    """Texts that have no word in common, or none at all."""
+    """No word is in enough of the texts, or there is no word at all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Wording:
-    """How much of the wording of texts a vocabulary knows. Arrays of shape (n_texts,).
+    """How many words and pairs of neighbouring words texts have that the vocabulary lacks, shape (n_texts,).
 
-    Attributes
-    ----------
-    words : int64 array
-        Number of words.
-    unknown_words : int64 array
-        How many of them the vocabulary does not have.
-    unknown_pairs : int64 array
-        How many of the ``words - 1`` pairs of neighbours the vocabulary does not have.
-    rarity : float64 array
-        Mean idf of the different words. An unknown word counts as one half as frequent as the rarest known.
+    `rarity` is the mean idf of the different words; an unknown word counts as half as frequent as the rarest.
     """
 
     words: npt.NDArray[np.int64]
@@ -74,15 +65,7 @@ class Wording:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a vectoriser makes of texts.
-
-    Attributes
-    ----------
-    features : csr_array of float32, shape (n_texts, n_features)
-        As of `TfidfVectorizer.transform`.
-    wording : Wording or None
-        As of `TfidfVectorizer.wording`, where asked for.
-    """
+    """What `TfidfVectorizer.transform` and, where asked for, `TfidfVectorizer.wording` give."""
 
     features: csr_array
     wording: Wording | None
@@ -318,7 +301,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             As `get_params` gives them.
         arrays : mapping of str to ndarray
             As `to_arrays` gives them. They may be read-only or mapped from a file; they are checked, used
-            where they lie, and must not change afterwards. An array that is not aligned is copied.
+            in place, and must not change afterwards. An array that is not aligned is copied.
 
         Returns
         -------
@@ -347,7 +330,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         arrays = {name: getattr(found, name) for name in _ARRAYS}
         if len(arrays["idf"]) == 0:
             if not texts:
-                raise ValueError("there are no texts to fit to")
+                raise ValueError("there are no texts to fit to; give at least one")
             way_out = "lower min_count or add texts" if min_count > 1 else "the texts are empty"
             raise NoWordsError(f"no word is in min_count={min_count} of the {len(texts)} texts; {way_out}")
         self._use({**arrays, "format": np.array([_FORMAT], dtype=np.uint32)})
@@ -434,7 +417,7 @@ def _wording(found: _native.TextReading) -> Wording:
 
 
 def as_texts(texts: Iterable[str]) -> tuple[object, ...]:
-    """The texts as the engine takes them; what is in them, it checks itself."""
+    """The texts as a tuple; the engine checks each of them."""
     if isinstance(texts, str | bytes):
         raise TypeError("texts must be a list of strings, not one string; for one text pass [text]")
     # Both would be read as the names of their columns or keys.

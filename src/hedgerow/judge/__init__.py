@@ -1,1 +1,1 @@
-"""From what members say to probabilities that come true."""
+"""From the votes of members to calibrated probabilities."""

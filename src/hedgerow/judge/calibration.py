@@ -1,4 +1,4 @@
-"""Calibration: probabilities that come true as often as they say."""
+"""Calibration: of the labels with probability p, the share p is right."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ _POSITIVES = 25  # true labels among their candidates
 _GROUPS = 5
 _LEVELS = 64  # of the values that labels are grouped by, before groups are made of them
 _LEAST_POSITIVES = 50  # of a group; smaller ones join their neighbours
-# Of labels with the same probability, those among the best of their input come true more often than the
-# others, by some 1.5 points on eurlex-4k, and people act on the best. So the others count less. They are so
-# many that they still decide where the best have nothing to say.
+# Of labels with the same probability, those among the best of their input are right more often than the
+# others, by some 1.5 points on eurlex-4k, and people act on the best. So the others count less; they are so
+# numerous that they still decide where few of the best are.
 _BEST = 5
-_WIDTHS = 256  # for which it is known how far a map can carry two probabilities apart
+_WIDTHS = 256  # distances for which the largest distance after a map is computed
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Maps from the probabilities that a model gives to those that come true as often as they say.
+    """Maps from the probabilities of a model to calibrated ones.
 
     A map rises strictly, from 0 at 0: one map for all labels keeps their order. It is learned from the
-    candidates of inputs that the model was not trained on. True labels that are no candidates have no
-    probability, so they count nowhere: calibration does not make good what the search has missed.
+    candidates of inputs that the model was not trained on. True labels that the search did not find have no
+    probability and do not count: calibration cannot repair what the search missed.
 
     With ``of="mean"``, g(p) is what the map makes of the mean p of the members, and all members are moved so
     that g(p) is their mean: where g <= p, to q = p_m g / p, elsewhere to q = 1 - (1 - p_m)(1 - g) / (1 - p).
     They stay in [0, 1] and in their order, so that total uncertainty is still data + knowledge, and neither
-    is negative. With ``of="members"`` every member has its own map, and the mean is what comes of it.
+    is negative. With ``of="members"`` every member has its own map, and the mean is that of the results.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class Calibration:
     source : {"held-out", "out-of-bag"}
         What it was learned from.
     rows, positives : int
-        How many inputs, and how many true labels among their candidates.
+        Number of inputs, and of true labels among their candidates.
     seen : int
-        How many inputs were left out, because the model was trained on them.
+        Inputs that were left out because the model was trained on them.
     fingerprint : str
         Hash of the inputs and their labels; empty if unknown.
     n_labels : int
@@ -143,11 +143,11 @@ class Calibration:
             What labels are grouped by, such as their frequencies in training; needed unless `by` is "all".
         allowed : bool array, shape (n, members), optional
             Which members were not trained on each input: those that are asked (out-of-bag). None: all. For
-            the mean, only inputs count that so many members or more can be asked about as are expected.
+            the mean, only inputs count that at least the expected number of members can be asked about.
         seen : int
-            How many inputs were left out before.
+            Number of inputs that were left out before.
         fingerprint : str
-            Of the inputs and labels, to be kept.
+            Hash of the inputs and labels.
         n_jobs : int or None
             Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
 
@@ -170,7 +170,7 @@ class Calibration:
                 levels = _levels(by, label_values, batch.n_labels)
                 tally = _Tally(levels, of, batch.members)
             if done + len(batch) > rows:
-                raise ValueError(f"there are votes on more than the {rows} inputs that Y has")
+                raise ValueError(f"there are votes on more inputs than the {rows} of Y")
             part = slice(done, done + len(batch))
             tally.add(batch, truth[part], None if allowed is None else allowed[part], threads_for(n_jobs))
             done += len(batch)
@@ -179,9 +179,9 @@ class Calibration:
         positives = tally.positives()
         if used < NEEDED or positives < _POSITIVES:
             raise ValueError(
-                f"there are {used} inputs with {positives} true labels among their candidates; at least"
-                f" {NEEDED} inputs and {_POSITIVES} true labels are needed to calibrate, some hundred are"
-                " better"
+                f"there is too little data to calibrate: {used} inputs with {positives} true labels among"
+                f" their candidates; at least {NEEDED} inputs and {_POSITIVES} true labels are needed, and"
+                " some hundred are better"
             )
         group, limits, begins, x, y, shape = tally.maps(method, by, label_values)
         source = "held-out" if allowed is None else "out-of-bag"
@@ -205,7 +205,7 @@ class Calibration:
 
     @property
     def groups(self) -> int:
-        """How many groups of labels have a map of their own."""
+        """Number of groups of labels, each with its own map."""
         return len(self.limits)
 
     @property
@@ -216,9 +216,9 @@ class Calibration:
     def apply(self, votes: Votes, *, n_jobs: int | None = None) -> Votes:
         """Calibrate votes.
 
-        `bound` becomes the most that a probability can be off after the maps: how far they can carry apart
-        two that were no farther apart than the old `bound`. `missed` becomes what that allows for, n_labels
-        times the entropy of `bound`: always valid, rarely tight; 0 stays 0.
+        `bound` becomes the most that a probability can be off after the maps: the largest distance of two
+        that were no farther apart than the old `bound`. `missed` becomes n_labels times the entropy of
+        `bound`: always valid, rarely tight; 0 stays 0.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class Calibration:
         if self.of == "members" and members != self._voices:
             raise ValueError(
                 f"the calibration has a map for each of {self._voices} members, but {members} vote; calibrate"
-                " anew"
+                " again"
             )
 
     def moved(
@@ -259,7 +259,7 @@ class Calibration:
         if bound is None:
             return None, None
         widths, apart = self._apart
-        # Up to the next width that was measured.
+        # Rounded up to the next width that was computed.
         off = np.where(bound > 0, apart[np.minimum(np.searchsorted(widths, bound), _WIDTHS - 1)], 0.0)
         half = np.minimum(off, 0.5)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -278,7 +278,7 @@ class Calibration:
         return about
 
     def to_header(self) -> dict[str, Any]:
-        """What a model file's header says of it."""
+        """Entries of a model file's header."""
         names = ("method", "by", "of", "source", "rows", "positives", "seen", "fingerprint")
         return {name: getattr(self, name) for name in names}
 
@@ -313,7 +313,7 @@ class Calibration:
                 raise ValueError(f"the {name} of the calibration are not finite numbers")
         limits, begins = arrays["limits"], sections["calibration.begins"]
         if limits.ndim != 2 or limits.shape[1] != 2 or not 1 <= len(limits) <= 256:
-            raise ValueError("the groups of the calibration have another shape")
+            raise ValueError("the groups of the calibration have the wrong shape")
         group = np.zeros(n_labels, dtype=np.uint8)
         if len(limits) > 1:
             group = sections["calibration.group"]
@@ -328,7 +328,7 @@ class Calibration:
         x, y, shape, begins = self.x, self.y, self.shape, self.begins
         if self.method == "isotonic":
             if begins.dtype != np.int64 or begins.shape != (maps + 1,) or x.ndim != 1 or x.shape != y.shape:
-                raise ValueError("the maps of the calibration have another shape or number")
+                raise ValueError("the maps of the calibration have the wrong shape or number")
             if begins[0] != 0 or begins[-1] != len(x) or (np.diff(begins) < 2).any():
                 raise ValueError("the maps of the calibration are cut wrongly")
             for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
@@ -357,7 +357,7 @@ class Calibration:
 
     @cached_property
     def _apart(self) -> tuple[Floats, Floats]:
-        """How far any map can carry two probabilities apart, by how far apart they are."""
+        """The largest distance of two probabilities after any map, by their distance before."""
         widths = np.geomspace(2.0**-40, 1.0, _WIDTHS)
         apart = np.zeros(_WIDTHS)
         for table in self._tables.reshape(-1, len(EDGES)):
@@ -380,9 +380,9 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 def _enough(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Without the inputs that fewer members can be asked about than is usual.
+    """Without the inputs that fewer members can be asked about than expected.
 
-    The mean of few members is less sharp than that of all, and what is learned from it is too timid.
+    The mean of few members is less sharp than that of all, and a map learned from it too cautious.
     """
     usual = np.ceil(np.exp(-1) * allowed.shape[1])
     return np.asarray(allowed & (allowed.sum(axis=1) >= usual)[:, None])
@@ -396,11 +396,13 @@ def _batches(votes: Votes | Iterable[Votes]) -> Iterator[Votes]:
 
 
 def _levels(by: str, values: npt.ArrayLike | None, n_labels: int) -> npt.NDArray[np.uint8]:
-    """At most 64 levels of the values of labels, ascending; groups are made of neighbours among them."""
+    """At most 64 ascending levels of the values of labels; groups are made of neighbouring levels."""
     if by == "all":
         return np.zeros(n_labels, dtype=np.uint8)
     if values is None:
-        raise ValueError(f"to calibrate by {by}, the {by} of each label must be known; use by='all'")
+        raise ValueError(
+            f"the model does not know the {by} of its labels, so it cannot calibrate by it; use by='all'"
+        )
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.shape != (n_labels,) or not np.isfinite(numbers).all():
         raise ValueError(f"label_values has shape {numbers.shape}; a finite number for each label is needed")
@@ -489,7 +491,7 @@ def _join(positives: Counts) -> npt.NDArray[np.uint8]:
     group = np.zeros(len(positives), dtype=np.uint8)
     number, inside = 0, 0
     for level, own in enumerate(positives.tolist()):
-        # A new one begins where this one is full, if enough is left to fill another.
+        # A new group begins when this one is full, if enough is left to fill another.
         rest = positives[level:].sum()
         if inside >= max(0.9 * least, _LEAST_POSITIVES) and rest >= _LEAST_POSITIVES and number < wanted - 1:
             number, inside = number + 1, 0

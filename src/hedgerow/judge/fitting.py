@@ -1,4 +1,4 @@
-"""Fits the calibration of a model, on held-out data or on what its members have not seen."""
+"""Fits the calibration of a model, on held-out data or on what its members were not trained on."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def calibrate(
     hashes = source.hashes(inputs)
     kept = unseen_rows(
         source.seen(hashes),
-        "so its probabilities are too good on them; calibrate with other data, or with calibrate_out_of_bag",
+        "where its probabilities are too high; calibrate with other data, or use calibrate_out_of_bag",
     )
     held_out = _Rows(inputs, truth, hashes).take(kept)
     return _fit(source, held_out, settings, progress, seen=len(hashes) - len(kept))
@@ -93,8 +93,8 @@ class _Rows:
 def _check(source: VoteSource, settings: CalibrationSettings) -> None:
     if settings.by == "frequency" and source.label_counts is None:
         raise ValueError(
-            "the model does not know how frequent its labels are, as it was imported or its file is old;"
-            " use by='all'"
+            "the model was imported or its file is old, so it does not know how often its labels occur in"
+            " training; use by='all'"
         )
 
 

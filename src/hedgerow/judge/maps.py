@@ -1,4 +1,4 @@
-"""The maps of calibration: from counts of probabilities that came true to increasing functions."""
+"""The maps of calibration: from counts of right labels by probability to increasing functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CENTRES: Floats = (EDGES[1:] + EDGES[:-1]) / 2
 BINS = len(CENTRES)
 # Labels that are not among the best of their input count less: see `calibration`.
 OTHERS = 0.05
-# A group with so many true labels counts as much as the map of all labels.
+# With this many true labels, the map of a group counts as much as that of all labels.
 _SHRINKAGE = 100.0
 # A map rises at least this steeply, so that labels do not become equal by rounding: where many probabilities
 # are nearly 1, as steeply as they do themselves, which moves none by more than 0.001.
@@ -38,7 +38,7 @@ def fit_isotonic(counts: Floats, method: str) -> Floats:
     hits = np.add.reduceat(true, starts)
     x = np.add.reduceat(centres * all_, starts) / size
     rate = hits / size
-    # In the first block none may have come true, in the last one all: as many more would have been as likely.
+    # In the first block all labels may be wrong, in the last one all right: avoid rates of 0 and 1.
     rate[hits == 0] = min(OTHERS / 2 / size[0], rate[hits > 0].min(initial=1.0) / 2)
     rate[hits == size] = max((size[-1] - 0.5) / size[-1], rate[hits < size].max(initial=0.0))
     rate = np.maximum.accumulate(rate)
@@ -46,7 +46,7 @@ def fit_isotonic(counts: Floats, method: str) -> Floats:
 
 
 def _steep(knots: Floats) -> Floats:
-    """Knots lifted where a map would rise too little."""
+    """Knots lifted where the map would rise too little."""
     x = np.union1d(knots[:, 0], _NEARLY_1)
     slope = np.where(x[1:] > _NEARLY_1, 1.0, _LEAST_SLOPE)
     least = np.concatenate([[0.0], np.cumsum(slope * np.diff(x))])
@@ -94,13 +94,14 @@ def fit_sigmoid(counts: Floats, method: str) -> Floats:
 
 
 def sigmoid(p: Floats, a: float, b: float, c: float) -> Floats:
+    """The map that `fit_sigmoid` fits."""
     inside = np.clip(p, np.finfo(np.float64).tiny, 1 - 2.0**-25)
     value = expit(a * np.log(inside) - b * np.log1p(-inside) + c)
     return np.where(p > 0, value, 0.0)
 
 
 def shrunk(own: Floats, everything: Floats, positives: float) -> Floats:
-    """A map of few labels is drawn to that of all."""
+    """The map of a group, drawn towards that of all labels if it has few true ones."""
     weight = positives / (positives + _SHRINKAGE)
     if own.ndim == 1:
         return weight * own + (1 - weight) * everything

@@ -19,7 +19,7 @@ from starlette.routing import Match
 
 from hedgerow import __version__
 from hedgerow.decisions.costs import Costs
-from hedgerow.decisions.wishes import Wish
+from hedgerow.decisions.goals import Goal
 
 from . import schemas
 from .admission import Admitted
@@ -113,24 +113,24 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     """Predict labels of inputs, with data (aleatoric) and knowledge (epistemic) uncertainty."""
     service = _service(request)
     wanted = Wanted(asked.k, asked.uncertainty, asked.votes)
-    wish, false_alarm = _wish(asked.decide)
+    goal, false_alarm = _goal(asked.decide)
     if isinstance(asked, schemas.FeaturesRequest):
         rows = [(vector.indices, vector.values) for vector in asked.features]
-        model, results = await service.predict_features(rows, wanted, wish, false_alarm)
+        model, results = await service.predict_features(rows, wanted, goal, false_alarm)
     elif isinstance(asked, schemas.TextsRequest):
-        model, results = await service.predict_texts(asked.texts, wanted, wish, false_alarm, "texts")
+        model, results = await service.predict_texts(asked.texts, wanted, goal, false_alarm, "texts")
     else:
-        model, results = await service.predict_texts([asked.text], wanted, wish, false_alarm, "text")
+        model, results = await service.predict_texts([asked.text], wanted, goal, false_alarm, "text")
     _note(request, inputs=len(results), model=model)
     return _json({"model": model, "results": results})
 
 
-def _wish(decide: schemas.Decide | None) -> tuple[Wish | None, float]:
+def _goal(decide: schemas.Decide | None) -> tuple[Goal | None, float]:
     if decide is None:
         return None, FALSE_ALARM
     costs = None if decide.costs is None else Costs(**decide.costs.model_dump())
     try:
-        return Wish(risk=decide.risk, costs=costs), decide.false_alarm
+        return Goal(risk=decide.risk, costs=costs), decide.false_alarm
     except ValueError as error:
         raise ApiError(422, "invalid", str(error), "decide") from error
 

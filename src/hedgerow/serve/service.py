@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import scipy.sparse as sp
 
-from hedgerow.decisions.wishes import Wish
+from hedgerow.decisions.goals import Goal
 from hedgerow.explanation import Explanation, explain, label_number
 
 from .batching import Batcher
@@ -87,18 +87,18 @@ class Service:
     # --- predictions ---
 
     async def predict_texts(
-        self, texts: Sequence[str], wanted: Wanted, wish: Wish | None, false_alarm: float, where: str
+        self, texts: Sequence[str], wanted: Wanted, goal: Goal | None, false_alarm: float, where: str
     ) -> tuple[str, list[dict[str, Any]]]:
         """The id of the model, and what it says of each text."""
         served = self.slot.current
         self._check_texts(served, texts, where)
-        return await self._predict(served, list(texts), len(texts), wanted, wish, false_alarm)
+        return await self._predict(served, list(texts), len(texts), wanted, goal, false_alarm)
 
     async def predict_features(
         self,
         rows: Sequence[tuple[Sequence[int], Sequence[float]]],
         wanted: Wanted,
-        wish: Wish | None,
+        goal: Goal | None,
         false_alarm: float,
     ) -> tuple[str, list[dict[str, Any]]]:
         """The same for rows of features: columns and values."""
@@ -107,7 +107,7 @@ class Service:
             raise ApiError(422, "kind", "the model reads texts; send text or texts", "features")
         self._check_count(len(rows), "features")
         matrix = _matrix(rows, served.model.reader.width, self.limits.entries)
-        return await self._predict(served, matrix, len(rows), wanted, wish, false_alarm)
+        return await self._predict(served, matrix, len(rows), wanted, goal, false_alarm)
 
     async def _predict(
         self,
@@ -115,13 +115,13 @@ class Service:
         inputs: Any,
         count: int,
         wanted: Wanted,
-        wish: Wish | None,
+        goal: Goal | None,
         false_alarm: float,
     ) -> tuple[str, list[dict[str, Any]]]:
         if wanted.k > self.limits.k:
             raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are told", "k")
-        if wish is not None:
-            wanted = replace(wanted, sorting=sorting(served.model, wish))
+        if goal is not None:
+            wanted = replace(wanted, sorting=sorting(served.model, goal))
         results = await self.batcher.predict(served, inputs, count, wanted)
         flag_ood(results, false_alarm)
         return served.id, results

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from hedgerow.decisions.deciding import check_search
+from hedgerow.decisions.goals import Goal, rule_for
+from hedgerow.decisions.policy import NOT_GUARANTEED
 from hedgerow.decisions.rules import Rule
-from hedgerow.decisions.wishes import Wish, rule_for
 from hedgerow.model import Model
 
 from .errors import ApiError
@@ -23,28 +24,28 @@ RISKS = tuple(round(0.005 * step, 3) for step in range(2, 101))
 
 @dataclass(frozen=True)
 class Sorting:
-    """How labels are sorted into accept, review and reject. Of one model, the same wish means the same rule.
+    """How labels are sorted into accept, review and reject. Of one model, the same goal means the same rule.
 
     Attributes
     ----------
-    wish : Wish
+    goal : Goal
         What is asked for.
     rule : Rule
         What fulfils it.
     """
 
-    wish: Wish
+    goal: Goal
     rule: Rule = field(compare=False)
 
 
-def sorting(model: Model, wish: Wish) -> Sorting:
-    """The rule that fulfils a wish, as `HedgerowClassifier.decide` finds it.
+def sorting(model: Model, goal: Goal) -> Sorting:
+    """The rule that meets a goal, as `HedgerowClassifier.decide` finds it.
 
     Parameters
     ----------
     model : Model
         Who predicts.
-    wish : Wish
+    goal : Goal
         What is asked for.
 
     Returns
@@ -59,14 +60,14 @@ def sorting(model: Model, wish: Wish) -> Sorting:
         than when it learned what to guarantee.
     """
     policy = model.policy
-    if wish.costs is not None and not model.calibrated:
+    if goal.costs is not None and not model.calibrated:
         raise ApiError(
             422,
             "not_calibrated",
             "costs weigh probabilities, and the model's are not calibrated; run hedgerow calibrate",
             "decide.costs",
         )
-    if wish.costs is None and policy is None:
+    if goal.costs is None and policy is None:
         raise ApiError(
             422,
             "no_policy",
@@ -74,7 +75,7 @@ def sorting(model: Model, wish: Wish) -> Sorting:
             "decide",
         )
     try:
-        rule, _ = rule_for(wish, policy, model.label_counts)
+        rule, _ = rule_for(goal, policy, model.label_counts)
     except ValueError as error:
         raise ApiError(422, "no_guarantee", str(error), "decide.risk") from error
     if policy is not None:
@@ -82,7 +83,7 @@ def sorting(model: Model, wish: Wish) -> Sorting:
             check_search(policy, replace(model.search, tolerance=policy.search.tolerance))
         except ValueError as error:
             raise ApiError(422, "other_search", str(error), "decide") from error
-    return Sorting(wish, rule)
+    return Sorting(goal, rule)
 
 
 def curves(model: Model) -> dict[str, Any] | None:
@@ -92,10 +93,9 @@ def curves(model: Model) -> dict[str, Any] | None:
         return None
     return {
         "guarantee": (
-            "On average at most the share that you allow of the true labels is rejected, and with a"
-            " confidence of 90 %, on average at most that share of what an input is given is wrong (0 for an"
-            f" input that is given nothing). Learned from {model.policy.rows:,} inputs; it holds on average"
-            " over inputs like these, not for each label, and not for inputs of another kind."
+            f"On average over inputs like the {model.policy.rows:,} calibration inputs, at most the chosen"
+            " share of an input's true labels is rejected and, with a confidence of 90 %, at most that share"
+            f" of its accepted labels is wrong (0 % if none is accepted). {NOT_GUARANTEED}"
         ),
         "risks": list(RISKS),
         "accept": [
@@ -127,7 +127,7 @@ def _rule_at(model: Model, risk: float) -> Rule | None:
 
 def _sorting_at(model: Model, risk: float) -> Sorting | None:
     try:
-        return sorting(model, Wish(risk=risk))
+        return sorting(model, Goal(risk=risk))
     except ApiError:
         return None
 

@@ -1,4 +1,4 @@
-"""In the place of a cluster, the threads of this process: as many blocks at once as memory allows."""
+"""Threads of this process in place of a cluster: as many blocks at once as memory allows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,7 @@ Result = TypeVar("Result")
 
 
 class Alone:
-    """Workers that are threads of this process.
-
-    Parameters
-    ----------
-    allotment : Allotment
-        What they may use.
-    folder : str
-        For arrays that are too large for memory.
-    """
+    """Workers that are threads of this process; the folder is for arrays too large for memory."""
 
     spreads = False
 
@@ -41,7 +33,7 @@ class Alone:
             raise KeyboardInterrupt
 
     def put(self, value: Any) -> Any:
-        """What all tasks see as it is."""
+        """Tasks share the memory of this process, so the value itself."""
         return value
 
     def run(
@@ -49,7 +41,7 @@ class Alone:
     ) -> Iterator[tuple[int, Result]]:
         """Call a function for each tuple of arguments; yields (number of the task, result) as they are done.
 
-        Results do not pile up: a task begins when there is somebody to do it.
+        Results do not pile up: a task begins when a thread is free.
         """
         if self.processors == 1:
             for number, arguments in enumerate(tasks):

@@ -1,4 +1,4 @@
-"""Finished blocks on disk: a fit that was stopped goes on from them, and none stays in memory."""
+"""Finished blocks on disk: a stopped fit resumes from them, and none stays in memory."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ __all__ = ["BlockFiles"]
 
 
 class BlockFiles:
-    """The trees and blocks of members that are not done yet.
-
-    Parameters
-    ----------
-    folder : path-like
-        Made if it does not exist.
-    fingerprint : str
-        Of the data and the settings; what is left of another fit is refused.
-    """
+    """The trees and blocks of unfinished members; files of a fit with another fingerprint are refused."""
 
     def __init__(self, folder: str | os.PathLike[str], fingerprint: str) -> None:
         self.folder = Path(folder)

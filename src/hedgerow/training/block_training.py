@@ -23,36 +23,20 @@ from hedgerow.trees.tree_model import TRANSFORMS, TreeClassifier
 
 __all__ = ["BlockTraining", "Workers"]
 
-# Inputs that a task searches for at least.
+# The fewest inputs of a task that searches.
 _FEWEST_ROWS = 2048
 
 
 class Workers(Protocol):
-    """Those who do the tasks; see `Crew` and `Alone` for the methods.
+    """What runs the tasks; see `Crew` and `Alone` for the methods."""
 
-    Attributes
-    ----------
-    processors : int
-        Tasks that are done at once.
-    threads, threads_each : int
-        Threads of this process for what is not cut into tasks (0: as the fit has them), and of a task.
-    most_work : float
-        Of a block.
-    scratch : Scratch or None
-        For arrays that are too large for memory.
-    spreads : bool
-        Whether tasks are done elsewhere.
-    watch : callable(share) or None
-        What long tasks call now and then; where it raises, they end.
-    """
-
-    processors: int
-    threads: int
-    threads_each: int
-    most_work: float
+    processors: int  # tasks that run at once
+    threads: int  # of this process, for what is not cut into tasks; 0: those of the fit
+    threads_each: int  # of a task
+    most_work: float  # of a block
     scratch: Scratch | None
-    spreads: bool
-    watch: Callable[[float], None] | None
+    spreads: bool  # whether tasks run in other processes
+    watch: Callable[[float], None] | None  # called by long tasks, which end if it raises
 
     def put(self, value: Any) -> Any: ...  # noqa: D102
 
@@ -66,7 +50,7 @@ class Workers(Protocol):
 
 
 class BlockTraining:
-    """Grows, trains and asks members by tasks; what is done lies in files, not in memory."""
+    """Grows, trains and asks members by tasks; finished parts are kept in files, not in memory."""
 
     keeps_members = True
     at_once = True
@@ -92,7 +76,7 @@ class BlockTraining:
         self._members = Checkpoint(folder, fingerprint, self._labels)
 
     def grow(self, member: MemberPlan, progress: Stage | None) -> LabelTree:
-        """Grow the tree of a member, or take up one that was grown before."""
+        """Grow the tree of a member, or read it if it is grown."""
         plan = self._plan
         if plan.tree is not None:
             return plan.tree
@@ -114,7 +98,7 @@ class BlockTraining:
         return tree
 
     def train(self, member: MemberPlan, tree: LabelTree, progress: Stage | None) -> TreeClassifier:
-        """Train a member; blocks that were trained before are taken up."""
+        """Train a member; blocks that are trained already are read."""
         number, costs, negatives = member.number, member.costs, member.negatives
         settings = self._plan.settings.solver.for_engine(member.alpha, member.seed)
         if (done := self._members.open(number)) is not None:
@@ -195,7 +179,9 @@ class BlockTraining:
         self._blocks.clear(number)
         member = self._members.open(number, verify=False)
         if member is None:
-            raise FileNotFoundError(f"member {number} vanished from {self._members.folder} during the fit")
+            raise FileNotFoundError(
+                f"member {number} was deleted from {self._members.folder} during the fit; fit again"
+            )
         return member
 
     def _ranges(self) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Where the training of a tree is cut, and how its pieces come together again.
+"""How the training of a tree is cut into blocks, and how the blocks are joined.
 
 A tree is trained node by node, and what a node learns depends on nothing but its inputs and the seed. So
 neighbouring nodes of a layer, a *block*, can be trained anywhere, at any time, and their weights are the
@@ -41,21 +41,13 @@ __all__ = [
 _COST_OF_LOOK = 0.04
 _COST_OF_START = 100_000.0
 _LARGEST_OVERHEAD = 0.05
-# So many blocks for each processor let those that are done first help the others.
+# Blocks for each processor: with several, those that finish early help the others.
 _BLOCKS_EACH = 8
 
 
 @dataclass(frozen=True, order=True)
 class Block:
-    """Neighbouring nodes of a layer.
-
-    Attributes
-    ----------
-    layer : int
-        Layer of the nodes; 0 is that of the root.
-    first, last : int
-        Nodes `first` to ``last - 1``.
-    """
+    """Nodes `first` to ``last - 1`` of a layer; layer 0 is that of the root."""
 
     layer: int
     first: int
@@ -66,16 +58,8 @@ class Block:
 class TrainedBlock:
     """The weights of a block.
 
-    Attributes
-    ----------
-    block : Block
-        Whose weights they are.
-    table : uint64 array, shape (nodes, 6)
-        Shapes of the nodes' chunks; places count from the first.
-    weights : uint8 array
-        The chunks, one after the other.
-    kept : int
-        How many weights there are.
+    The table, shape (nodes, 6), has the shapes of the nodes' chunks, which follow one another in `weights`;
+    `kept` is the number of weights.
     """
 
     block: Block
@@ -88,18 +72,8 @@ class TrainedBlock:
 class TreeTask:
     """A tree to train, block by block.
 
-    Attributes
-    ----------
-    X, Y : _native.Rows
-        Inputs and their labels.
-    tree : LabelTree
-        The tree.
-    costs : float32 array or None
-        Weights of the inputs.
-    negatives : _native.Rows or None
-        Labels that are wrong for an input but hard to tell.
-    settings : dict
-        Those of the engine's `train`, less threads and progress.
+    `negatives` are labels that are wrong for an input but hard to distinguish from its own, and `settings`
+    are those of the engine's `train` without threads and progress.
     """
 
     X: _native.Rows
@@ -145,22 +119,9 @@ class TreeTask:
 
 
 def cut(work: npt.ArrayLike, layer: int, target: float, within: tuple[int, int] | None = None) -> list[Block]:
-    """Cut a layer into blocks of about the same work.
+    """Cut a layer, or the nodes within a range, into blocks of about the same work.
 
-    Parameters
-    ----------
-    work : array, shape (nodes,)
-        How much there is to do for each node of the layer.
-    layer : int
-        The layer.
-    target : float
-        Most work of a block; a single node may have more.
-    within : (int, int), optional
-        Cut only these nodes.
-
-    Returns
-    -------
-    list of Block
+    A block has at most the `target`, but for a single node that has more.
 
     Examples
     --------
@@ -182,17 +143,7 @@ def cut(work: npt.ArrayLike, layer: int, target: float, within: tuple[int, int] 
 
 
 def block_work(total: float, labels: int, inputs: int, processors: int) -> float:
-    """How much work to put into a block: enough for its own cost not to matter, little enough to share out.
-
-    Parameters
-    ----------
-    total : float
-        Work of all that can be done at the same time.
-    labels, inputs : int
-        Entries of Y, and its rows.
-    processors : int
-        How many blocks are trained at once.
-    """
+    """How much work to put into a block: enough that its overhead is small, little enough to share out."""
     fixed = _COST_OF_START + _COST_OF_LOOK * (labels + inputs)
     return max(total / (_BLOCKS_EACH * processors), fixed / _LARGEST_OVERHEAD)
 
@@ -245,9 +196,7 @@ def joined_table(blocks: Sequence[TrainedBlock], tree: LabelTree) -> npt.NDArray
         (trained.block.layer, end) for trained in blocks for end in (trained.block.first, trained.block.last)
     ]
     if _without_pairs(ends) != expected:
-        raise ValueError(
-            "the blocks do not make up the tree: some nodes are missing, doubled or out of order"
-        )
+        raise ValueError("the blocks do not make up the tree: nodes are missing, repeated or out of order")
     table = np.concatenate([trained.table for trained in blocks])
     table[:, 0] = np.concatenate([[0], np.cumsum(table[:-1, 1], dtype=np.uint64)])
     return table
@@ -267,21 +216,7 @@ def _without_pairs(ends: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def join(
     tree: LabelTree, blocks: Sequence[TrainedBlock], features: int, loss: str, normalize: bool
 ) -> TreeClassifier:
-    """Bring the blocks of a tree together in memory.
-
-    Parameters
-    ----------
-    tree : LabelTree
-        The tree.
-    blocks : sequence of TrainedBlock
-        All of them, in any order.
-    features : int
-        Number of features of an input.
-    loss : {"squared_hinge", "logistic"}
-        What they were trained with.
-    normalize : bool
-        Whether inputs are scaled to length 1.
-    """
+    """Join all blocks of a tree, given in any order, in memory."""
     ordered = sorted(blocks, key=lambda trained: trained.block)
     table = joined_table(ordered, tree)
     weights = aligned(int(table[:, 1].sum()))

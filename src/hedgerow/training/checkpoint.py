@@ -1,4 +1,4 @@
-"""A folder with the members that are done, so that a stopped fit can go on."""
+"""A folder of finished members, from which a stopped fit resumes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,7 @@ __all__ = ["Checkpoint"]
 
 
 class Checkpoint:
-    """A folder with the members that are done, so that a stopped fit can go on.
-
-    Parameters
-    ----------
-    folder : path-like
-        Made if it does not exist.
-    fingerprint : str
-        Of the data and the settings; members of another fit are refused.
-    labels : int
-        Number of labels.
-    """
+    """A folder of finished members; files of a fit with another fingerprint are refused."""
 
     def __init__(self, folder: str | os.PathLike[str], fingerprint: str, labels: int) -> None:
         self.folder = Path(folder)

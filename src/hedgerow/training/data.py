@@ -20,19 +20,7 @@ Costs = npt.NDArray[np.float32] | None
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What all members learn from.
-
-    Attributes
-    ----------
-    X, Y : _native.Rows
-        Inputs and their labels.
-    indicator : csr_array
-        The labels as a matrix.
-    width : int
-        Number of features.
-    costs : float32 array or None
-        Weights of the inputs.
-    """
+    """What all members learn from: inputs, labels (for the engine, and as a matrix) and weights of inputs."""
 
     X: _native.Rows
     Y: _native.Rows
@@ -52,7 +40,7 @@ class TrainingData:
             for array in (*tree.begins, tree.labels):
                 digest.update(repr(len(array)).encode())
                 digest.update(np.ascontiguousarray(array).data)
-        # As the engine has them, whatever they were given as.
+        # As the engine has them, in whatever form they were given.
         indptr, indices, values, _ = self.X.arrays()
         for part in (indptr, indices, values, self.indicator.indptr, self.indicator.indices):
             if part is not None:  # no values: all are 1
@@ -67,17 +55,17 @@ def as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.f
     if sample_weight is None:
         return None
     if np.iscomplexobj(sample_weight):
-        raise ValueError("sample_weight has complex numbers; weights are real")
+        raise ValueError("sample_weight has complex numbers; give real ones")
     try:
         with np.errstate(over="ignore"):
             costs = np.ascontiguousarray(sample_weight, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"sample_weight is no vector of numbers: {error}") from error
+        raise ValueError(f"sample_weight is not a vector of numbers: {error}") from error
     if costs.shape != (rows,):
         raise ValueError(f"sample_weight has shape {costs.shape}, but there are {rows} inputs")
     bad = np.flatnonzero(~(np.isfinite(costs) & (costs >= 0)))
     if bad.size:
-        raise ValueError(f"sample_weight[{bad[0]}] is {costs[bad[0]]}; weights are finite and not negative")
+        raise ValueError(f"sample_weight[{bad[0]}] is {costs[bad[0]]}; it must be a finite number, 0 or more")
     if not costs.any():
         raise ValueError("sample_weight is 0 for every input; there is nothing to learn from")
     return costs

@@ -20,7 +20,7 @@ __all__ = ["Resources", "grow_tree"]
 
 @dataclass(frozen=True)
 class Resources:
-    """What a step of a fit may use: threads (0: all processors), and files for arrays too large for memory."""
+    """What a step of a fit may use: threads (0: all processors), and files for large arrays."""
 
     threads: int = 0
     scratch: Scratch | None = None
@@ -41,7 +41,7 @@ def grow_tree(
     taught = Y if costs is None else Y[costs > 0]
     used = np.flatnonzero(np.bincount(taught.indices, minlength=Y.shape[1])).astype(np.int32)
     if not used.size:
-        raise ValueError("no input with a weight above 0 has any label; there is nothing to learn")
+        raise ValueError("no input with a weight above 0 has a label, so there is nothing to learn")
     if label_features is None:
         of_inputs = (data.X, Y, used, data.width, costs, settings.normalize, threads)
         alive = progress and (lambda _: progress(0.0))

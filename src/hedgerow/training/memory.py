@@ -1,7 +1,7 @@
 """How a fit keeps to a memory budget: what it must hold, and how the rest is shared out.
 
-What counts is memory that is no file: memory-mapped data, finished blocks and copies that were too large
-lie in files, and the kernel takes back their pages when others need the room.
+Only anonymous memory counts: memory-mapped data, finished blocks and copies of large arrays are in files,
+whose pages the kernel takes back when it needs room.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?I?B|)\s*")
 # Python's own objects, thread stacks, and what malloc keeps for later.
 _MARGIN = 64_000_000
 _SLACK = 1.1
-# With less for an array, or for the weights of a block, a fit would do nothing but start.
+# With less for an array, or for the weights of a block, overhead would take all the time.
 _LEAST_ARRAY = 4_000_000
 _LEAST_OUTPUT = 24_000_000
-# Weights of a unit of work at most: 16 lanes of two bytes, packed, and once more on their way to disk.
+# Most bytes of weights per unit of work: 16 lanes of two bytes, packed, and a copy on its way to disk.
 _BYTES_OF_WORK = 96
 
 
@@ -42,15 +42,7 @@ class BudgetTooSmallError(ValueError):
 
 @dataclass(frozen=True)
 class Scratch:
-    """Where arrays lie that are too large for memory.
-
-    Attributes
-    ----------
-    folder : str
-        For files without a name, which vanish with the process.
-    most_bytes : int
-        Of an array in memory.
-    """
+    """A folder for arrays of more than `most_bytes`, in unnamed files that vanish with the process."""
 
     folder: str
     most_bytes: int
@@ -67,16 +59,8 @@ def spilling(scratch: Scratch | None) -> dict[str, Any]:
 class FitSize:
     """What decides how much memory a fit needs.
 
-    Attributes
-    ----------
-    rows, features, labels, label_entries : int
-        Shapes of X and Y, and the entries of Y.
-    branching : int
-        Children of a node.
-    matched : int
-        Nodes that a matcher finds for an input; 0 without one.
-    wrong : int
-        Hard negatives of an input; 0 without boosting.
+    `matched` counts the nodes that a matcher finds per input (0 without one), and `wrong` the hard negatives
+    per input (0 without boosting).
     """
 
     rows: int
@@ -88,14 +72,14 @@ class FitSize:
     wrong: int
 
     def to_grow(self, threads: int) -> int:
-        """Bytes to cluster the labels, less arrays that can lie in files."""
+        """Bytes to cluster the labels, without arrays that can be in files."""
         lanes = 8 if self.branching <= 8 else 16 * -(-self.branching // 16)
         gathering = 16 * self.label_entries + 32 * (self.rows + self.labels) + 4 * self.features * threads
         splitting = (64 + 4 * lanes) * self.labels + (8 + 4 * lanes) * self.features * threads
         return max(gathering, splitting)
 
     def to_train(self, threads: int, blocks: int) -> int:
-        """Bytes to train so many blocks at once, less arrays that can lie in files and finished weights."""
+        """Bytes to train blocks at once, without arrays that can be in files and finished weights."""
         lists = 24 * self.rows + 16 * self.label_entries + 24 * self.labels
         shared = 0
         if self.wrong:
@@ -118,18 +102,9 @@ class FitSize:
 
 @dataclass(frozen=True)
 class Allotment:
-    """What a fit may use.
+    """What a fit may use: threads in all, blocks at the same time, and the most work of a block.
 
-    Attributes
-    ----------
-    threads : int
-        In all.
-    blocks : int
-        Trained at the same time.
-    array_bytes : int
-        Larger arrays lie in files.
-    block_work : float
-        Most work of a block, so that its weights have room.
+    Arrays larger than `array_bytes` are in files.
     """
 
     threads: int
@@ -158,7 +133,7 @@ def parse_bytes(size: str | int) -> int:
 
 
 def anonymous_bytes() -> int:
-    """What this process holds in memory that is no file; 0 where the kernel does not tell (not Linux)."""
+    """Anonymous memory of this process; 0 where the system does not report it (other than Linux)."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -169,21 +144,7 @@ def anonymous_bytes() -> int:
 def allot(memory: str | int, size: FitSize, threads: int, taken: int) -> Allotment:
     """Share out a budget: as many threads as it allows, then as many blocks at once, then large arrays.
 
-    Parameters
-    ----------
-    memory : str or int
-        The budget of the whole process.
-    size : FitSize
-        Of the fit.
-    threads : int
-        That are wanted.
-    taken : int
-        Bytes that the process holds before.
-
-    Raises
-    ------
-    BudgetTooSmallError
-        The budget is too small even for one thread; the message has the smallest that is not.
+    `taken` bytes are in use before the fit. A budget too small for one thread raises BudgetTooSmallError.
     """
     budget = parse_bytes(memory)
     free = budget - taken - _MARGIN
@@ -197,9 +158,9 @@ def allot(memory: str | int, size: FitSize, threads: int, taken: int) -> Allotme
                 return Allotment(count, blocks, int(arrays), left / 2 / blocks / _BYTES_OF_WORK)
     smallest = -(-(_least(size, 1, 1) + taken + _MARGIN) // 1_000_000)
     raise BudgetTooSmallError(
-        f"memory is {memory!r}, which is too small: {taken / 1e6:,.0f} MB are taken before, and the fit of"
-        f" {size.rows:,} inputs, {size.features:,} features and {size.labels:,} labels must hold the rest;"
-        f" the smallest that works is '{smallest}MB'"
+        f"memory is {memory!r}, which is too small; the smallest that works is '{smallest}MB':"
+        f" {taken / 1e6:,.0f} MB are in use already, and the fit of {size.rows:,} inputs,"
+        f" {size.features:,} features and {size.labels:,} labels needs the rest"
     )
 
 

@@ -20,21 +20,11 @@ Best = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
 class Place(Protocol):
-    """Who grows, trains and asks the members of a plan.
-
-    Attributes
-    ----------
-    resources : Resources
-        Of this process.
-    keeps_members : bool
-        Whether finished members lie in files of the place, so that no one else need keep them.
-    at_once : bool
-        Whether members that do not depend on each other are made at the same time.
-    """
+    """What grows, trains and asks the members of a plan."""
 
     resources: Resources
-    keeps_members: bool
-    at_once: bool
+    keeps_members: bool  # whether it stores finished members, so that nothing else has to
+    at_once: bool  # whether independent members are made at the same time
 
     def grow(self, member: MemberPlan, progress: Stage | None) -> LabelTree:
         """The label tree of a member."""
@@ -60,7 +50,7 @@ class Here:
         self.resources = Resources(threads)
 
     def grow(self, member: MemberPlan, progress: Stage | None) -> LabelTree:
-        """Grow the tree from what the member sees."""
+        """Grow the tree from the data of the member."""
         plan = self._plan
         if plan.tree is not None:
             return plan.tree

@@ -34,7 +34,7 @@ class Limits:
 def open_place(
     plan: TrainingPlan, limits: Limits, checkpoint: str | os.PathLike[str] | None
 ) -> Iterator[Place]:
-    """Get ready to train. Finished blocks lie in the checkpoint, or in a folder that is deleted at the end."""
+    """Get ready to train. Finished blocks are in the checkpoint, or in a folder deleted at the end."""
     if limits.cluster is None and limits.memory is None:
         yield Here(plan, limits.threads)
         return
@@ -70,7 +70,7 @@ def _size(plan: TrainingPlan) -> FitSize:
 
 
 def _copied_bytes(label_features: Any) -> int:
-    """What a copy of given vectors of labels takes, which growing a tree makes."""
+    """Bytes of the copy of label vectors that growing a tree makes."""
     if label_features is None:
         return 0
     given = sp.csr_array(label_features)

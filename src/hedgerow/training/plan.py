@@ -17,22 +17,10 @@ __all__ = ["MemberPlan", "TrainingPlan"]
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """What is to be trained.
+    """What is to be trained. A given tree is that of all members.
 
-    Attributes
-    ----------
-    data : TrainingData
-        What members learn from.
-    settings : TrainingSettings
-        How they learn.
-    seed : int
-        Where all random choices come from.
-    tree : LabelTree or None
-        A tree for all members.
-    label_features : sparse matrix or None
-        Vectors to cluster the labels by.
-    views : callable(number) or None
-        The data of a member that has features of its own.
+    Labels are clustered by `label_features`, if given. `views` gives the data of a member that has features
+    of its own.
     """
 
     data: TrainingData

@@ -1,4 +1,4 @@
-"""What a fit is told: the ensemble, the trees and the solver. Checked once, then handed down."""
+"""Settings of a fit: the ensemble, the trees and the solver. Checked once, then handed down."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class SolverSettings:
         return within_int32(self.matcher_beam) if self.negatives == "tfn+man" else 0
 
     def for_engine(self, alpha: float, seed: int) -> dict[str, Any]:
-        """What the engine's `train` is told beside the data."""
+        """Arguments of the engine's `train` besides the data."""
         return {
             "loss": self.loss,
             "negative_share": alpha,
@@ -157,7 +157,7 @@ class SolverSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """All that decides the members, beside the data and the seed."""
+    """Everything that determines the members besides the data and the seed."""
 
     ensemble: EnsembleSettings
     tree: TreeSettings

@@ -30,15 +30,7 @@ Arrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.floa
 
 @dataclass(frozen=True)
 class Engine:
-    """What must be the same everywhere for the bits to be the same.
-
-    Attributes
-    ----------
-    version : str
-        Of hedgerow.
-    simd : str
-        The kernels in use.
-    """
+    """Version and kernels, which must be the same on all nodes for the same bits."""
 
     version: str
     simd: str
@@ -67,13 +59,7 @@ class Engine:
 
 @dataclass(frozen=True, eq=False)
 class SharedData:
-    """Inputs and labels as arrays, which the processes of a node share.
-
-    Attributes
-    ----------
-    X, Y : tuple
-        Arrays of CSR matrices and their number of columns.
-    """
+    """Inputs and labels as CSR arrays with their number of columns, which the processes of a node share."""
 
     X: Arrays
     Y: Arrays
@@ -185,7 +171,7 @@ def top_rows(
 
 
 def _check(engine: Engine | None) -> None:
-    """Make sure of the bits, unless this is the process that began the fit."""
+    """Check the engine, unless this is the process that started the fit."""
     if engine is not None:
         engine.check()
 

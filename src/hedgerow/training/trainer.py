@@ -1,4 +1,4 @@
-"""Trains the members of a plan, one after the other or, where nothing forbids it, together."""
+"""Trains the members of a plan, one after the other or, where they are independent, together."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def train(
     done: Sequence[TreeClassifier] = (),
     progress: Progress | None = None,
 ) -> list[TreeClassifier]:
-    """Train the members that are not done, and bring those that share a tree together.
+    """Train the members that are not done, and merge those that share a tree.
 
     A checkpoint keeps members, and blocks of nodes where the fit is done in blocks. Member `m` is the same
     whatever number of members follows it, as long as each has its own tree.
@@ -67,7 +67,7 @@ class _Trainer:
         self.kept: Checkpoint | None = None
 
     def only_member(self) -> TreeClassifier:
-        """The one member of a model that is no ensemble: it sees all inputs."""
+        """The one member of a model that is not an ensemble: it sees all inputs."""
         return self._make(MemberPlan(0, self._plan.seed, self._plan.data.costs), None)
 
     def members(self, trained: list[TreeClassifier]) -> list[TreeClassifier]:

@@ -1,4 +1,4 @@
-"""The members of a model, whatever made them: searched together, stored together."""
+"""The members of a model, searched together and stored together."""
 
 from __future__ import annotations
 
@@ -26,17 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Dropout:
-    """Passes over a single model, each with a share of its weights left out.
-
-    Attributes
-    ----------
-    share : float
-        Share of the weights that a pass drops.
-    passes : int
-        Number of passes; they are the members.
-    seed : int
-        Which weights a pass drops.
-    """
+    """Passes over a single model, its members; each drops a share of the weights, by the seed."""
 
     share: float
     passes: int
@@ -45,18 +35,10 @@ class Dropout:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search found: candidates of each input and what the members say of them.
+    """The candidates of each input, in CSR form, and their probabilities, shape (entries, members).
 
-    Attributes
-    ----------
-    indptr, labels : int64 array, int32 array
-        The candidates of each input, in CSR form.
-    probs : float32 array, shape (entries, members)
-        Their probabilities.
-    bound, missed : float32 array, shape (inputs,)
-        How far a probability, and the total uncertainty of an input, may be off.
-    reach : float64 array, shape (inputs, wanted), or None
-        See `Ensemble.reach`.
+    `bound` and `missed`, shape (inputs,): how far a probability, and the total uncertainty of an input, may
+    be off. `reach` is as of `Ensemble.reach`.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -68,17 +50,7 @@ class Found:
 
 
 class Ensemble:
-    """Trees that vote together.
-
-    Parameters
-    ----------
-    trees : sequence of TreeClassifier
-        The members; a tree may carry several.
-    labels : int
-        Number of labels of the model.
-    dropout : Dropout, optional
-        Make members of one by dropout.
-    """
+    """Trees that vote together; a tree may carry several members, and dropout makes several of one."""
 
     def __init__(self, trees: Sequence[TreeClassifier], labels: int, dropout: Dropout | None = None) -> None:
         self.trees = tuple(trees)
@@ -91,7 +63,7 @@ class Ensemble:
 
     @property
     def members(self) -> int:
-        """How many members vote."""
+        """Number of members."""
         return int(self._forest.members)
 
     @property
@@ -116,7 +88,7 @@ class Ensemble:
 
     @cached_property
     def known(self) -> int:
-        """Labels that can be asked for: what the sample of one tree lacks, another may have."""
+        """Number of labels that any tree has: what the sample of one lacks, another may have."""
         seen = np.zeros(self.labels, dtype=bool)
         for tree in self.trees:
             seen[tree.tree.labels] = True
@@ -192,7 +164,7 @@ class Ensemble:
         return sections
 
     def to_header(self) -> list[dict[str, Any]]:
-        """What a model file's header says of the trees."""
+        """Entries of a model file's header."""
         return [tree.to_header() for tree in self.trees]
 
     @classmethod
@@ -206,7 +178,7 @@ class Ensemble:
     ) -> Ensemble:
         """Open the trees over the arrays of a model file, which are not copied."""
         if not isinstance(headers, list) or not headers:
-            raise ValueError("there is no tree in it")
+            raise ValueError("the file has no tree")
         trees = [
             TreeClassifier.from_sections(f"tree.{number}", header, sections, labels, verify)
             for number, header in enumerate(headers)
@@ -215,7 +187,7 @@ class Ensemble:
             raise ValueError("the trees do not fit together")
         return cls(trees, labels, dropout)
 
-    # The native forest is made anew from the trees.
+    # The native forest is made again from the trees.
     def __getstate__(self) -> dict[str, Any]:
         return {"trees": self.trees, "labels": self.labels, "dropout": self.dropout}
 

@@ -28,7 +28,7 @@ class LabelTree:
     Attributes
     ----------
     begins : tuple of int32 arrays
-        One array a layer, the root first. The children of node `i` of layer `t` are the nodes
+        One array per layer, the root first. The children of node `i` of layer `t` are the nodes
         ``begins[t][i]`` to ``begins[t][i + 1] - 1`` of layer `t + 1`; the last layer's children are the
         labels.
     labels : int32 array, shape (n_labels,)
@@ -36,7 +36,7 @@ class LabelTree:
 
     Examples
     --------
-    A tree of one's own: six labels in three clusters.
+    A tree from given clusters: six labels in three clusters.
 
     >>> tree = LabelTree.from_clusters([[0, 0, 1, 1, 2, 2]])
     >>> tree.depth, tree.layer_sizes
@@ -119,7 +119,7 @@ class LabelTree:
         Parameters
         ----------
         label_features : sparse matrix, shape (n_labels, d)
-            A vector for each label, such as `aggregate_features` makes.
+            A vector for each label, such as the sum of the inputs that have it.
         labels : int array, shape (n_labels,), optional
             Which label each row stands for; the row's number, if not given.
         branching : int
@@ -133,7 +133,7 @@ class LabelTree:
         threads : int
             0 uses all processors.
         progress : callable, optional
-            Told the share of the work that is done.
+            Called with the share of the work that is done.
 
         Returns
         -------
@@ -235,28 +235,7 @@ def aggregate_features(
 ) -> sp.csr_array:
     """PIFA, positive instance feature aggregation: a label is the normalised sum of its inputs.
 
-    Parameters
-    ----------
-    X : _native.Rows, shape (n, columns)
-        Features.
-    Y : csr_array, shape (n, L)
-        Labels.
-    labels : int32 array
-        The labels to describe.
-    columns : int
-        Number of features.
-    costs : float32 array, shape (n,), or None
-        Weights of the inputs.
-    normalize : bool
-        Whether inputs are scaled to length 1 first.
-    threads : int
-        0 uses all processors.
-    progress : callable, optional
-        Keeps the caller in the loop on long work.
-
-    Returns
-    -------
-    csr_array of float32, shape (len(labels), columns)
+    Inputs have weights (costs) and are scaled to length 1 before with `normalize`.
     """
     rows_of_label = _rows_of(labels, Y)
     sums = _native.aggregate_labels(X, rows_of_label, costs, normalize, threads, progress)
@@ -274,7 +253,7 @@ def aggregate_to_files(
     progress: Progress | None,
     scratch: Scratch,
 ) -> _native.Rows:
-    """As `aggregate_features`, piece by piece into files: they may be more than memory holds."""
+    """As `aggregate_features`, piece by piece into files, for vectors larger than memory."""
     rows_of_label = _rows_of(labels, Y)
     begins, rows, *_ = rows_of_label.arrays()
     ends = [np.zeros(1, dtype=np.int64)]
@@ -300,10 +279,10 @@ def _int32(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int32]:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}; a vector of integers is needed"
+            f"{name} has shape {array.shape} and dtype {array.dtype}; it must be a vector of integers"
         )
     if array.size and not -(2**31) <= int(array.min()) <= int(array.max()) < 2**31:
-        raise ValueError(f"{name} goes from {array.min()} to {array.max()}; integers of 32 bits are needed")
+        raise ValueError(f"{name} has values from {array.min()} to {array.max()}; they must fit in 32 bits")
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
@@ -315,7 +294,7 @@ def _rows_of(labels: npt.NDArray[np.int32], Y: sp.csr_array) -> _native.Rows:
     )
 
 
-# An index and a value, and both once more while pieces are put together.
+# An index and a value, and both again while pieces are joined.
 _BYTES_OF_ENTRY = 16
 _ENTRIES_A_LOOK = 1 << 20
 
@@ -326,7 +305,7 @@ def _pieces(
     sizes: npt.NDArray[np.int32],
     most: int,
 ) -> Iterator[tuple[int, int]]:
-    """Cut labels into ranges whose vectors have no more entries than `most`, or one label has all of them."""
+    """Cut labels into ranges whose vectors have at most `most` entries, or into single labels with more."""
     first, labels = 0, len(begins) - 1
     while first < labels:
         seen = int(np.searchsorted(begins, begins[first] + _ENTRIES_A_LOOK, side="right")) - 1
@@ -339,6 +318,6 @@ def _pieces(
 
 
 def _mapped(file: IO[bytes], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """What a file holds; the map outlives its name and its handle."""
+    """The content of a file; the map stays valid after the file is closed and deleted."""
     file.flush()
     return np.memmap(file, dtype=dtype, mode="r") if file.tell() else np.empty(0, dtype=dtype)

@@ -1,4 +1,4 @@
-"""One tree with its weights: what the engine trains, searches and stores."""
+"""One tree with its weights, as the engine trains, searches and stores it."""
 
 from __future__ import annotations
 
@@ -20,26 +20,9 @@ TRANSFORMS = {"squared_hinge": "l3-hinge", "logistic": "sigmoid"}
 
 
 class TreeClassifier:
-    """A label tree and the classifiers of its nodes.
+    """A label tree and the classifiers of its nodes, which may be those of several members.
 
-    Parameters
-    ----------
-    tree : LabelTree
-        The tree.
-    features : int
-        Number of features of an input.
-    transform : {"l3-hinge", "sigmoid"}
-        How scores become probabilities.
-    normalize : bool
-        Whether inputs are scaled to length 1.
-    native : _native.TreeModel
-        The weights.
-    weights : int
-        How many weights there are.
-    members : int
-        Classifiers of each node: members of an ensemble that share the tree.
-    parts : int
-        Numbers that add up to a weight, where one is not precise enough.
+    `parts` is how many numbers add up to a weight, where one is not precise enough.
     """
 
     def __init__(
@@ -96,7 +79,7 @@ class TreeClassifier:
 
     @classmethod
     def merge(cls, members: Sequence[TreeClassifier], threads: int) -> TreeClassifier:
-        """Members that were trained on the same tree, as one."""
+        """Join members that were trained on the same tree."""
         first = members[0]
         if len(members) == 1:
             return first
@@ -151,8 +134,8 @@ class TreeClassifier:
         )
         return sections
 
-    # Copies, pickles and worker processes carry the arrays of a model file. Unpickling runs code whatever is
-    # pickled, so models from others belong into model files; but a broken array is refused here, too.
+    # Copies, pickles and worker processes carry the arrays of a model file. Unpickling can run any code, so
+    # models from others belong in model files; but a broken array is refused here, too.
     def __getstate__(self) -> dict[str, Any]:
         table = self.native.table()
         weights = aligned(int(table[:, 1].sum()))
@@ -189,7 +172,7 @@ class TreeClassifier:
         )
 
     def to_header(self) -> dict[str, Any]:
-        """What a model file's header says of the tree."""
+        """Entries of a model file's header."""
         return {
             "features": self.features,
             "transform": self.transform,
@@ -210,22 +193,9 @@ class TreeClassifier:
         verify: bool,
         threads: int = 0,
     ) -> TreeClassifier:
-        """Open a tree over the arrays of a model file, which are not copied.
+        """Open a tree over the arrays of a model file, which are not copied; it may lack some labels.
 
-        Parameters
-        ----------
-        prefix : str
-            Name of the tree in the file.
-        header : mapping
-            What `to_header` gave.
-        sections : mapping of str to ndarray
-            Arrays of the file.
-        labels : int
-            Number of labels of the model; the tree may cover fewer.
-        verify : bool
-            Check every row of every node's weights, not only that they lie within the file.
-        threads : int
-            0 uses all processors.
+        With `verify`, every row of every node's weights is checked, not only the bounds of sections.
         """
         try:
             depth, features, transform = header["depth"], header["features"], header["transform"]
@@ -248,7 +218,7 @@ class TreeClassifier:
                 raise ValueError(f"label {tree.labels.max()} of {labels}")
             table = sections[f"{prefix}.chunks"]
             if table.dtype != np.uint64 or table.ndim != 2:
-                raise ValueError("the table of chunks has another type")
+                raise ValueError("the table of chunks has the wrong type")
             native = _native.TreeModel.open(
                 list(begins),
                 tree.labels,
@@ -276,6 +246,7 @@ class TreeClassifier:
 
 
 def aligned(size: int) -> npt.NDArray[np.uint8]:
+    """Uninitialised bytes, aligned as the sections of model files are."""
     room = np.empty(size + ALIGNMENT, dtype=np.uint8)
     skipped = -room.ctypes.data % ALIGNMENT
     return room[skipped : skipped + size]

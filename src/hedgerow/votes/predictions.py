@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hedgerow import _native
 from hedgerow.inputs.threads import threads_for
 from hedgerow.storage.atomic_file import atomic_file
-from hedgerow.votes.votes import Votes
+from hedgerow.votes.votes import Votes, arrow_table
 
 __all__ = ["InputUncertainty", "UncertainLabels"]
 
@@ -24,15 +24,15 @@ _MEASURES = ("probability", "total", "data", "knowledge", "variance")
 
 @dataclass(frozen=True, eq=False)
 class InputUncertainty:
-    """How sure the model is of each input as a whole: sums over all candidate labels. Arrays of shape (n,).
+    """The uncertainty of each input as a whole: sums over all candidate labels. Arrays of shape (n,).
 
     Attributes
     ----------
     expected : float32 array
         Expected number of labels.
     total, data, knowledge, variance : float32 array
-        Sums of the labels' measures. Mind the direction: an input unlike the training data gets low
-        probabilities everywhere, and so *low* sums.
+        Sums of the labels' measures. Mind the direction: an out-of-distribution input gets low probabilities
+        for all labels, and so *low* sums.
     bound : float32 array
         How far the mean probability of any label may be from the one that a search through all labels gives.
     missed : float32 array
@@ -156,21 +156,17 @@ class UncertainLabels:
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` with a row for each label: input, rank, label and the measures of both."""
-        try:
-            import pyarrow
-        except ImportError as error:
-            raise ImportError("tables need pyarrow; install hedgerow[parquet]") from error
         n, k = self.labels.shape
         columns: dict[str, Any] = {
             "input": np.repeat(np.arange(n), k),
             "rank": np.tile(np.arange(1, k + 1), n),
             "label": self.labels.ravel(),
         }
-        for name in ("probability", "total", "data", "knowledge", "variance"):
+        for name in _MEASURES:
             columns[name] = getattr(self, name).ravel()
         for name, values in vars(self.instance).items():
             columns[f"input_{name}"] = np.repeat(values, k)
-        return pyarrow.table(columns)
+        return arrow_table(columns)
 
     def to_frame(self) -> Any:
         """A `pandas.DataFrame` with the columns of `to_arrow`."""

@@ -1,4 +1,4 @@
-"""What shows how far an input is from the training data, beside the votes on it."""
+"""The signals that out-of-distribution (OOD) scores are computed from."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """What is looked at to tell how out-of-distribution inputs are. Arrays of shape (n,).
+    """What the OOD score is computed from. Arrays of shape (n,).
 
     Attributes
     ----------
     first_layer : float64 array
-        How sure the members are where the input belongs in the first layer of their trees: the energies (see
-        `energy`) of the two most probable nodes there, the mean over the members. Low for
-        out-of-distribution inputs.
+        How certain the members are of where the input belongs in the first layer of their trees: the
+        energies (see `energy`) of the two most probable nodes there, the mean over the members. Low for OOD
+        inputs.
     second_layer : float64 array
         The same of the four most probable ones among the children of the best nodes. In a tree that is not so
         deep, here and below, these are energies of labels.
     third_layer : float64 array
         The same of the eight most probable ones, a layer further down.
     words : float64 array or None
-        Number of words. It is no part of the score, but says how much the others weigh. None, like all below,
+        Number of words: not part of the score, but the weight of the signals below. None, like all below,
         for models that do not read texts.
     unknown_words : float64 array or None
         Share of the words that the vocabulary does not have; 0 for a text without words. Part of the score
@@ -70,17 +70,18 @@ class Signals:
 
 @dataclass(frozen=True, eq=False)
 class OODScores:
-    """How unlike the training data inputs are. Arrays of shape (n,).
+    """How far inputs are from the training data. Arrays of shape (n,).
 
     Attributes
     ----------
     score : float64 array
-        High for out-of-distribution inputs; 0 is usual, and 1 is one standard deviation odd in all respects.
+        High for OOD inputs; 0 is the mean of in-distribution inputs, and 1 is one standard deviation above it
+        in all signals.
     p_value : float64 array
-        Share of familiar inputs that are at least as odd. Of inputs that are like the held-out ones, at most
-        a share a has a p-value of a or less.
+        Share of in-distribution inputs with a score at least as high. Of inputs like the held-out ones, on
+        average at most a share a has a p-value of a or less.
     signals : Signals
-        What the score is made of.
+        What the score is computed from.
     parts : dict of str to float64 array
         What each signal adds to the score; they add up to it.
     """

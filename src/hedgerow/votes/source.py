@@ -1,4 +1,4 @@
-"""Who votes, as readers of votes see it: judges, detectors, decisions and evaluation take nothing else."""
+"""A fitted model as calibration, OOD detection, decisions and evaluation see it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,9 @@ __all__ = ["Answer", "VoteSource"]
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What one search says of a batch of inputs.
+    """What one search found for a batch of inputs: votes, calibrated where the model is.
 
-    Attributes
-    ----------
-    votes : Votes
-        What the members say, calibrated where the model is.
-    ranking : float32 array, shape (entries,), or None
-        What labels are ranked by where it is not the mean of the votes: calibration may make some equal.
-    signals : Signals or None
-        What shows how far the inputs are from the training data, where asked for.
+    `ranking` orders the labels where the mean of the votes does not, as calibration may make some equal.
     """
 
     votes: Votes
@@ -37,30 +30,10 @@ class Answer:
 
 
 class VoteSource(Protocol):
-    """A fitted model, to those who read its votes.
+    """A fitted model, for whatever reads its votes.
 
-    Attributes
-    ----------
-    classes : array, shape (n_labels,)
-        Names of the labels, or columns of Y.
-    label_counts : int64 array, shape (n_labels,), or None
-        How many training inputs have each label; None where that is not known.
-    n_samples : int or None
-        Number of training inputs.
-    members : int
-        How many members vote.
-    known : int
-        How many labels can be predicted.
-    transform : str
-        How scores become probabilities.
-    search : SearchSettings
-        How candidates are found.
-    threads : int
-        For whatever is computed; 0 is all processors.
-    calibrated : bool
-        Whether votes are calibrated.
-    ood : Detector or None
-        What detects out-of-distribution inputs.
+    `label_counts` is how many training inputs have each label, where that is known; `known` counts the labels
+    that can be predicted; `threads` is 0 for all processors.
     """
 
     @property
@@ -88,7 +61,7 @@ class VoteSource(Protocol):
         """The inputs in a form that can be counted and cut."""
 
     def inputs_and_truth(self, X: Any, Y: Any) -> tuple[Any, sp.csr_array]:
-        """The same, and their labels in the columns of the model; labels it does not know come after those."""
+        """The same with their labels, in the columns of the model; labels it does not know come last."""
 
     def hashes(self, inputs: Any) -> Hashes:
         """A 64-bit hash of each input."""
@@ -97,15 +70,15 @@ class VoteSource(Protocol):
         """Which inputs the model was trained on; none where it does not remember."""
 
     def label_depths(self) -> npt.NDArray[np.float64]:
-        """How deep each label lies in the trees, the mean over the members."""
+        """The depth of each label in the trees, the mean over the members."""
 
     def answer(
         self, inputs: Any, *, tolerance: float | None = None, k: int = 1, signals: bool = False
     ) -> Answer:
-        """One search: what the members say of at least k labels of each input."""
+        """One search: the votes on at least k labels of each input."""
 
     def signals(self, inputs: Any) -> Signals:
-        """What shows how far inputs are from the training data."""
+        """What the OOD score is computed from."""
 
     def uncalibrated(self) -> VoteSource:
         """The same without its calibration."""
@@ -117,4 +90,4 @@ class VoteSource(Protocol):
         costs: npt.NDArray[np.float32] | None,
         rows: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.bool_]:
-        """Which members were not trained on each of these rows of the training data, shape (rows, members)."""
+        """Which members were not trained on each of these rows of the training data: (rows, members)."""

@@ -1,4 +1,4 @@
-"""Votes compared with the truth: what is right, and whether uncertainty finds what is wrong."""
+"""Votes next to the truth: what is right, and how well uncertainty finds what is wrong."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SCORES = tuple(part.name for part in fields(Measures))
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What the votes on some inputs are worth. Labels are column numbers of the truth.
+    """How good the votes on some inputs are. Labels are column numbers of the truth.
 
     Attributes
     ----------
     auroc : array, shape (n, 5)
-        How well each of `SCORES` (probability, total, data, knowledge, variance) tells the wrong labels of an
-        input from the right ones: area under the ROC curve. NaN where no label is wrong, or every one. Energy
-        rises with the probability, so its area is that of the probability.
+        How well each of `SCORES` (probability, total, data, knowledge, variance) separates the wrong labels
+        of an input from the right ones: area under the ROC curve. NaN where no label is wrong, or every one.
+        Energy rises with the probability, so its area is that of the probability.
     aupr : array, shape (n, 5)
         The same as average precision.
     inputs : Measures
@@ -67,6 +67,14 @@ class Assessment:
     def mean_aupr(self) -> dict[str, float]:
         """Mean of `aupr` over the inputs that have something wrong, by score; NaN where none has."""
         return _means(self.aupr)
+
+    def right(self) -> npt.NDArray[np.bool_]:
+        """Which of `labels` are true, shape (n, k)."""
+        right = np.zeros(self.labels.shape, dtype=bool)
+        rows = np.repeat(np.arange(len(self)), np.diff(self.truth.indptr))
+        high = (self.rank > 0) & (self.rank <= self.labels.shape[1])
+        right[rows[high], self.rank[high] - 1] = True
+        return right
 
     @staticmethod
     def concatenate(parts: Sequence[Assessment]) -> Assessment:
@@ -120,7 +128,7 @@ def assess(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> As
     """Compare votes with the truth in one pass; for many inputs, batch by batch.
 
     Of an input with m true labels, the m most probable candidates are predicted; a label is wrong if it is
-    either predicted or true, but not both. Scores are judged by how high they put the wrong labels among all
+    either predicted or true, but not both. A score is good if it is high for the wrong labels, among all
     labels there are. Labels that are not candidates share the score 0.
 
     Parameters
@@ -128,7 +136,7 @@ def assess(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> As
     votes : Votes
         What the members say.
     Y : sparse indicator matrix, shape (len(votes), votes.n_labels or more)
-        The truth: what is stored and not zero is a label. More columns are labels that nobody votes on.
+        The truth: what is stored and not zero is a label. Further columns are labels without votes.
     k : int
         How many of the most probable labels to give for each input.
     n_jobs : int or None
@@ -144,10 +152,10 @@ def assess(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> As
 
     >>> from scipy.sparse import csr_array
     >>> votes = Votes([0, 3], [0, 1, 2], [[0.9, 0.9], [0.9, 0.3], [0.2, 0.2]], 5)
-    >>> judged = assess(votes, csr_array([[1, 0, 0, 1, 0]]), k=2)
-    >>> judged.labels, judged.rank
+    >>> found = assess(votes, csr_array([[1, 0, 0, 1, 0]]), k=2)
+    >>> found.labels, found.rank
     (array([[0, 1]], dtype=int32), array([1, 0], dtype=int32))
-    >>> dict(zip(SCORES, judged.auroc[0].round(3).tolist()))
+    >>> dict(zip(SCORES, found.auroc[0].round(3).tolist()))
     {'probability': 0.417, 'total': 0.583, 'data': 0.417, 'knowledge': 0.75, 'variance': 0.75}
     """
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:

@@ -1,4 +1,4 @@
-"""What the members of an ensemble say: the one thing that all models make and all measures read."""
+"""The votes of an ensemble's members: what all models make and all measures read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ import scipy.sparse as sp
 from hedgerow.inputs.labels import add_label_sections, read_label_sections
 from hedgerow.storage.container import Malformed, read_model, write_model
 
-__all__ = ["Votes", "check_votes"]
+__all__ = ["Votes", "arrow_table", "check_votes"]
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
     """For each input some candidate labels, and for each of them the probabilities that the members give it.
 
-    A label that is not among the candidates of an input has probability 0 for every member, give or take
-    `bound`.
+    A label that is not a candidate of an input has probability 0 for every member, up to `bound`.
 
     Attributes
     ----------
@@ -65,7 +64,7 @@ class Votes:
     classes: npt.NDArray[Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__  # the one time that a frozen object changes
+        set_ = object.__setattr__  # the object is frozen from here on
         set_(self, "indptr", _vector("indptr", self.indptr, np.int64))
         set_(self, "labels", _vector("labels", self.labels, np.int32))
         if isinstance(self.n_labels, bool) or not isinstance(self.n_labels, int | np.integer):
@@ -73,7 +72,7 @@ class Votes:
         if not 0 <= self.n_labels < 2**31:
             raise ValueError(f"n_labels is {self.n_labels}; it must be from 0 to 2**31 - 1")
         if np.iscomplexobj(self.probs):
-            raise ValueError("probs has complex numbers; probabilities are between 0 and 1")
+            raise ValueError("probs has complex numbers; probabilities must be between 0 and 1")
         probs = np.ascontiguousarray(self.probs, dtype=np.float32)
         set_(self, "probs", probs)
         if probs.ndim != 2 or len(probs) != len(self.labels) or probs.shape[1] < 1:
@@ -98,7 +97,7 @@ class Votes:
 
     @classmethod
     def from_members(cls, members: Sequence[Any], classes: npt.ArrayLike | None = None) -> Votes:
-        """Take the predictions of models of any kind.
+        """Votes from the predictions of models of any kind.
 
         Parameters
         ----------
@@ -112,7 +111,7 @@ class Votes:
         Votes
         """
         if not members:
-            raise ValueError("there are no members; give at least one matrix of probabilities")
+            raise ValueError("members is empty; give at least one matrix of probabilities")
         matrices = []
         for number, member in enumerate(members):
             matrix = sp.csr_array(member, dtype=np.float32)
@@ -174,7 +173,7 @@ class Votes:
                 part.classes if part.classes is not None else [],
                 first.classes if first.classes is not None else [],
             ):
-                raise ValueError(f"parts[{number}] names its labels otherwise than parts[0]")
+                raise ValueError(f"parts[{number}] has other label names than parts[0]")
             if (part.n_labels, part.members) != (first.n_labels, first.members):
                 raise ValueError(
                     f"parts[{number}] has {part.n_labels} labels and {part.members} members, but parts[0] has"
@@ -232,17 +231,13 @@ class Votes:
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` with a row for each candidate: input, label, and a column for each member."""
-        try:
-            import pyarrow
-        except ImportError as error:
-            raise ImportError("tables need pyarrow; install hedgerow[parquet]") from error
         columns: dict[str, Any] = {
             "input": np.repeat(np.arange(len(self)), np.diff(self.indptr)),
             "label": self.labels if self.classes is None else self.classes[self.labels],
         }
         for number in range(self.members):
             columns[f"member_{number}"] = np.ascontiguousarray(self.probs[:, number])
-        return pyarrow.table(columns)
+        return arrow_table(columns)
 
     def to_frame(self) -> Any:
         """A `pandas.DataFrame` with the columns of `to_arrow`."""
@@ -283,7 +278,7 @@ class Votes:
         """
         file = read_model(path)
         if file.header.get("kind") != "votes":
-            raise Malformed(f"{os.fspath(path)} holds a model and no votes; open it with hedgerow.load")
+            raise Malformed(f"{os.fspath(path)} holds a model, not votes; open it with hedgerow.load")
         try:
             sections = file.sections
             return cls(
@@ -302,10 +297,19 @@ class Votes:
         return sp.csr_array((values, self.labels, self.indptr), shape=(len(self), self.n_labels))
 
 
+def arrow_table(columns: dict[str, Any]) -> Any:
+    """A `pyarrow.Table`, or an ImportError that says what to install."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError("tables need pyarrow; install hedgerow[parquet]") from error
+    return pyarrow.table(columns)
+
+
 def check_votes(votes: object, name: str = "votes") -> None:
-    """Raise TypeError unless these are votes."""
+    """Raise TypeError for anything but votes."""
     if not isinstance(votes, Votes):
-        raise TypeError(f"{name} is a {type(votes).__name__}; give Votes, such as predict_votes makes")
+        raise TypeError(f"{name} is a {type(votes).__name__}; give Votes, such as predict_votes returns")
 
 
 def _vector(name: str, values: Any, dtype: type[np.generic]) -> npt.NDArray[Any]:
@@ -316,7 +320,9 @@ def _vector(name: str, values: Any, dtype: type[np.generic]) -> npt.NDArray[Any]
         raise ValueError(f"{name} must be a vector of {kind}; it has shape {array.shape}, type {array.dtype}")
     limits = np.iinfo(cast(Any, dtype)) if whole else None
     if limits and array.size and (array.max() > limits.max or array.min() < limits.min):
-        raise ValueError(f"{name} has the value {max(array.max(), -array.min(), key=abs)}, beyond any label")
+        raise ValueError(
+            f"{name} has the value {max(array.max(), -array.min(), key=abs)}, which is out of range"
+        )
     if not whole and not np.isfinite(array).all():
         raise ValueError(f"{name} has the value {array[~np.isfinite(array)][0]}")
     return np.ascontiguousarray(array, dtype=dtype)
@@ -348,5 +354,5 @@ def _check_probabilities(
     row = int(np.searchsorted(indptr, at, side="right")) - 1
     raise ValueError(
         f"member {member} gives label {labels[at]} of input {row} the probability {probs[at, member]};"
-        " probabilities are between 0 and 1"
+        " probabilities must be between 0 and 1"
     )

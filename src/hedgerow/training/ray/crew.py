@@ -1,4 +1,4 @@
-"""The processors of a Ray cluster: the one place that speaks to Ray, but for Ray Data."""
+"""The processors of a Ray cluster: the one module that uses Ray, apart from Ray Data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ClusterError", "Crew", "check_address", "open_crew"]
 
 Result = TypeVar("Result")
 
-# Workers and nodes that may be lost while they are at the same task.
+# How many workers or nodes may be lost during one task.
 RETRIES = 20
 # Tasks in flight for each processor: the next is there when one is done, and results do not pile up.
 _AHEAD = 2
@@ -33,7 +33,7 @@ _HOW = "'auto' (the cluster of this machine), 'local' (one that is started for t
 
 
 class ClusterError(RuntimeError):
-    """There is no cluster, it cannot be used, or it gave up; the message says what to do."""
+    """The cluster is missing, cannot be used, or failed; the message says what to do."""
 
 
 def check_address(cluster: str) -> None:
@@ -62,17 +62,8 @@ def check_address(cluster: str) -> None:
 def open_crew(cluster: str) -> Iterator[Crew]:
     """Connect to a cluster; a connection that this process has already is used and left open.
 
-    Parameters
-    ----------
-    cluster : {"auto", "local"} or str
-        The cluster of this machine, one that is started and ended here, or ``ray://HOST:PORT``.
-
-    Raises
-    ------
-    ClusterError
-        There is none, it does not answer, or its versions are others.
-    ImportError
-        Ray is not installed.
+    "local" starts a cluster and ends it. Raises ClusterError where the cluster is missing, does not answer or
+    runs other versions, and ImportError without Ray.
     """
     check_address(cluster)
     try:
@@ -91,7 +82,7 @@ def open_crew(cluster: str) -> Iterator[Crew]:
 
 def _connect(ray: Any, cluster: str) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what fails is raised, and told once
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # failures are raised, and need not be logged too
     try:
         if cluster == "local":
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -101,14 +92,14 @@ def _connect(ray: Any, cluster: str) -> None:
         else:
             _check_answers(cluster)
             _init_through_client_server(ray, cluster, quiet)
-    except OSError as error:  # nobody there, no such host, or no way to it
+    except OSError as error:  # nothing answers, no such host, or no route
         if cluster == "auto":
             raise ClusterError(
                 "no Ray cluster runs on this machine; start one with 'ray start --head', name another with"
                 " 'ray://HOST:PORT', or use 'local'"
             ) from error
         raise ClusterError(
-            f"{cluster} does not answer: {_in_one_line(error)}; is Ray running there, with its client server?"
+            f"{cluster} does not answer: {_in_one_line(error)}; check that Ray's client server runs there"
         ) from error
     except RuntimeError as error:
         text = str(error)
@@ -132,7 +123,7 @@ def _init_through_client_server(ray: Any, cluster: str, options: dict[str, Any])
 
 
 def _check_answers(cluster: str) -> None:
-    """Ray tries for half a minute before it says that nobody is there."""
+    """Fail fast: Ray tries for half a minute before it reports that nothing answers."""
     parts = urlsplit(cluster)
     with socket.create_connection((str(parts.hostname), int(parts.port or 0)), _SECONDS_TO_ANSWER):
         pass
@@ -149,18 +140,7 @@ def _stream_all(*given: Any) -> list[Any]:
 
 
 class Crew:
-    """The processors of a cluster that this process is connected to.
-
-    Parameters
-    ----------
-    ray : module
-        Ray, connected.
-
-    Attributes
-    ----------
-    processors : int
-        How many there are when it is made; more may come, and some may go.
-    """
+    """The processors of a cluster that this process is connected to; their number may change later."""
 
     # What tasks may use, as of `training.Workers`: a processor each, and its memory.
     threads = 0
@@ -230,7 +210,7 @@ class Crew:
         arguments: tuple[Any, ...],
         items: Sequence[Any],
     ) -> Iterator[Result | None]:
-        """Hand items out through Ray Data, as `shard_stream.stream` does; None tells that more is to come.
+        """Hand items out through Ray Data, as `shard_stream.stream` does; None means that more will come.
 
         From outside the cluster, where Ray Data does not work, one of its processes does it.
         """
@@ -249,7 +229,7 @@ class Crew:
             raise ClusterError(f"scoring needs Ray Data: pip install 'hedgerow[ray]' ({error})") from error
         except (self._ray.exceptions.RayError, ConnectionError) as error:
             raise ClusterError(
-                f"the cluster gave up: {_in_one_line(error)}; the same command goes on with what is missing"
+                f"the cluster failed: {_in_one_line(error)}; run the same command again to resume"
             ) from error
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
@@ -262,7 +242,7 @@ class Crew:
         with ThreadPoolExecutor(max(1, min(len(numbers), self.processors))) as pool:
             futures = [pool.submit(function, number) for number in numbers]
             try:
-                # The first to fail, before the others are told to stop and fail of that.
+                # The first failure, before the others are stopped and fail because of that.
                 for future in wait(futures, return_when=FIRST_EXCEPTION).done:
                     future.result()
                 return [future.result() for future in futures]
@@ -282,6 +262,6 @@ class Crew:
             raise ClusterError(f"a task failed on the cluster: {error}") from error
         except (errors.RayError, ConnectionError) as error:
             raise ClusterError(
-                f"the cluster gave up on a task, after up to {RETRIES} attempts: {_in_one_line(error)}; what"
-                " is done is kept in the checkpoint, if there is one"
+                f"the cluster failed at a task, after up to {RETRIES} attempts: {_in_one_line(error)}; with a"
+                " checkpoint, fit again to resume"
             ) from error

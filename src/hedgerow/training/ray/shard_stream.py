@@ -18,16 +18,8 @@ def stream(
 ) -> Iterator[Any]:
     """Let processes that are made once handle items; yields results as they are done, in any order.
 
-    Parameters
-    ----------
-    make : callable
-        Called once in each process; gives what handles an item.
-    arguments : tuple
-        Of `make`.
-    items : sequence
-        What to handle. An item whose process or node is lost is handled again, so that must do no harm.
-    processors : int
-        Most processes.
+    `make(*arguments)` is called once in each process and gives what handles an item. An item whose process or
+    node is lost is handled again, so handling twice must do no harm.
     """
     import ray.data
 
