@@ -1,7 +1,6 @@
 """What the paper reports, and where its data sets come from. Figures are percentages, times are minutes.
 
-The last figure of table 6 is as printed, and must be a misprint: at nearly the same precision the single model
-has 37.49.
+The last figure of table 6 is as printed, and must be a misprint: the single model has 37.49 there.
 """
 
 from __future__ import annotations
