@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
 
 from .failures import ExitCode, Failure, failing_as
 from .options import AsJson, Pooling, Precision, Threads, Verbose
-from .terminal import cell, print_json, show_progress
+from .terminal import print_json, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow.deep.encoder import Encoder
@@ -103,14 +102,11 @@ def embed(
     if json:
         print_json({"embeddings": found})
         return
-    console = Console(soft_wrap=True, highlight=False)
     for about in found:
         when = f"in {about['seconds']:.1f} s" if about["new"] else "which were there already"
-        console.print(
-            cell(
-                f"Saved {about['file']} ({decimal(about['bytes'])}): {about['rows']:,} embeddings of"
-                f" {about['width']} numbers, {when}."
-            )
+        say(
+            f"Saved {about['file']} ({decimal(about['bytes'])}): {about['rows']:,} embeddings of"
+            f" {about['width']} numbers, {when}."
         )
 
 

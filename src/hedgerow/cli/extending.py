@@ -38,24 +38,18 @@ def open_extendable(extension: Extension, settings: dict[str, Any]) -> HedgerowC
     model = open_model(path).classifier
     about = model.describe()
     members, trees = about["members"], about["trees"]
+    unfit = None
     if not trains_members(model.method):
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: it was trained with --method {model.method}, which trains one tree only;"
-            " train an ensemble instead, such as with --method bagging",
+        unfit = (
+            f"it was trained with --method {model.method}, which trains one tree only; train an ensemble"
+            " instead, such as with --method bagging"
         )
-    if trees != members:
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: its {members} members share {trees} trees; train all members again, without"
-            " --extend",
-        )
-    if not isinstance(model.random_state, int):
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: it was imported, or trained without a seed; train all members again, without"
-            " --extend",
-        )
+    elif trees != members:
+        unfit = f"its {members} members share {trees} trees; train all members again, without --extend"
+    elif not isinstance(model.random_state, int):
+        unfit = "it was imported, or trained without a seed; train all members again, without --extend"
+    if unfit:
+        raise Failure(ExitCode.MODEL, f"--extend {path}: {unfit}")
     if settings["members"] <= members:
         raise Failure(
             ExitCode.USAGE, f"--extend {path}: it has {members} members already; ask for more with --members"
