@@ -6,8 +6,6 @@ import os
 from importlib import import_module
 from typing import Any
 
-__all__ = ["NEEDED", "GpuMemoryError", "MissingExtra", "is_first", "load_torch"]
-
 NEEDED = ("torch", "transformers", "tokenizers")
 
 
