@@ -40,8 +40,6 @@ from .container_format import (
     data_needed,
 )
 
-__all__ = ["read_model"]
-
 # Starting a thread pool costs more than hashing this much (XXH3 runs at some 10 GB/s per core).
 PARALLEL_BYTES = 16 << 20
 

@@ -33,8 +33,6 @@ from .container_format import (
     data_needed,
 )
 
-__all__ = ["write_model"]
-
 WRITE_BYTES = 8 << 20
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
