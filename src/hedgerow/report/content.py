@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy.typing as npt
 
-__all__ = ["Content", "Example", "Figure", "Headline", "KnownLabel", "Prediction", "Series", "Setting"]
-
 Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
 Kind = Literal["line", "points", "bars", "band", "diagonal"]
 Scale = Literal["linear", "log"]

@@ -12,8 +12,6 @@ from hedgerow.paper.efficiency import TheoremChecks
 
 from .content import Figure, Kind, Series
 
-__all__ = ["figures"]
-
 _SCORES = ("ood", "variance", "total", "knowledge", "joint_energy", "expected")
 _NAMES = {
     "energy": "Energy",

@@ -19,8 +19,6 @@ import numpy as np
 from .content import Content
 from .thinning import thinned
 
-__all__ = ["render"]
-
 # Later ones use the earlier.
 _STYLES = ("look.css", "votes.css", "page.css")
 _SCRIPTS = ("dom.js", "theme.js", "axes.js", "charts.js", "votes.js", "page.js")

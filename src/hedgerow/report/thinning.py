@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from .content import Figure, Scale, Series
 
-__all__ = ["thinned"]
-
 # Wider than a figure is drawn, so that zooming a little shows no edges.
 _COLUMNS = 1500
 
