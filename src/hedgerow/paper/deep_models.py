@@ -18,8 +18,6 @@ from hedgerow.progress import Progress
 from hedgerow.storage.atomic_file import atomic_file
 from hedgerow.training.settings import METHODS
 
-__all__ = ["DEEP_METHODS", "OWN_ENCODERS", "WORDS", "DeepSettings", "SharedEncoder", "computed_on"]
-
 WORDS = "linear"  # a single model that sees words alone
 OWN_ENCODERS = "boosted-bagging-encoders"  # every member has an encoder of its own
 DEEP_METHODS = (WORDS, *METHODS, OWN_ENCODERS)

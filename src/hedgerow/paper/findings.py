@@ -18,8 +18,6 @@ from .published import (
 )
 from .table import Cell
 
-__all__ = ["DEEP", "LINEAR", "TITLES", "Findings", "PaperTables"]
-
 TITLES = {
     WORDS: "Words alone, single model",
     "single": "Single model",

@@ -17,8 +17,6 @@ from .findings import DEEP, LINEAR, TITLES, Findings
 from .published import COLUMNS, DATA_SETS, DEEP_PERFORMANCE, DEEP_RIVALS, EFFICIENCY, OOD_DETECTION
 from .table import Cell, Entry, Table, escape_markdown, mark_best
 
-__all__ = ["make_tables", "write_tables"]
-
 # Above a column there is less room.
 _ABOVE = {WORDS: "Words alone", OWN_ENCODERS: "Encoder each"}
 _SHORT = {
