@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from . import options
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, Failure, failing_as
 from .options import between_0_and_1, expert_option, search_settings
 from .targets import check_new_file

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from . import options
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, failing_as, option_words
 from .options import between_0_and_1, cost_option, expert_option
 from .targets import check_table

@@ -14,9 +14,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+import hedgerow.cli.options as options
 from hedgerow.serve.limits import Limits
 
-from . import options
 from .options import refuse_without
 from .serve import Place, check_extra, run_server
 from .terminal import cell, plain, print_json, shortened, show_progress

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from . import options
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, failing_as
 from .options import search_settings
 from .targets import check_new_file

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.filesize import decimal
 
-from . import options
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, Failure, failing_as, reason
 from .kept_members import KeptMembers
 from .options import between_0_and_1, deep_option, expert_option, finite, given, refuse_without, values_of

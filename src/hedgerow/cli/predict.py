@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from . import options
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, Failure, failing_as
 from .options import refuse_without, search_settings
 from .targets import check_table

@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from . import options
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, failing_as
 from .options import expert_option, finite
 from .targets import check_table, load_pyarrow

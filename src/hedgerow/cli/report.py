@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from . import options
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, failing_as
 from .targets import check_new_file
 from .terminal import say, show_progress

@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
-from . import options
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, Failure, failing_as
 from .options import deep_option, expert_option, refuse_without, values_of
 from .terminal import plain, say, show_progress

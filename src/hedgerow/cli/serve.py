@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
+import hedgerow.cli.options as options
 from hedgerow.serve.limits import Limits
 
-from . import options
 from .failures import ExitCode, Failure, failing_as
 from .options import finite, limit_option
 from .terminal import say
