@@ -59,14 +59,12 @@ def embed(
       hedgerow embed MiniLM/ records.jsonl.xz --out embeddings/
       hedgerow embed deep.hedgerow new.jsonl --out embeddings/ --precision float16
     """  # noqa: D301
-    from hedgerow.deep.extra import load_torch
+    from hedgerow.deep.extra import check_device
 
     with failing_as(ExitCode.USAGE, ValueError, ImportError):
-        load_torch()
-        from hedgerow.deep.device import choose_device
-        from hedgerow.deep.embedding_cache import EmbeddingCache
+        check_device(device)
+    from hedgerow.deep.embedding_cache import EmbeddingCache
 
-        choose_device(device)
     if out.exists() and not out.is_dir():
         raise Failure(ExitCode.WRITE, f"{out} is a file; name a folder with --out")
     from .inputs import Selection

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,16 @@ from .inputs import open_model
 PLACE = ("device", "cache")
 
 
-@dataclass(frozen=True)
-class Extension:
-    """The file of a model that gets more members, and the settings on the command line.
-
-    These must be the settings of the model; those left at their defaults need not.
-    """
-
-    model: Path
-    given: frozenset[str]
-
-
 def trains_members(method: str) -> bool:
     """Whether a method trains its members one by one."""
     return method in ("bagging", "boosting", "boosted-bagging")
 
 
-def open_extendable(extension: Extension, settings: dict[str, Any]) -> HedgerowClassifier:
-    """Load the model and refuse now what could not be extended later."""
-    path = extension.model
+def open_extendable(path: Path, settings: dict[str, Any], given: frozenset[str]) -> HedgerowClassifier:
+    """Load the model and refuse now what could not be extended later.
+
+    Settings that are `given` on the command line must be those of the model; defaults need not.
+    """
     model = open_model(path).classifier
     about = model.describe()
     members, trees = about["members"], about["trees"]
@@ -57,7 +47,7 @@ def open_extendable(extension: Extension, settings: dict[str, Any]) -> HedgerowC
     if settings["trees"] not in (None, settings["members"]):
         raise Failure(ExitCode.USAGE, "--extend gives every new member a tree of its own; leave out --trees")
     params = model.get_params(deep=False)
-    for name in sorted(extension.given - {"members", "trees"}):
+    for name in sorted(given - {"members", "trees"}):
         option = "seed" if name == "random_state" else name.replace("_", "-")
         if name not in params:
             raise Failure(

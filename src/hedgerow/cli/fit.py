@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -248,10 +249,10 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.extra import is_first
 
-    from .extending import Extension, open_extendable, trains_members
+    from .extending import open_extendable, trains_members
 
     settings = plan.settings
-    old = None if plan.extend is None else open_extendable(Extension(plan.extend, plan.given), settings)
+    old = None if plan.extend is None else open_extendable(plan.extend, settings, plan.given)
     deep = plan.deep or isinstance(old, HedgerowTransformerClassifier)
     in_blocks = any(plan.site.values())
     if deep and in_blocks:
@@ -316,13 +317,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _check_deep_option(device: str, settings: dict[str, Any]) -> None:
     """Refuse now what could not be fine-tuned later."""
     from hedgerow import HedgerowTransformerClassifier
-    from hedgerow.deep.extra import load_torch
+    from hedgerow.deep.extra import check_device
 
     with failing_as(ExitCode.USAGE, ValueError, ImportError):
-        load_torch()
-        from hedgerow.deep.device import choose_device
-
-        choose_device(device)
+        check_device(device)
         if "encoder" in settings:
             HedgerowTransformerClassifier(**settings).check_encoder()
 
@@ -355,12 +353,8 @@ def _fit(
     folder = None if kept is None else kept.folder
     try:
         # What a disk refuses here are members, not data.
-        with failing_as(ExitCode.WRITE):
-            _train(
-                lambda: classifier.fit(
-                    inputs, part.Y, classes=part.label_names, checkpoint=folder, progress=report
-                )
-            )
+        with failing_as(ExitCode.WRITE), _training():
+            classifier.fit(inputs, part.Y, classes=part.label_names, checkpoint=folder, progress=report)
     except ModelFileError as error:
         raise Failure(
             ExitCode.MODEL, f"{reason(error)}; to start again, delete the folder {folder}"
@@ -376,17 +370,22 @@ def _extend(plan: Plan, classifier: HedgerowClassifier, inputs: Any, part: Part,
     named = classifier.trees is not None or plan.settings["trees"] is not None
     classifier.set_params(trees=None)
     more = wanted - classifier.members
-    _train(lambda: classifier.add_members(inputs, part.Y, more, progress=report))
+    with _training():
+        classifier.add_members(inputs, part.Y, more, progress=report)
     classifier.set_params(trees=wanted if named else None)
 
 
-def _train(train: Callable[[], object]) -> None:
+@contextlib.contextmanager
+def _training() -> Iterator[None]:
+    """Say in one line what goes wrong while a model learns, apart from broken files of members."""
     from hedgerow.features.tfidf import NoWordsError
+    from hedgerow.inputs.parameters import ParameterError
     from hedgerow.storage.container import ModelFileError
+    from hedgerow.training.memory import BudgetTooSmallError
 
     try:
-        train()
-    except ModelFileError:
+        yield
+    except (ModelFileError, Failure):
         raise
     except ImportError as error:
         raise Failure(ExitCode.USAGE, reason(error)) from error
@@ -396,8 +395,7 @@ def _train(train: Callable[[], object]) -> None:
             "no word occurs in more than one text, and only such words can be learned from; add texts",
         ) from error
     except (ValueError, TypeError) as error:
-        # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
-        wrong = type(error).__name__ in ("InvalidParameterError", "BudgetTooSmallError")
+        wrong = isinstance(error, ParameterError | BudgetTooSmallError)  # all else that does not fit is data
         raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
 
 

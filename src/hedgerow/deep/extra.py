@@ -30,6 +30,14 @@ def load_torch() -> Any:
     return import_module("torch")
 
 
+def check_device(name: str) -> None:
+    """Raise what is missing to compute on a device: a package, or the device itself."""
+    load_torch()
+    from hedgerow.deep.device import choose_device
+
+    choose_device(name)
+
+
 def is_first() -> bool:
     """Whether this process writes files: the only one, or the first that a launcher started."""
     return int(os.environ.get("RANK", "0")) == 0

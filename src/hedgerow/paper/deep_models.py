@@ -12,7 +12,7 @@ import orjson
 import xxhash
 
 from hedgerow.data import Part
-from hedgerow.deep.extra import load_torch
+from hedgerow.deep.extra import check_device, load_torch
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
 from hedgerow.progress import Progress
 from hedgerow.storage.atomic_file import atomic_file
@@ -50,10 +50,7 @@ class DeepSettings:
 
     def check(self) -> None:
         """Raise now what would fail after long work."""
-        load_torch()
-        from hedgerow.deep.device import choose_device
-
-        choose_device(self.device)
+        check_device(self.device)
         self.estimator("single").check_encoder()
 
     def mark(self) -> dict[str, Any]:
