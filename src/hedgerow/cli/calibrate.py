@@ -12,7 +12,7 @@ from rich.console import Console
 import hedgerow.cli.options as options
 
 from .failures import ExitCode, Failure, failing_as
-from .options import between_0_and_1, expert_option, search_settings
+from .options import expert_option, expert_share, search_settings
 from .targets import check_new_file
 from .terminal import cell, figures_table, print_json, say, show_progress
 
@@ -67,10 +67,9 @@ def calibrate(
     ] = options.CalibrationTarget.mean,
     share: Annotated[
         float | None,
-        expert_option(
-            callback=between_0_and_1,
-            help="Share of the rows that fits calibration and OOD detection; the rest sets the thresholds."
-            " Default: 0.5, and 0.2 with --out-of-bag.",
+        expert_share(
+            "Share of the rows that fits calibration and OOD detection; the rest sets the thresholds."
+            " Default: 0.5, and 0.2 with --out-of-bag."
         ),
     ] = None,
     beam: options.Beam = None,

@@ -12,7 +12,7 @@ from rich.table import Table
 import hedgerow.cli.options as options
 
 from .failures import ExitCode, failing_as, option_words
-from .options import between_0_and_1, cost_option, expert_option
+from .options import cost_option, expert_option, expert_share, share_option
 from .targets import check_table
 from .terminal import cell, say, show_progress
 
@@ -29,10 +29,9 @@ def decide(
     input: options.Inputs,
     risk: Annotated[
         float | None,
-        typer.Option(
-            callback=between_0_and_1,
-            help="The largest mean share of an input's true labels that are rejected, and of wrong labels"
-            " among those that are accepted. Default: 0.1.",
+        share_option(
+            "The largest mean share of an input's true labels that are rejected, and of wrong labels"
+            " among those that are accepted. Default: 0.1."
         ),
     ] = None,
     size: Annotated[
@@ -41,10 +40,7 @@ def decide(
     ] = None,
     false_alarm: Annotated[
         float,
-        typer.Option(
-            callback=between_0_and_1,
-            help="Share of normal inputs that are flagged as out-of-distribution (OOD) by mistake.",
-        ),
+        share_option("Share of normal inputs that are flagged as out-of-distribution (OOD) by mistake."),
     ] = 0.05,
     k: Annotated[int, typer.Option("--k", "-k", min=0, help="List at least this many labels per input.")] = 5,
     out: options.LabelsOut = None,
@@ -64,20 +60,16 @@ def decide(
     ] = options.LabelMeasure.probability,
     coverage: Annotated[
         float | None,
-        expert_option(
-            callback=between_0_and_1,
-            help="Accept at least this mean share of the labels with a probability of one half or more,"
-            " instead of what --risk allows.",
+        expert_share(
+            "Accept at least this mean share of the labels with a probability of one half or more,"
+            " instead of what --risk allows."
         ),
     ] = None,
     groups: Annotated[
         bool, expert_option("--groups", help="Guarantee --risk for rare and for frequent labels alike.")
     ] = False,
     confidence: Annotated[
-        float,
-        expert_option(
-            callback=between_0_and_1, help="The confidence with which the guarantee about wrong labels holds."
-        ),
+        float, expert_share("The confidence with which the guarantee about wrong labels holds.")
     ] = 0.9,
     inputs_by: Annotated[
         options.InputMeasure | None,
@@ -89,17 +81,12 @@ def decide(
     ] = None,
     inputs_risk: Annotated[
         float | None,
-        expert_option(
-            callback=between_0_and_1,
-            help="With --inputs-by: for at most this share of the other inputs, the best label is wrong.",
+        expert_share(
+            "With --inputs-by: for at most this share of the other inputs, the best label is wrong."
         ),
     ] = None,
     inputs_coverage: Annotated[
-        float | None,
-        expert_option(
-            callback=between_0_and_1,
-            help="With --inputs-by: accept labels for at least this share of the inputs.",
-        ),
+        float | None, expert_share("With --inputs-by: accept labels for at least this share of the inputs.")
     ] = None,
 ) -> None:
     """Accept, review or reject each label, with a guarantee.

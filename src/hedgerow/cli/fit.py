@@ -16,7 +16,7 @@ import hedgerow.cli.options as options
 
 from .failures import ExitCode, Failure, failing_as, reason
 from .kept_members import KeptMembers
-from .options import between_0_and_1, deep_option, expert_option, finite, given, refuse_without, values_of
+from .options import deep_option, expert_option, expert_share, finite, given, refuse_without, values_of
 from .targets import check_new_file
 from .terminal import Report, print_json, say, show_progress
 
@@ -145,9 +145,7 @@ def fit(
             min=1, max=100, help="With boosting: a mistake is a wrong label among the best N.", metavar="N"
         ),
     ] = 10,
-    dropout: Annotated[
-        float, expert_option(callback=between_0_and_1, help="With mc-dropout: share of weights left out.")
-    ] = 0.05,
+    dropout: Annotated[float, expert_share("With mc-dropout: share of weights left out.")] = 0.05,
     negatives: Annotated[
         options.Negatives, expert_option(help="tfn+man is more accurate and several times slower.")
     ] = options.Negatives.tfn,

@@ -53,6 +53,16 @@ def deep_option(*names: str, **about: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Transformer", **about)
 
 
+def share_option(about: str, panel: str | None = None) -> Any:
+    """A share, of neither nothing nor everything."""
+    return typer.Option(callback=_between_0_and_1, rich_help_panel=panel, help=about)
+
+
+def expert_share(about: str) -> Any:
+    """A share that a newcomer need not know."""
+    return share_option(about, "Expert options")
+
+
 def cost_option(about: str) -> Any:
     """The cost of a decision."""
     return typer.Option(callback=_cost, rich_help_panel="Costs, instead of --risk", help=about)
@@ -70,7 +80,7 @@ def finite(value: float) -> float:
     return value
 
 
-def between_0_and_1(value: float | None) -> float | None:
+def _between_0_and_1(value: float | None) -> float | None:
     """Refuse a share of nothing or of everything."""
     if value is not None and not 0 < value < 1:
         raise typer.BadParameter(f"{value} is not between 0 and 1")
