@@ -172,7 +172,7 @@ def test_more_inputs_than_may_wait_then_they_are_turned_away_at_once() -> None:
         await asyncio.sleep(0)
         with pytest.raises(ApiError, match="at most 3 may") as refused:
             await others[1]
-        assert (refused.value.status, refused.value.headers["Retry-After"]) == (503, "1")
+        assert (refused.value.status, refused.value.response().headers["Retry-After"]) == (503, "1")
         engine.gate.set()
         assert len(await others[0]) == 2
         await first

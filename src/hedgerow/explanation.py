@@ -22,43 +22,23 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class MemberPath:
-    """The path of one member from the root to the label. Arrays of shape (depth,).
+    """The path of one member from the root to the label. Arrays of shape (depth,)."""
 
-    Attributes
-    ----------
-    nodes : tuple of int
-        The nodes, as `LabelTree.path` gives them; the last is the place of the label.
-    scores : float64 array
-        The score z of each node: its bias and the sum of weight times value.
-    probability : float64 array
-        What these scores mean. The label's probability is their product.
-    """
-
-    nodes: tuple[int, ...]
-    scores: Floats
-    probability: Floats
+    nodes: tuple[int, ...]  # as `LabelTree.path` gives them; the last is the place of the label
+    scores: Floats  # z of each node: its bias and the sum of weight times value
+    probability: Floats  # what these scores mean; the label's probability is their product
 
 
 @dataclass(frozen=True)
 class FeatureEffect:
-    """What one feature did to the label.
+    """What one feature, by name or column, did to the label.
 
-    Attributes
-    ----------
-    feature : str or int
-        Its name, or its column.
-    value : float
-        Its value as the model sees it.
-    effect : float
-        Mean over the members of the change that it made to the logarithm of the label's probability.
-    disagreement : float
-        Standard deviation of that change over the members.
-    members_for, members_against : int
-        For how many members it made the label more, and less, probable.
+    Its effect is the change that it made to the logarithm of the label's probability: the mean over the
+    members, with its standard deviation, and for how many members it made the label more, and less, probable.
     """
 
     feature: str | int
-    value: float
+    value: float  # as the model sees it
     effect: float
     disagreement: float
     members_for: int

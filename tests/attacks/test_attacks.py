@@ -235,7 +235,7 @@ def record_of(folder: Path, text: str) -> Path:
     return folder
 
 
-SCORING = predict_shards.Scoring("model", "00", "0", 5, None, {}, False, None)
+SCORING = predict_shards.Scoring(5, None, {}, False, None, "model", "00", "0")
 
 
 @pytest.mark.parametrize("name", ["a\0.jsonl", "\ud800.jsonl"])

@@ -8,30 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+
+import hedgerow.cli.options as options
 
 from .failures import ExitCode, Failure, failing_as
-from .options import (
-    AsJson,
-    Beam,
-    CalibrationGroups,
-    CalibrationMethod,
-    CalibrationTarget,
-    Candidates,
-    LabelsField,
-    MissingVotes,
-    ModelFile,
-    Overwrite,
-    PartName,
-    Seed,
-    Threads,
-    Verbose,
-    between_0_and_1,
-    expert_option,
-    search_settings,
-)
+from .options import expert_option, expert_share, search_settings
 from .targets import check_new_file
-from .terminal import cell, print_json, show_progress
+from .terminal import cell, figures_table, print_json, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import Learned, Policy
@@ -43,7 +26,7 @@ _RISKS = (0.05, 0.1, 0.2)
 
 def calibrate(
     context: typer.Context,
-    model: ModelFile,
+    model: options.ModelFile,
     data: Annotated[
         Path,
         typer.Argument(
@@ -63,36 +46,35 @@ def calibrate(
             " with hedgerow fit --method bagging or boosted-bagging.",
         ),
     ] = None,
-    part: PartName = None,
-    labels_field: LabelsField = "labels",
-    seed: Seed = 0,
-    threads: Threads = 0,
-    overwrite: Overwrite = False,
-    json: AsJson = False,
-    verbose: Verbose = False,
+    part: options.PartName = None,
+    labels_field: options.LabelsField = "labels",
+    seed: options.Seed = 0,
+    threads: options.Threads = 0,
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
+    verbose: options.Verbose = False,
     method: Annotated[
-        CalibrationMethod, expert_option(help="The kind of calibration map.")
-    ] = CalibrationMethod.isotonic,
+        options.CalibrationMethod, expert_option(help="The kind of calibration map.")
+    ] = options.CalibrationMethod.isotonic,
     by: Annotated[
-        CalibrationGroups,
+        options.CalibrationGroups,
         expert_option(
             help="One map for all labels, or one per group: by depth in the label tree, or by frequency."
         ),
-    ] = CalibrationGroups.all,
+    ] = options.CalibrationGroups.all,
     of: Annotated[
-        CalibrationTarget, expert_option(help="Calibrate the mean of the members, or each member.")
-    ] = CalibrationTarget.mean,
+        options.CalibrationTarget, expert_option(help="Calibrate the mean of the members, or each member.")
+    ] = options.CalibrationTarget.mean,
     share: Annotated[
         float | None,
-        expert_option(
-            callback=between_0_and_1,
-            help="Share of the rows that fits calibration and OOD detection; the rest sets the thresholds."
-            " Default: 0.5, and 0.2 with --out-of-bag.",
+        expert_share(
+            "Share of the rows that fits calibration and OOD detection; the rest sets the thresholds."
+            " Default: 0.5, and 0.2 with --out-of-bag."
         ),
     ] = None,
-    beam: Beam = None,
-    candidates: Candidates = None,
-    missing: MissingVotes = None,
+    beam: options.Beam = None,
+    candidates: options.Candidates = None,
+    missing: options.MissingVotes = None,
 ) -> None:
     """Calibrate MODEL on held-out DATA and save it.
 
@@ -149,8 +131,8 @@ def calibrate(
         }
         print_json({"model": str(target), **counts, **errors, "policy": policy.describe()})
     else:
-        _print(Console(highlight=False, soft_wrap=True), policy, learned)
-        Console(highlight=False, soft_wrap=True).print(cell(f"Saved {target}"))
+        _print(policy, learned)
+        say(f"Saved {target}")
 
 
 def _check_bagged(model: OpenModel) -> None:
@@ -163,25 +145,23 @@ def _check_bagged(model: OpenModel) -> None:
         )
 
 
-def _print(console: Console, policy: Policy, learned: Learned) -> None:
+def _print(policy: Policy, learned: Learned) -> None:
     if learned.out_of_bag:
         fitted = f"{learned.out_of_bag:,} training rows fit calibration; {learned.first:,} rows OOD detection"
     else:
         fitted = f"{learned.first:,} rows fit calibration and OOD detection"
-    console.print(cell(f"{fitted}; {learned.second:,} others set the thresholds."))
+    say(f"{fitted}; {learned.second:,} others set the thresholds.")
     if policy.left_out:
-        console.print(cell(f"{policy.left_out:,} of those were left out: the model was trained on them."))
-    table = Table(title=cell("Calibration error, %", "bold"), box=None, padding=(0, 1), title_justify="left")
-    table.add_column("")
-    for k in learned.before:
-        table.add_column(cell(f"@{k}", "dim"), justify="right")
+        say(f"{policy.left_out:,} of those were left out: the model was trained on them.")
+    table = figures_table("Calibration error, %", [f"@{k}" for k in learned.before])
     for name, errors in (("before", learned.before), ("after", learned.after)):
         table.add_row(cell(name), *(cell(f"{100 * error:.2f}") for error in errors.values()))
+    console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     for risk in _RISKS:
         console.print(cell(f"At {100 * risk:g} %: ", "bold") + cell(guarantee(policy, risk)))
     for note in policy.notes:
-        console.print(cell(note, "dim"))
+        say(note, "dim")
 
 
 def guarantee(policy: Policy, risk: float) -> str:

@@ -9,24 +9,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, failing_as, option_words
-from .options import (
-    COSTS,
-    InputMeasure,
-    Inputs,
-    LabelMeasure,
-    LabelsOut,
-    ModelFile,
-    Overwrite,
-    PartName,
-    Threads,
-    Verbose,
-    between_0_and_1,
-    cost,
-    expert_option,
-)
+from .options import cost_option, expert_option, expert_share, share_option
 from .targets import check_table
-from .terminal import cell, show_progress
+from .terminal import cell, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import Decisions
@@ -37,14 +25,13 @@ _LABELS = 6
 
 def decide(
     context: typer.Context,
-    model: ModelFile,
-    input: Inputs,
+    model: options.ModelFile,
+    input: options.Inputs,
     risk: Annotated[
         float | None,
-        typer.Option(
-            callback=between_0_and_1,
-            help="The largest mean share of an input's true labels that are rejected, and of wrong labels"
-            " among those that are accepted. Default: 0.1.",
+        share_option(
+            "The largest mean share of an input's true labels that are rejected, and of wrong labels"
+            " among those that are accepted. Default: 0.1."
         ),
     ] = None,
     size: Annotated[
@@ -53,61 +40,39 @@ def decide(
     ] = None,
     false_alarm: Annotated[
         float,
-        typer.Option(
-            callback=between_0_and_1,
-            help="Share of normal inputs that are flagged as out-of-distribution (OOD) by mistake.",
-        ),
+        share_option("Share of normal inputs that are flagged as out-of-distribution (OOD) by mistake."),
     ] = 0.05,
     k: Annotated[int, typer.Option("--k", "-k", min=0, help="List at least this many labels per input.")] = 5,
-    out: LabelsOut = None,
-    part: PartName = None,
-    threads: Threads = 0,
-    overwrite: Overwrite = False,
+    out: options.LabelsOut = None,
+    part: options.PartName = None,
+    threads: options.Threads = 0,
+    overwrite: options.Overwrite = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")] = False,
-    verbose: Verbose = False,
-    wrong: Annotated[
-        float | None,
-        typer.Option(
-            callback=cost, rich_help_panel=COSTS, help="The cost of accepting a wrong label. Default: 1."
-        ),
-    ] = None,
-    missed: Annotated[
-        float | None,
-        typer.Option(
-            callback=cost, rich_help_panel=COSTS, help="The cost of rejecting a true label. Default: 1."
-        ),
-    ] = None,
+    verbose: options.Verbose = False,
+    wrong: Annotated[float | None, cost_option("The cost of accepting a wrong label. Default: 1.")] = None,
+    missed: Annotated[float | None, cost_option("The cost of rejecting a true label. Default: 1.")] = None,
     look: Annotated[
-        float | None,
-        typer.Option(
-            callback=cost,
-            rich_help_panel=COSTS,
-            help="The cost of a human who reviews a label. Default: 0.2.",
-        ),
+        float | None, cost_option("The cost of a human who reviews a label. Default: 0.2.")
     ] = None,
     by: Annotated[
-        LabelMeasure,
+        options.LabelMeasure,
         expert_option(help="Accept labels of high probability, or of low uncertainty of this kind."),
-    ] = LabelMeasure.probability,
+    ] = options.LabelMeasure.probability,
     coverage: Annotated[
         float | None,
-        expert_option(
-            callback=between_0_and_1,
-            help="Accept at least this mean share of the labels with a probability of one half or more,"
-            " instead of what --risk allows.",
+        expert_share(
+            "Accept at least this mean share of the labels with a probability of one half or more,"
+            " instead of what --risk allows."
         ),
     ] = None,
     groups: Annotated[
         bool, expert_option("--groups", help="Guarantee --risk for rare and for frequent labels alike.")
     ] = False,
     confidence: Annotated[
-        float,
-        expert_option(
-            callback=between_0_and_1, help="The confidence with which the guarantee about wrong labels holds."
-        ),
+        float, expert_share("The confidence with which the guarantee about wrong labels holds.")
     ] = 0.9,
     inputs_by: Annotated[
-        InputMeasure | None,
+        options.InputMeasure | None,
         expert_option(
             help="Accept nothing for the inputs that are most uncertain by this: the best label is improbable"
             " (top), few labels are expected (expected), a sum over all labels is high (total, data,"
@@ -116,17 +81,12 @@ def decide(
     ] = None,
     inputs_risk: Annotated[
         float | None,
-        expert_option(
-            callback=between_0_and_1,
-            help="With --inputs-by: for at most this share of the other inputs, the best label is wrong.",
+        expert_share(
+            "With --inputs-by: for at most this share of the other inputs, the best label is wrong."
         ),
     ] = None,
     inputs_coverage: Annotated[
-        float | None,
-        expert_option(
-            callback=between_0_and_1,
-            help="With --inputs-by: accept labels for at least this share of the inputs.",
-        ),
+        float | None, expert_share("With --inputs-by: accept labels for at least this share of the inputs.")
     ] = None,
 ) -> None:
     """Accept, review or reject each label, with a guarantee.
@@ -187,29 +147,25 @@ def decide(
         elif json:
             print_labels(table)
     if out is not None or not json:
-        _print(Console(highlight=False), found, rows.ids, out)
+        _print(found, rows.ids, out)
 
 
-def _print(console: Console, found: Decisions, ids: Sequence[str] | None, out: str | None) -> None:
+def _print(found: Decisions, ids: Sequence[str] | None, out: str | None) -> None:
     if out is None:
-        console.print(_table(found, ids))
+        Console(highlight=False).print(_table(found, ids))
         if len(found) > _SHOWN:
-            rest = len(found) - _SHOWN
-            console.print(cell(f"… and {rest:,} more; --out FILE writes all, --json prints all", "dim"))
+            say(f"… and {len(found) - _SHOWN:,} more; --out FILE writes all, --json prints all", "dim")
     if not len(found):
         return
     means = ", ".join(f"{found.count(name).mean():.1f} to {name}" for name in ("accept", "review"))
-    console.print(cell(f"{len(found):,} inputs; labels per input on average: {means}"), soft_wrap=True)
+    say(f"{len(found):,} inputs; labels per input on average: {means}")
     if found.is_ood is not None:
-        flagged = int(found.is_ood.sum())
-        console.print(cell(f"{flagged:,} inputs are out-of-distribution (OOD): check them"), soft_wrap=True)
+        say(f"{int(found.is_ood.sum()):,} inputs are out-of-distribution (OOD): check them")
     if not found.answered.all():
-        withheld = int((~found.answered).sum())
-        console.print(cell(f"{withheld:,} inputs are too uncertain to accept any label"), soft_wrap=True)
+        say(f"{int((~found.answered).sum()):,} inputs are too uncertain to accept any label")
     if found.expected_cost is not None:
-        cost = float(found.expected_cost.mean())
-        console.print(cell(f"Expected cost of an input: {cost:.4g}"), soft_wrap=True)
-    console.print(cell(found.guarantee, "dim"), soft_wrap=True)
+        say(f"Expected cost of an input: {float(found.expected_cost.mean()):.4g}")
+    say(found.guarantee, "dim")
 
 
 def _table(found: Decisions, ids: Sequence[str] | None) -> Table:

@@ -14,9 +14,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+import hedgerow.cli.options as options
 from hedgerow.serve.limits import Limits
 
-from .options import AsJson, Host, Port, Threads, TokenFile, Verbose, refuse_without
+from .options import refuse_without
 from .serve import Place, check_extra, run_server
 from .terminal import cell, plain, print_json, shortened, show_progress
 
@@ -39,12 +40,12 @@ def demo(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the model, with its page and a review queue.")
     ] = False,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    token_file: TokenFile = None,
-    threads: Threads = 0,
-    json: AsJson = False,
-    verbose: Verbose = False,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8000,
+    token_file: options.TokenFile = None,
+    threads: options.Threads = 0,
+    json: options.AsJson = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Train on a built-in sample and show predictions; takes seconds.
 

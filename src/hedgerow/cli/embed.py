@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
 
 from .failures import ExitCode, Failure, failing_as
 from .options import AsJson, Pooling, Precision, Threads, Verbose
-from .terminal import cell, print_json, show_progress
+from .terminal import print_json, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow.deep.encoder import Encoder
@@ -60,14 +59,12 @@ def embed(
       hedgerow embed MiniLM/ records.jsonl.xz --out embeddings/
       hedgerow embed deep.hedgerow new.jsonl --out embeddings/ --precision float16
     """  # noqa: D301
-    from hedgerow.deep.extra import load_torch
+    from hedgerow.deep.extra import check_device
 
     with failing_as(ExitCode.USAGE, ValueError, ImportError):
-        load_torch()
-        from hedgerow.deep.device import choose_device
-        from hedgerow.deep.embedding_cache import EmbeddingCache
+        check_device(device)
+    from hedgerow.deep.embedding_cache import EmbeddingCache
 
-        choose_device(device)
     if out.exists() and not out.is_dir():
         raise Failure(ExitCode.WRITE, f"{out} is a file; name a folder with --out")
     from .inputs import Selection
@@ -103,14 +100,11 @@ def embed(
     if json:
         print_json({"embeddings": found})
         return
-    console = Console(soft_wrap=True, highlight=False)
     for about in found:
         when = f"in {about['seconds']:.1f} s" if about["new"] else "which were there already"
-        console.print(
-            cell(
-                f"Saved {about['file']} ({decimal(about['bytes'])}): {about['rows']:,} embeddings of"
-                f" {about['width']} numbers, {when}."
-            )
+        say(
+            f"Saved {about['file']} ({decimal(about['bytes'])}): {about['rows']:,} embeddings of"
+            f" {about['width']} numbers, {when}."
         )
 
 

@@ -6,25 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+
+import hedgerow.cli.options as options
 
 from .failures import ExitCode, failing_as
-from .options import (
-    Beam,
-    Candidates,
-    LabelledData,
-    LabelsField,
-    MissingVotes,
-    ModelFile,
-    Ood,
-    Overwrite,
-    PartName,
-    Threads,
-    Verbose,
-    search_settings,
-)
+from .options import search_settings
 from .targets import check_new_file
-from .terminal import cell, print_json, show_progress
+from .terminal import cell, figures_table, print_json, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import Evaluation
@@ -47,20 +35,20 @@ _SCORES = {
 
 
 def evaluate(
-    model: ModelFile,
-    data: LabelledData,
-    ood: Ood = None,
+    model: options.ModelFile,
+    data: options.LabelledData,
+    ood: options.Ood = None,
     json: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write all figures to this file; - prints them.")
     ] = None,
-    part: PartName = None,
-    labels_field: LabelsField = "labels",
-    threads: Threads = 0,
-    overwrite: Overwrite = False,
-    verbose: Verbose = False,
-    beam: Beam = None,
-    candidates: Candidates = None,
-    missing: MissingVotes = None,
+    part: options.PartName = None,
+    labels_field: options.LabelsField = "labels",
+    threads: options.Threads = 0,
+    overwrite: options.Overwrite = False,
+    verbose: options.Verbose = False,
+    beam: options.Beam = None,
+    candidates: options.Candidates = None,
+    missing: options.MissingVotes = None,
 ) -> None:
     """Measure how well MODEL ranks labels, and how good its uncertainty is.
 
@@ -104,12 +92,13 @@ def evaluate(
     if json is not None:
         with failing_as(ExitCode.WRITE), atomic_file(json, overwrite=overwrite) as file:
             file.write(orjson.dumps(figures, option=orjson.OPT_INDENT_2) + b"\n")
-    _print(Console(highlight=False), found)
+    _print(found)
 
 
-def _print(console: Console, found: Evaluation) -> None:
+def _print(found: Evaluation) -> None:
     from hedgerow.inputs.training_record import MOST_SEEN
 
+    console = Console(highlight=False)
     settings = found.settings
     unknown = settings["unknown_labels"]
     console.print(
@@ -118,8 +107,7 @@ def _print(console: Console, found: Evaluation) -> None:
         soft_wrap=True,
     )
     if (seen := settings["seen_in_training"]) > MOST_SEEN * settings["inputs"]:
-        warning = f"The model was trained on {seen:,} of these inputs, so this says little about others."
-        console.print(cell(warning, "yellow"), soft_wrap=True)
+        say(f"The model was trained on {seen:,} of these inputs, so this says little about others.", "yellow")
     ranking = found.ranking
     rows: list[tuple[str, dict[int, float] | None]] = [
         ("precision", ranking.precision),
@@ -129,19 +117,19 @@ def _print(console: Console, found: Evaluation) -> None:
         ("macro-F1", ranking.macro_f1),
         ("calibration error", {k: found.reliability[k].ece for k in found.reliability}),
     ]
-    table = _table("How well it ranks labels, %", [f"@{k}" for k in ranking.precision])
+    table = figures_table("How well it ranks labels, %", [f"@{k}" for k in ranking.precision])
     for name, values in rows:
         if values is not None:
             table.add_row(cell(name), *(cell(f"{100 * value:.2f}") for value in values.values()))
     console.print(table)
-    table = _table("How well uncertainty finds wrong labels, %", ["AUROC", "AUPR", "AURC"])
+    table = figures_table("How well uncertainty finds wrong labels, %", ["AUROC", "AUPR", "AURC"])
     for measure, of in found.misclassification.items():
         figures = (of.auroc, of.aupr, of.risk_coverage.area)
         table.add_row(cell(_MEASURES[measure]), *(cell(f"{100 * value:.2f}") for value in figures))
     console.print(table)
     for name, scores in found.ood.items():
         title = f"How well it detects out-of-distribution inputs: {name}, %"
-        table = _table(title, ["OOD inputs score", "AUROC", "AUPR", "FPR@95"])
+        table = figures_table(title, ["OOD inputs score", "AUROC", "AUPR", "FPR@95"])
         for score, title in _SCORES.items():
             if score in scores:
                 of_score = scores[score]
@@ -155,16 +143,13 @@ def _print(console: Console, found: Evaluation) -> None:
         _print_decisions(console, found)
     seconds = found.seconds
     part = 100 * seconds["judge"] / seconds["predict"]
-    console.print(
-        cell(f"Predicting took {seconds['predict']:.1f} s, judging {part:.0f} % of that.", "dim"),
-        soft_wrap=True,
-    )
+    say(f"Predicting took {seconds['predict']:.1f} s, judging {part:.0f} % of that.", "dim")
 
 
 def _print_decisions(console: Console, found: Evaluation) -> None:
     """What the policy guarantees beside what was achieved, or why it guarantees nothing."""
     names = ["missed", "wrong", "accepted labels", "to review", "flagged as OOD"]
-    table = _table("What its policy guarantees, and what was achieved", ["guaranteed, %", *names])
+    table = figures_table("What its policy guarantees, and what was achieved", ["guaranteed, %", *names])
     for of in found.decisions:
         outcome = of.outcome
         figures = ["refused"]
@@ -176,12 +161,4 @@ def _print_decisions(console: Console, found: Evaluation) -> None:
     console.print(table)
     for of in found.decisions:
         if of.refused:
-            console.print(cell(f"At {100 * of.risk:g} %: {of.refused}", "dim"), soft_wrap=True)
-
-
-def _table(title: str, columns: list[str]) -> Table:
-    table = Table(title=cell(title, "bold"), box=None, padding=(0, 1), title_justify="left")
-    table.add_column("")
-    for column in columns:
-        table.add_column(cell(column, "dim"), justify="right")
-    return table
+            say(f"At {100 * of.risk:g} %: {of.refused}", "dim")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,46 +15,31 @@ from .inputs import open_model
 PLACE = ("device", "cache")
 
 
-@dataclass(frozen=True)
-class Extension:
-    """The file of a model that gets more members, and the settings on the command line.
-
-    These must be the settings of the model; those left at their defaults need not.
-    """
-
-    model: Path
-    given: frozenset[str]
-
-
 def trains_members(method: str) -> bool:
     """Whether a method trains its members one by one."""
     return method in ("bagging", "boosting", "boosted-bagging")
 
 
-def open_extendable(extension: Extension, settings: dict[str, Any]) -> HedgerowClassifier:
-    """Load the model and refuse now what could not be extended later."""
-    path = extension.model
+def open_extendable(path: Path, settings: dict[str, Any], given: frozenset[str]) -> HedgerowClassifier:
+    """Load the model and refuse now what could not be extended later.
+
+    Settings that are `given` on the command line must be those of the model; defaults need not.
+    """
     model = open_model(path).classifier
     about = model.describe()
     members, trees = about["members"], about["trees"]
+    unfit = None
     if not trains_members(model.method):
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: it was trained with --method {model.method}, which trains one tree only;"
-            " train an ensemble instead, such as with --method bagging",
+        unfit = (
+            f"it was trained with --method {model.method}, which trains one tree only; train an ensemble"
+            " instead, such as with --method bagging"
         )
-    if trees != members:
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: its {members} members share {trees} trees; train all members again, without"
-            " --extend",
-        )
-    if not isinstance(model.random_state, int):
-        raise Failure(
-            ExitCode.MODEL,
-            f"--extend {path}: it was imported, or trained without a seed; train all members again, without"
-            " --extend",
-        )
+    elif trees != members:
+        unfit = f"its {members} members share {trees} trees; train all members again, without --extend"
+    elif not isinstance(model.random_state, int):
+        unfit = "it was imported, or trained without a seed; train all members again, without --extend"
+    if unfit:
+        raise Failure(ExitCode.MODEL, f"--extend {path}: {unfit}")
     if settings["members"] <= members:
         raise Failure(
             ExitCode.USAGE, f"--extend {path}: it has {members} members already; ask for more with --members"
@@ -63,7 +47,7 @@ def open_extendable(extension: Extension, settings: dict[str, Any]) -> HedgerowC
     if settings["trees"] not in (None, settings["members"]):
         raise Failure(ExitCode.USAGE, "--extend gives every new member a tree of its own; leave out --trees")
     params = model.get_params(deep=False)
-    for name in sorted(extension.given - {"members", "trees"}):
+    for name in sorted(given - {"members", "trees"}):
         option = "seed" if name == "random_state" else name.replace("_", "-")
         if name not in params:
             raise Failure(

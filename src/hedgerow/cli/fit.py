@@ -2,59 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
+
+import hedgerow.cli.options as options
 
 from .failures import ExitCode, Failure, failing_as, reason
 from .kept_members import KeptMembers
-from .options import (
-    AsJson,
-    Base,
-    BaseOption,
-    BatchSize,
-    Cluster,
-    Device,
-    EncoderName,
-    Epochs,
-    LabelsField,
-    LearningRate,
-    Levels,
-    Loss,
-    MaxLength,
-    Memory,
-    Method,
-    Negatives,
-    NewModelFile,
-    Overwrite,
-    Pooling,
-    PoolingOption,
-    Seed,
-    Steps,
-    Threads,
-    Verbose,
-    WeightThreshold,
-    between_0_and_1,
-    deep_option,
-    expert_option,
-    finite,
-    given,
-    refuse_without,
-)
+from .options import deep_option, expert_option, expert_share, finite, given, refuse_without, values_of
 from .targets import check_new_file
-from .terminal import Report, cell, print_json, show_progress
+from .terminal import Report, print_json, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import HedgerowClassifier
     from hedgerow.data import Part
 
     from .inputs import Selection
+
+
+# Options that are parameters of the estimators, and those of the transformer alone.
+_SETTINGS = (
+    *("method", "members", "trees", "alpha", "hard_negatives", "dropout", "branching", "leaf_size"),
+    *("loss", "C", "weight_threshold", "negatives", "beam"),
+)
+_TUNING = (
+    *("encoder", "encoders", "epochs", "steps", "levels", "batch_size", "micro_batch", "learning_rate"),
+    *("max_length", "pooling"),
+)
 
 
 @dataclass(frozen=True)
@@ -81,9 +62,9 @@ def fit(
     data: Annotated[
         Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
     ],
-    model: NewModelFile,
+    model: options.NewModelFile,
     method: Annotated[
-        Method,
+        options.Method,
         typer.Option(
             metavar="METHOD",
             help="How to train. One tree: single, or mc-dropout, which predicts several times with some"
@@ -91,15 +72,15 @@ def fit(
             " rows), boosting (from the mistakes of those before it) or boosted-bagging (from both). All but"
             " single give knowledge (epistemic) uncertainty.",
         ),
-    ] = Method.single,
+    ] = options.Method.single,
     members: Annotated[
         int,
         typer.Option(
             min=1, max=4096, help="Members of an ensemble: more take longer and measure uncertainty better."
         ),
     ] = 10,
-    base: BaseOption = Base.linear,
-    labels_field: LabelsField = "labels",
+    base: options.BaseOption = options.Base.linear,
+    labels_field: options.LabelsField = "labels",
     extend: Annotated[
         Path | None,
         typer.Option(
@@ -108,25 +89,25 @@ def fit(
             " MODEL. DATA must be the data it was trained on; other rows or labels are refused.",
         ),
     ] = None,
-    seed: Seed = 0,
-    threads: Threads = 0,
-    overwrite: Overwrite = False,
-    json: AsJson = False,
-    verbose: Verbose = False,
-    cluster: Cluster = None,
-    memory: Memory = None,
-    encoder: EncoderName = "bert-base-uncased",
+    seed: options.Seed = 0,
+    threads: options.Threads = 0,
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
+    verbose: options.Verbose = False,
+    cluster: options.Cluster = None,
+    memory: options.Memory = None,
+    encoder: options.EncoderName = "bert-base-uncased",
     encoders: Annotated[
         int,
         deep_option(
             min=1, max=4096, help="1 for all members together, or as many as --members: one for each."
         ),
     ] = 1,
-    device: Device = "auto",
-    epochs: Epochs = 1.0,
-    steps: Steps = None,
-    levels: Levels = None,
-    batch_size: BatchSize = 32,
+    device: options.Device = "auto",
+    epochs: options.Epochs = 1.0,
+    steps: options.Steps = None,
+    levels: options.Levels = None,
+    batch_size: options.BatchSize = 32,
     micro_batch: Annotated[
         int | None,
         deep_option(
@@ -135,9 +116,9 @@ def fit(
             " whole batch.",
         ),
     ] = None,
-    learning_rate: LearningRate = 5e-5,
-    max_length: MaxLength = 128,
-    pooling: PoolingOption = Pooling.mean,
+    learning_rate: options.LearningRate = 5e-5,
+    max_length: options.MaxLength = 128,
+    pooling: options.PoolingOption = options.Pooling.mean,
     cache: Annotated[
         Path | None, deep_option(metavar="FOLDER", help="Keep embeddings here, and use those that are there.")
     ] = None,
@@ -164,13 +145,13 @@ def fit(
             min=1, max=100, help="With boosting: a mistake is a wrong label among the best N.", metavar="N"
         ),
     ] = 10,
-    dropout: Annotated[
-        float, expert_option(callback=between_0_and_1, help="With mc-dropout: share of weights left out.")
-    ] = 0.05,
+    dropout: Annotated[float, expert_share("With mc-dropout: share of weights left out.")] = 0.05,
     negatives: Annotated[
-        Negatives, expert_option(help="tfn+man is more accurate and several times slower.")
-    ] = Negatives.tfn,
-    loss: Annotated[Loss, expert_option(help="Loss of the linear classifiers.")] = Loss.squared_hinge,
+        options.Negatives, expert_option(help="tfn+man is more accurate and several times slower.")
+    ] = options.Negatives.tfn,
+    loss: Annotated[
+        options.Loss, expert_option(help="Loss of the linear classifiers.")
+    ] = options.Loss.squared_hinge,
     C: Annotated[
         float,
         expert_option(
@@ -180,7 +161,7 @@ def fit(
             help="Weight of errors relative to regularisation: larger fits the data more closely.",
         ),
     ] = 1.0,
-    weight_threshold: WeightThreshold = 0.05,
+    weight_threshold: options.WeightThreshold = 0.05,
     branching: Annotated[int, expert_option(min=2, help="Children of a node of the label tree.")] = 8,
     leaf_size: Annotated[int, expert_option(min=1, help="Most labels in a leaf of the label tree.")] = 100,
     beam: Annotated[
@@ -222,36 +203,10 @@ def fit(
             ctx=context,
             param_hint="--trees",
         )
-    settings: dict[str, Any] = {
-        "method": method.value,
-        "members": members,
-        "trees": trees,
-        "alpha": alpha,
-        "hard_negatives": hard_negatives,
-        "dropout": dropout,
-        "branching": branching,
-        "leaf_size": leaf_size,
-        "loss": loss.value,
-        "C": C,
-        "weight_threshold": weight_threshold,
-        "negatives": negatives.value,
-        "beam": beam,
-        "random_state": seed,
-    }
-    tuning: dict[str, Any] = {
-        "encoder": encoder,
-        "encoders": encoders,
-        "epochs": epochs,
-        "steps": steps,
-        "levels": levels,
-        "batch_size": batch_size,
-        "micro_batch": micro_batch,
-        "learning_rate": learning_rate,
-        "max_length": max_length,
-        "pooling": pooling.value,
-    }
+    settings = values_of(context, _SETTINGS) | {"random_state": seed}
+    tuning = values_of(context, _TUNING)
     place = {"device": device, "cache": cache}
-    deep = base is Base.transformer
+    deep = base is options.Base.transformer
     asked = {"random_state" if name == "seed" else name for name in given(context)}
     if deep:
         if "dropout" not in asked:
@@ -292,10 +247,10 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.extra import is_first
 
-    from .extending import Extension, open_extendable, trains_members
+    from .extending import open_extendable, trains_members
 
     settings = plan.settings
-    old = None if plan.extend is None else open_extendable(Extension(plan.extend, plan.given), settings)
+    old = None if plan.extend is None else open_extendable(plan.extend, settings, plan.given)
     deep = plan.deep or isinstance(old, HedgerowTransformerClassifier)
     in_blocks = any(plan.site.values())
     if deep and in_blocks:
@@ -339,7 +294,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         if as_json:
             print_json(summary)
         else:
-            _print(Console(soft_wrap=True, highlight=False), summary)
+            _print(summary)
     except KeyboardInterrupt:
         if _identity(plan.model) != before:
             left = f"{plan.model} is saved"
@@ -360,13 +315,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _check_deep_option(device: str, settings: dict[str, Any]) -> None:
     """Refuse now what could not be fine-tuned later."""
     from hedgerow import HedgerowTransformerClassifier
-    from hedgerow.deep.extra import load_torch
+    from hedgerow.deep.extra import check_device
 
     with failing_as(ExitCode.USAGE, ValueError, ImportError):
-        load_torch()
-        from hedgerow.deep.device import choose_device
-
-        choose_device(device)
+        check_device(device)
         if "encoder" in settings:
             HedgerowTransformerClassifier(**settings).check_encoder()
 
@@ -399,12 +351,8 @@ def _fit(
     folder = None if kept is None else kept.folder
     try:
         # What a disk refuses here are members, not data.
-        with failing_as(ExitCode.WRITE):
-            _train(
-                lambda: classifier.fit(
-                    inputs, part.Y, classes=part.label_names, checkpoint=folder, progress=report
-                )
-            )
+        with failing_as(ExitCode.WRITE), _training():
+            classifier.fit(inputs, part.Y, classes=part.label_names, checkpoint=folder, progress=report)
     except ModelFileError as error:
         raise Failure(
             ExitCode.MODEL, f"{reason(error)}; to start again, delete the folder {folder}"
@@ -420,17 +368,22 @@ def _extend(plan: Plan, classifier: HedgerowClassifier, inputs: Any, part: Part,
     named = classifier.trees is not None or plan.settings["trees"] is not None
     classifier.set_params(trees=None)
     more = wanted - classifier.members
-    _train(lambda: classifier.add_members(inputs, part.Y, more, progress=report))
+    with _training():
+        classifier.add_members(inputs, part.Y, more, progress=report)
     classifier.set_params(trees=wanted if named else None)
 
 
-def _train(train: Callable[[], object]) -> None:
+@contextlib.contextmanager
+def _training() -> Iterator[None]:
+    """Say in one line what goes wrong while a model learns, apart from broken files of members."""
     from hedgerow.features.tfidf import NoWordsError
+    from hedgerow.inputs.parameters import ParameterError
     from hedgerow.storage.container import ModelFileError
+    from hedgerow.training.memory import BudgetTooSmallError
 
     try:
-        train()
-    except ModelFileError:
+        yield
+    except (ModelFileError, Failure):
         raise
     except ImportError as error:
         raise Failure(ExitCode.USAGE, reason(error)) from error
@@ -440,8 +393,7 @@ def _train(train: Callable[[], object]) -> None:
             "no word occurs in more than one text, and only such words can be learned from; add texts",
         ) from error
     except (ValueError, TypeError) as error:
-        # scikit-learn's class for parameters out of range; whatever else does not fit is in the data.
-        wrong = type(error).__name__ in ("InvalidParameterError", "BudgetTooSmallError")
+        wrong = isinstance(error, ParameterError | BudgetTooSmallError)  # all else that does not fit is data
         raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
 
 
@@ -467,17 +419,15 @@ def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: flo
     return summary
 
 
-def _print(console: Console, summary: dict[str, Any]) -> None:
+def _print(summary: dict[str, Any]) -> None:
     model = summary["model"]
     members = "1 member" if summary["members"] == 1 else f"{summary['members']:,} members"
     kind = f"{decimal(summary['bytes'])}; {summary['method']}, {members}"
-    console.print(
-        cell(f"Saved {model} ({kind}): {summary['labels']:,} labels learned from")
-        + cell(f" {summary['rows']:,} rows in {summary['seconds']:.1f} s.")
+    say(
+        f"Saved {model} ({kind}): {summary['labels']:,} labels learned from {summary['rows']:,} rows in"
+        f" {summary['seconds']:.1f} s."
     )
     if tuned := summary.get("fine_tuning"):
         tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
-        console.print(
-            cell(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")
-        )
-    console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))
+        say(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")
+    say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
 
 from .failures import ExitCode, failing_as
 from .options import AsJson, NewModelFile, Overwrite, Verbose
 from .targets import check_new_file
-from .terminal import cell, print_json, show_progress
+from .terminal import print_json, say, show_progress
 
 
 def import_pecos(
@@ -62,13 +61,10 @@ def import_pecos(
     if json:
         print_json(summary)
         return
-    console = Console(soft_wrap=True, highlight=False)
     members = "1 member" if len(folders) == 1 else f"{len(folders):,} members"
-    console.print(
-        cell(f"Saved {model} ({decimal(summary['bytes'])}): {members}, {summary['labels']:,} labels,")
-        + cell(f" {summary['features']:,} features, in {summary['seconds']:.1f} s.")
+    say(
+        f"Saved {model} ({decimal(summary['bytes'])}): {members}, {summary['labels']:,} labels,"
+        f" {summary['features']:,} features, in {summary['seconds']:.1f} s."
     )
-    console.print(
-        cell("Inputs are used as in PECOS: give rows scaled to length 1 if PECOS was trained on such.")
-    )
-    console.print(cell(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim"))
+    say("Inputs are used as in PECOS: give rows scaled to length 1 if PECOS was trained on such.")
+    say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")

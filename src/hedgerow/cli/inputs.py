@@ -98,11 +98,6 @@ class OpenModel:
         """Whether inputs are texts, rather than rows of features."""
         return isinstance(self.classifier, HedgerowTextClassifier)
 
-    @property
-    def known_labels(self) -> int:
-        """Labels that can be predicted: those that at least one member learned."""
-        return self.classifier.source.known
-
     def read_inputs(self, rows: Selection, report: Report, may_be_empty: bool = False) -> tuple[Part, Any]:
         """Rows, and what the model predicts from: their texts or features."""
         part = rows.read(report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -83,7 +84,7 @@ def _print(file: File, description: dict[str, Any]) -> None:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         return f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"{int(value):,}"
 
@@ -99,7 +100,7 @@ def _records(records: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(name for record in records for name in record))
     table = Table(box=None, padding=(0, 1), pad_edge=True)
     for name in names:
-        numbers = all(hasattr(record.get(name, 0), "__index__") for record in records)
+        numbers = all(isinstance(record.get(name, 0), Integral) for record in records)
         table.add_column(cell(name, "dim"), justify="right" if numbers else "left")
     for record in records:
         table.add_row(*(cell(_shown(record[name]) if name in record else "") for name in names))

@@ -27,34 +27,26 @@ class KeptMembers:
                 f"{self.folder} is a file, but finished members are kept in a folder of that name;"
                 " move it away, or choose another MODEL",
             )
-        if found := self.count():
-            print(f"hedgerow: {self._share(found)} found in {plain(self.folder)}", file=sys.stderr)
-        elif blocks := self.blocks():
-            print(f"hedgerow: {blocks:,} finished blocks found in {plain(self.folder)}", file=sys.stderr)
-        elif self.encoders():
-            print(f"hedgerow: the state of fine-tuning found in {plain(self.folder)}", file=sys.stderr)
+        if found := self._done():
+            print(f"hedgerow: {found[0]} found in {plain(self.folder)}", file=sys.stderr)
 
-    def count(self) -> int:
-        """How many members are done."""
-        return len(list(self.folder.glob("member-*.hedgerow")))
+    def _done(self) -> tuple[str, str] | None:
+        """What is finished, members before parts of them, with the verb that it takes."""
+        if members := self._count("member"):
+            share = f"{members} of {self.wanted} member{'' if self.wanted == 1 else 's'}"
+            return share, "is" if members == 1 else "are"
+        if blocks := self._count("block"):
+            return f"{blocks:,} finished blocks", "are"
+        return ("the state of fine-tuning", "is") if self._count("encoder") else None
 
-    def blocks(self) -> int:
-        """How many blocks of other members are done."""
-        return len(list(self.folder.glob("block-*.hedgerow")))
-
-    def encoders(self) -> list[Path]:
-        """Files with the state of fine-tuning."""
-        return sorted(self.folder.glob("encoder-*.hedgerow"))
+    def _count(self, kind: str) -> int:
+        return len(list(self.folder.glob(f"{kind}-*.hedgerow")))
 
     def left_behind(self) -> str:
         """What an interrupt leaves: members, blocks of them, or nothing at all."""
-        if found := self.count():
-            left = f"{self._share(found)} {'is' if found == 1 else 'are'}"
-        elif blocks := self.blocks():
-            left = f"{blocks:,} blocks are"
-        elif self.encoders():
-            left = "the state of fine-tuning is"
-        elif any(self.folder.glob("tree-*.hedgerow")):
+        if found := self._done():
+            left = " ".join(found)
+        elif self._count("tree"):
             left = "a label tree is"
         else:
             with contextlib.suppress(OSError):  # not there, or not ours alone
@@ -65,11 +57,8 @@ class KeptMembers:
     def delete(self) -> None:
         """Remove the members and what a crash left of one; other files stay, and so does their folder."""
         halves = (self.folder.glob(f".{kind}-*.tmp") for kind in ("member", "encoder", "block", "tree"))
-        for path in [*itertools.chain(*halves), *self.encoders()]:
+        for path in [*itertools.chain(*halves), *self.folder.glob("encoder-*.hedgerow")]:
             path.unlink()
         from hedgerow.training.checkpoint import Checkpoint
 
         Checkpoint(self.folder, fingerprint="", labels=0).clear()
-
-    def _share(self, found: int) -> str:
-        return f"{found} of {self.wanted} member{'' if self.wanted == 1 else 's'}"

@@ -54,9 +54,9 @@ class LabelTable:
     def of_decisions(cls, found: Decisions, ids: Sequence[str] | None) -> LabelTable:
         """What to do with each label."""
         columns: dict[str, Any] = {"decision": np.array(DECISIONS, dtype=object)[found.decision]}
-        columns |= {name: getattr(found, name) for name in _MEASURES}
+        columns |= {name: vars(found)[name] for name in _MEASURES}
         parts = ("answered", "is_ood", "p_value", "bound", "expected_cost")
-        of_inputs = {name: getattr(found, name) for name in parts if getattr(found, name) is not None}
+        of_inputs = {name: of for name in parts if (of := vars(found)[name]) is not None}
         return cls(found.indptr, found.labels, columns, of_inputs, ids)
 
     def emptied(self) -> LabelTable:

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
 
 from .failures import ExitCode, failing_as
 from .options import Overwrite, Threads, Verbose
-from .terminal import cell, show_progress
+from .terminal import say, show_progress
 
 
 def map_data(
@@ -44,6 +43,5 @@ def map_data(
             progress=lambda share: report(share, "mapping"),
         )
     size = sum(path.stat().st_size for path in folder.glob("*.npy"))
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(cell(f"Saved {folder} ({decimal(size)})."))
-    console.print(cell(f"Next: hedgerow fit {folder} MODEL --memory 8GB", "dim"))
+    say(f"Saved {folder} ({decimal(size)}).")
+    say(f"Next: hedgerow fit {folder} MODEL --memory 8GB", "dim")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,8 +18,6 @@ import typer
 from hedgerow.training.memory import parse_bytes
 
 LARGE = "Large data"
-COSTS = "Costs, instead of --risk"
-LIMITS = "Limits"
 
 
 Method = StrEnum(
@@ -54,6 +53,26 @@ def deep_option(*names: str, **about: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Transformer", **about)
 
 
+def share_option(about: str, panel: str | None = None) -> Any:
+    """A share, of neither nothing nor everything."""
+    return typer.Option(callback=_between_0_and_1, rich_help_panel=panel, help=about)
+
+
+def expert_share(about: str) -> Any:
+    """A share that a newcomer need not know."""
+    return share_option(about, "Expert options")
+
+
+def cost_option(about: str) -> Any:
+    """The cost of a decision."""
+    return typer.Option(callback=_cost, rich_help_panel="Costs, instead of --risk", help=about)
+
+
+def limit_option(about: str, **range: Any) -> Any:
+    """A limit of the server."""
+    return typer.Option(rich_help_panel="Limits", help=about, **range)
+
+
 def finite(value: float) -> float:
     """Refuse infinities and what is not a number."""
     if not math.isfinite(value):
@@ -61,14 +80,14 @@ def finite(value: float) -> float:
     return value
 
 
-def between_0_and_1(value: float | None) -> float | None:
+def _between_0_and_1(value: float | None) -> float | None:
     """Refuse a share of nothing or of everything."""
     if value is not None and not 0 < value < 1:
         raise typer.BadParameter(f"{value} is not between 0 and 1")
     return value
 
 
-def cost(value: float | None) -> float | None:
+def _cost(value: float | None) -> float | None:
     """Refuse costs below 0 or without end."""
     if value is not None and not 0 <= value < math.inf:
         raise typer.BadParameter(f"{value} is not a finite cost of 0 or more")
@@ -94,6 +113,12 @@ def given(context: typer.Context) -> frozenset[str]:
     """Names of the parameters on the command line, as opposed to those left at their defaults."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+
+
+def values_of(context: typer.Context, names: Iterable[str]) -> dict[str, Any]:
+    """Some options by name, as the library takes them."""
+    values = {name: context.params[name] for name in names}
+    return {name: str(value) if isinstance(value, StrEnum) else value for name, value in values.items()}
 
 
 def refuse_without(context: typer.Context, names: set[str], needed: str) -> None:

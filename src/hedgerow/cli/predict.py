@@ -2,68 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, Failure, failing_as
-from .options import (
-    Beam,
-    Candidates,
-    Cluster,
-    Inputs,
-    LabelsOut,
-    MissingVotes,
-    ModelFile,
-    Overwrite,
-    PartName,
-    Threads,
-    Tolerance,
-    Verbose,
-    refuse_without,
-    search_settings,
-)
+from .options import refuse_without, search_settings
 from .targets import check_table
-from .terminal import Report, show_progress
-
-if TYPE_CHECKING:
-    from .inputs import OpenModel
-    from .label_files import LabelTable
-
-
-@dataclass(frozen=True)
-class Question:
-    """What to predict for each input, of which part of the data, and how to search."""
-
-    k: int
-    part: str | None
-    search: dict[str, Any]
-    uncertainty: bool
-    tolerance: float | None
+from .terminal import show_progress
 
 
 def predict(
     context: typer.Context,
-    model: ModelFile,
-    input: Inputs,
+    model: options.ModelFile,
+    input: options.Inputs,
     k: Annotated[
         int, typer.Option("--k", "-k", min=1, help="Labels per input, if the model knows that many.")
     ] = 5,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Add the uncertainty of each label and each input.")
     ] = False,
-    out: LabelsOut = None,
-    part: PartName = None,
-    threads: Threads = 0,
-    overwrite: Overwrite = False,
-    verbose: Verbose = False,
-    cluster: Cluster = None,
-    beam: Beam = None,
-    candidates: Candidates = None,
-    missing: MissingVotes = None,
-    tolerance: Tolerance = None,
+    out: options.LabelsOut = None,
+    part: options.PartName = None,
+    threads: options.Threads = 0,
+    overwrite: options.Overwrite = False,
+    verbose: options.Verbose = False,
+    cluster: options.Cluster = None,
+    beam: options.Beam = None,
+    candidates: options.Candidates = None,
+    missing: options.MissingVotes = None,
+    tolerance: options.Tolerance = None,
 ) -> None:
     """Predict the best labels of each input.
 
@@ -90,6 +61,8 @@ def predict(
     """  # noqa: D301
     if not uncertainty:
         refuse_without(context, {"tolerance"}, "--uncertainty")
+    from .predicting import Question, predict_part
+
     question = Question(k, part, search_settings(beam, candidates, missing), uncertainty, tolerance)
     if cluster is not None:
         if out is None:
@@ -112,30 +85,3 @@ def predict(
             print_labels(table)
         else:
             write_labels(out, table, overwrite)
-
-
-def predict_part(
-    model: OpenModel, data: Path, question: Question, threads: int, report: Report, may_be_empty: bool = False
-) -> LabelTable:
-    """Read inputs and predict their labels, with uncertainty or without."""
-    import numpy as np
-    import scipy.sparse as sp
-
-    from .inputs import Selection
-    from .label_files import LabelTable
-
-    classifier = model.classifier
-    rows = Selection(data, question.part, threads=threads)
-    part, inputs = model.read_inputs(rows, report, may_be_empty)
-    empty = part.n == 0
-    if empty:  # ask about something else, to know the columns
-        inputs = [""] if model.reads_texts else sp.csr_array((1, classifier.n_features_in_), dtype=np.float32)
-    with failing_as(ExitCode.DATA, ValueError, TypeError):
-        # All labels of a model that knows fewer than k, rather than an error about the default.
-        k = min(question.k, model.known_labels)
-        if question.uncertainty:
-            best: Any = classifier.predict_uncertain(inputs, k, tolerance=question.tolerance, progress=report)
-        else:
-            best = classifier.top(inputs, k, progress=report)
-    table = LabelTable.of_predictions(best, None if empty else part.ids)
-    return table.emptied() if empty else table

@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from hedgerow.data.compressed import SUFFIXES
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.loading import load
@@ -26,32 +24,20 @@ from .connection import connected
 from .failures import ExitCode, Failure, failing_as
 from .inputs import OpenModel, open_model
 from .label_files import write_labels
-from .predict import Question, predict_part
+from .predicting import Question, predict_part
 from .targets import check_format
-from .terminal import Report, cell, plain, show_progress
+from .terminal import Report, plain, say, show_progress
 
 RECORD = "_run.json"
 
 
 @dataclass(frozen=True)
-class Scoring:
-    """How files are scored: with which model (its file, where all nodes can read it, and the checksum that it
-    ends with) and version of hedgerow, and what is asked of it.
-    """
+class Scoring(Question):
+    """What is asked, and of which model: its file, which all nodes can read, and the checksum at its end."""
 
     model: str
     digest: str
     version: str
-    k: int
-    part: str | None
-    search: dict[str, Any]
-    uncertainty: bool
-    tolerance: float | None
-
-    @property
-    def question(self) -> Question:
-        """What is asked of each file."""
-        return Question(self.k, self.part, self.search, self.uncertainty, self.tolerance)
 
 
 @dataclass(frozen=True)
@@ -71,7 +57,7 @@ def predict_shards(
     open_model(model)  # a file that is no model fails here, before a cluster is started
     engine = Engine.here()
     path, folder = model.resolve(), out.resolve()
-    scoring = Scoring(str(path), _digest(path), engine.version, **vars(question))
+    scoring = Scoring(**vars(question), model=str(path), digest=_digest(path), version=engine.version)
     shards = find_shards(data.resolve(), folder)
     for shard in shards:
         check_format(shard.target)
@@ -82,8 +68,7 @@ def predict_shards(
             rows = 0 if crew is None else _score(crew, (engine, scoring), shards, todo, report)
         _tidy(shards)
     there = len(shards) - len(todo)
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(cell(f"Saved {out}: {rows:,} rows of {len(todo):,} files; {there:,} were there before."))
+    say(f"Saved {out}: {rows:,} rows of {len(todo):,} files; {there:,} were there before.")
 
 
 def find_shards(data: Path, folder: Path) -> list[Shard]:
@@ -222,7 +207,7 @@ class Scorer:
         table = predict_part(
             OpenModel(Path(scoring.model), classifier),
             Path(shard.source),
-            scoring.question,
+            scoring,
             1,
             lambda share, what: None,
             may_be_empty=True,

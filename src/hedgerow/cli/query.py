@@ -10,21 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, failing_as
-from .options import (
-    AsJson,
-    Inputs,
-    LabelsOut,
-    ModelFile,
-    Overwrite,
-    PartName,
-    Threads,
-    Verbose,
-    expert_option,
-    finite,
-)
+from .options import expert_option, finite
 from .targets import check_table, load_pyarrow
-from .terminal import cell, print_json, shortened, show_progress
+from .terminal import cell, print_json, say, shortened, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import Queries
@@ -34,19 +25,19 @@ _WIDE = 120
 
 
 def query(
-    model: ModelFile,
-    input: Inputs,
+    model: options.ModelFile,
+    input: options.Inputs,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many inputs to choose.")] = 10,
     pairs: Annotated[
         bool,
         typer.Option("--pairs", help="Choose pairs of an input and a label, to be answered by yes or no."),
     ] = False,
-    out: LabelsOut = None,
-    part: PartName = None,
-    threads: Threads = 0,
-    overwrite: Overwrite = False,
-    json: AsJson = False,
-    verbose: Verbose = False,
+    out: options.LabelsOut = None,
+    part: options.PartName = None,
+    threads: options.Threads = 0,
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
+    verbose: options.Verbose = False,
     diversity: Annotated[
         float,
         expert_option(
@@ -132,10 +123,7 @@ def _write_csv(file: IO[bytes], records: list[dict[str, Any]]) -> None:
 def _print(console: Console, records: list[dict[str, Any]], part: Part) -> None:
     pairs = "label" in records[0]
     what = "pairs of input and label" if pairs else "inputs"
-    console.print(
-        cell(f"Label these {what} first: of {part.n:,} inputs, the members disagree most on them."),
-        soft_wrap=True,
-    )
+    say(f"Label these {what} first: of {part.n:,} inputs, the members disagree most on them.")
     # Excerpts take what room the rest leaves; beside labels that is enough on a wide terminal only.
     texts = None if pairs and console.width < _WIDE else part.texts
     table = Table(box=None, padding=(0, 1), expand=texts is not None)

@@ -6,25 +6,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
 
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, failing_as
-from .options import LabelledData, LabelsField, ModelFile, Ood, Overwrite, PartName, Threads, Verbose
 from .targets import check_new_file
-from .terminal import cell, show_progress
+from .terminal import say, show_progress
 
 
 def report(
-    model: ModelFile,
-    data: LabelledData,
+    model: options.ModelFile,
+    data: options.LabelledData,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")],
-    ood: Ood = None,
-    part: PartName = None,
-    labels_field: LabelsField = "labels",
-    threads: Threads = 0,
-    overwrite: Overwrite = False,
-    verbose: Verbose = False,
+    ood: options.Ood = None,
+    part: options.PartName = None,
+    labels_field: options.LabelsField = "labels",
+    threads: options.Threads = 0,
+    overwrite: options.Overwrite = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Write a web page about MODEL on DATA.
 
@@ -64,6 +64,4 @@ def report(
     page = render(content).encode()
     with failing_as(ExitCode.WRITE), atomic_file(out, overwrite=overwrite) as file:
         file.write(page)
-    Console(highlight=False).print(
-        cell(f"Written {out} ({decimal(len(page))}); open it in a browser."), soft_wrap=True
-    )
+    say(f"Written {out} ({decimal(len(page))}); open it in a browser.")

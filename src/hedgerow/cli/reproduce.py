@@ -4,40 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, Failure, failing_as
-from .options import (
-    Base,
-    BaseOption,
-    BatchSize,
-    Device,
-    EncoderName,
-    Epochs,
-    LearningRate,
-    Levels,
-    MaxLength,
-    Method,
-    Missing,
-    Pooling,
-    PoolingOption,
-    Steps,
-    Threads,
-    Verbose,
-    WeightThreshold,
-    deep_option,
-    expert_option,
-    refuse_without,
-)
-from .terminal import cell, plain, show_progress
+from .options import deep_option, expert_option, refuse_without, values_of
+from .terminal import plain, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow.paper import ExperimentSettings, Source
 
+_TUNING = (
+    *("encoder", "encoders", "device", "epochs", "steps", "levels", "batch_size", "learning_rate"),
+    *("max_length", "pooling"),
+)
 _COLUMN = 11  # letters that a figure with its deviation takes
 
 
@@ -59,7 +44,7 @@ def reproduce(
         ),
     ] = None,
     method: Annotated[
-        list[Method] | None, typer.Option(metavar="METHOD", help="Only this method. Repeat for more.")
+        list[options.Method] | None, typer.Option(metavar="METHOD", help="Only this method. Repeat for more.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Train each method with N seeds.", metavar="N")] = 3,
     members: Annotated[int, typer.Option(min=2, max=4096, help="Members of an ensemble.")] = 10,
@@ -70,10 +55,10 @@ def reproduce(
         bool,
         typer.Option("--quick", help="A trial: one seed, three members, 2,000 training rows, 500 test rows."),
     ] = False,
-    threads: Threads = 0,
-    verbose: Verbose = False,
-    base: BaseOption = Base.linear,
-    encoder: EncoderName = "bert-base-uncased",
+    threads: options.Threads = 0,
+    verbose: options.Verbose = False,
+    base: options.BaseOption = options.Base.linear,
+    encoder: options.EncoderName = "bert-base-uncased",
     encoders: Annotated[
         bool,
         deep_option(
@@ -82,14 +67,14 @@ def reproduce(
             " --members times as long.",
         ),
     ] = False,
-    device: Device = "auto",
-    epochs: Epochs = 1.0,
-    steps: Steps = None,
-    levels: Levels = None,
-    batch_size: BatchSize = 32,
-    learning_rate: LearningRate = 5e-5,
-    max_length: MaxLength = 128,
-    pooling: PoolingOption = Pooling.mean,
+    device: options.Device = "auto",
+    epochs: options.Epochs = 1.0,
+    steps: options.Steps = None,
+    levels: options.Levels = None,
+    batch_size: options.BatchSize = 32,
+    learning_rate: options.LearningRate = 5e-5,
+    max_length: options.MaxLength = 128,
+    pooling: options.PoolingOption = options.Pooling.mean,
     cache: Annotated[
         Path | None,
         deep_option(
@@ -100,13 +85,13 @@ def reproduce(
         int, expert_option(min=1, help="Nodes of the label tree that the search keeps per layer.")
     ] = 50,
     missing: Annotated[
-        Missing,
+        options.Missing,
         expert_option(
             help="The vote of a member whose search did not reach a label: 0, as in the paper (delta), its"
             " score (exact), or an upper bound (bound)."
         ),
-    ] = Missing.delta,
-    weight_threshold: WeightThreshold = 0.05,
+    ] = options.Missing.delta,
+    weight_threshold: options.WeightThreshold = 0.05,
 ) -> None:
     """Run the experiments of the paper on DATA.
 
@@ -128,24 +113,13 @@ def reproduce(
       hedgerow reproduce tibkat-en/ --quick --out trial/
       hedgerow reproduce tibkat-en/ --base transformer --encoder MiniLM/ --device auto --out deep/
     """  # noqa: D301
-    tuning: dict[str, Any] = {
-        "encoder": encoder,
-        "encoders": encoders,
-        "device": device,
-        "epochs": epochs,
-        "steps": steps,
-        "levels": levels,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "max_length": max_length,
-        "pooling": pooling.value,
-    }
-    if base is not Base.transformer:
+    tuning = values_of(context, _TUNING)
+    if base is not options.Base.transformer:
         refuse_without(context, {*tuning, "cache"}, "--base transformer")
     from hedgerow.paper import DeepSettings, ExperimentSettings
 
     settings = ExperimentSettings(
-        methods=[one.value for one in (method or Method)],
+        methods=[one.value for one in (method or options.Method)],
         seeds=1 if quick else seeds,
         members=min(3, members) if quick else members,
         beam=beam,
@@ -153,7 +127,7 @@ def reproduce(
         weight_threshold=weight_threshold,
         ood_rows=min(500, ood_rows) if quick else ood_rows,
         quick=quick,
-        deep=DeepSettings(**tuning, kept=cache) if base is Base.transformer else None,
+        deep=DeepSettings(**tuning, kept=cache) if base is options.Base.transformer else None,
     )
     sources = [source for text in data if (source := _present(text))]
     others = [source for text in ood or [] if (source := _present(text))]
@@ -199,7 +173,7 @@ def _run(
         # Wider ones are for a page, not for a terminal.
         if len(table.header) * _COLUMN <= console.width:
             console.print(Markdown(table.to_markdown()))
-    console.print(cell(f"Written: {out}/tables.md, tables.tex, tables.json and figures/"), soft_wrap=True)
+    say(f"Written: {out}/tables.md, tables.tex, tables.json and figures/")
     if missing:
         print(f"hedgerow: {missing}", file=sys.stderr)
 

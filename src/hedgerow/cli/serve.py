@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+import hedgerow.cli.options as options
 from hedgerow.serve.limits import Limits
 
 from .failures import ExitCode, Failure, failing_as
-from .options import LIMITS, Host, ModelFile, Port, TokenFile, finite
-from .terminal import cell
+from .options import finite, limit_option
+from .terminal import say
 
 NEEDED = ("fastapi", "uvicorn", "httptools", "prometheus_client")
 TOKEN = "HEDGEROW_TOKEN"
@@ -33,13 +33,13 @@ class Place:
 
 
 def serve(
-    model: ModelFile,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
+    model: options.ModelFile,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8000,
     queue: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The review queue. Default: MODEL.queue.sqlite.")
     ] = None,
-    token_file: TokenFile = None,
+    token_file: options.TokenFile = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,23 +52,14 @@ def serve(
     threads: Annotated[
         int, typer.Option(min=0, help="Threads per prediction; 0 means all cores but one.")
     ] = 0,
-    max_body: Annotated[
-        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Bytes per request.")
-    ] = Limits.body,
-    max_batch: Annotated[
-        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Inputs per request.")
-    ] = Limits.batch,
-    max_text: Annotated[
-        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Characters per text.")
-    ] = Limits.text,
+    max_body: Annotated[int, limit_option("Bytes per request.", min=1)] = Limits.body,
+    max_batch: Annotated[int, limit_option("Inputs per request.", min=1)] = Limits.batch,
+    max_text: Annotated[int, limit_option("Characters per text.", min=1)] = Limits.text,
     max_seconds: Annotated[
-        float, typer.Option(min=0.01, callback=finite, rich_help_panel=LIMITS, help="Seconds per request.")
+        float, limit_option("Seconds per request.", min=0.01, callback=finite)
     ] = Limits.seconds,
     max_waiting: Annotated[
-        int,
-        typer.Option(
-            min=1, rich_help_panel=LIMITS, help="Inputs that wait at the same time; more get status 503."
-        ),
+        int, limit_option("Inputs that wait at the same time; more get status 503.", min=1)
     ] = Limits.waiting,
 ) -> None:
     """Serve MODEL: a web page, an API, and a queue for reviewers.
@@ -139,14 +130,13 @@ def run_server(
             service.fill_queue(texts)
         except QueueError as error:
             raise Failure(ExitCode.WRITE, str(error)) from error
-        console = Console(highlight=False)
         name = f"[{place.host}]" if ":" in place.host else place.host
 
         def ready() -> None:
             address = f"http://{name}:{taken.getsockname()[1]}/"
-            console.print(cell(f"Serving {model} at {address} (Ctrl-C stops)"), soft_wrap=True)
+            say(f"Serving {model} at {address} (Ctrl-C stops)")
             if about is not None:
-                console.print(cell(about), soft_wrap=True)
+                say(about)
 
         answer(service, access, taken, ready)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from hedgerow.deep.extra import is_first
@@ -49,6 +50,20 @@ def cell(text: object, style: str = "") -> Text:
     return Text(plain(text), style=style)
 
 
+def say(text: object, style: str = "") -> None:
+    """Print one line on stdout, however long it is."""
+    Console(highlight=False).print(cell(text, style), soft_wrap=True)
+
+
+def figures_table(title: str, columns: list[str]) -> Table:
+    """A table of figures, whose rows have names."""
+    table = Table(title=cell(title, "bold"), box=None, padding=(0, 1), title_justify="left")
+    table.add_column("")
+    for column in columns:
+        table.add_column(cell(column, "dim"), justify="right")
+    return table
+
+
 def shortened(text: str, width: int) -> str:
     """Cut a text at a word to at most `width` columns."""
     text = " ".join(text.split())
@@ -77,9 +92,9 @@ def print_json_lines(lines: bytes) -> None:
 
 
 def _to_json(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # NumPy's scalars and arrays
-        return value.tolist()
-    return str(value)
+    from numpy import generic, ndarray  # help comes without it
+
+    return value.tolist() if isinstance(value, generic | ndarray) else str(value)
 
 
 def escape_what_streams_lack() -> None:

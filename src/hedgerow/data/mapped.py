@@ -30,8 +30,6 @@ from .part_files import find_file, short_name
 from .reading import Reading
 from .xmc_text import read_rows
 
-__all__ = ["map_data", "read_mapped"]
-
 _TYPES: dict[str, np.dtype[Any]] = {
     "indptr": np.dtype("<i8"),
     "indices": np.dtype("<i4"),

@@ -45,8 +45,8 @@ class Part:
     def __post_init__(self) -> None:
         lengths = {
             name: int(value.shape[0]) if isinstance(value, csr_array) else len(value)
-            for name in ("X", "texts", "Y", "ids")
-            if (value := getattr(self, name)) is not None
+            for name, value in (("X", self.X), ("texts", self.texts), ("Y", self.Y), ("ids", self.ids))
+            if value is not None
         }
         if len(set(lengths.values())) > 1:
             raise ValueError(f"the columns of a part differ in their number of rows: {lengths}")

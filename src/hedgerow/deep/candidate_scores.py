@@ -11,8 +11,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
-__all__ = ["LOSSES", "RIGHT", "CandidateBatch", "NodeWeights", "candidate_loss", "gather_candidates"]
-
 LOSSES = ("squared_hinge", "logistic")
 RIGHT = 2  # what is stored at a candidate that is a label of the text
 _BETAS = (0.9, 0.999)

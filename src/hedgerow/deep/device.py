@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import torch
 
-__all__ = ["GPU_TOLERANCE", "choose_device", "torch_threads"]
-
 # How far a number of an embedding (of length 1) may be from that of the same text on a GPU in a batch of
 # another shape, with or without a recording, or on a processor. For another shape a GPU's libraries choose
 # other kernels, which add up in another order. That changes single-precision sums of some hundred numbers by

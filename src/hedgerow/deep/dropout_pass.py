@@ -10,8 +10,6 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["DropoutPass", "units_left_out"]
-
 
 @dataclass(frozen=True)
 class DropoutPass:

@@ -15,8 +15,6 @@ from hedgerow.deep.recording import RecordedPasses
 from hedgerow.deep.tokens import Tokens
 from hedgerow.progress import Stage
 
-__all__ = ["Reader", "embed_in_shapes", "embed_one_by_one"]
-
 Floats = npt.NDArray[np.float32]
 
 # All batches of texts of similar length have one shape on a GPU, so that few shapes are recorded and the same

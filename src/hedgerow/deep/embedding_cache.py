@@ -15,8 +15,6 @@ from hedgerow.deep.encoder import DropoutPass, Encoder
 from hedgerow.progress import Stage
 from hedgerow.storage.atomic_file import atomic_file
 
-__all__ = ["PRECISIONS", "EmbeddingCache"]
-
 PRECISIONS = ("float32", "float16")
 
 

@@ -17,8 +17,6 @@ import transformers
 
 from hedgerow.inputs.training_record import Hashes
 
-__all__ = ["NO_TEXTS", "EncoderNotFound", "check_name", "open_folder", "write_folder"]
-
 _TRAINED_ON = "trained_on.npy"
 NO_TEXTS: Hashes = np.empty(0, dtype=np.uint64)
 

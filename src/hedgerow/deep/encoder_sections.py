@@ -12,8 +12,6 @@ import tokenizers
 import torch
 import transformers
 
-__all__ = ["config_text", "read_sections", "write_sections"]
-
 Section = npt.NDArray[np.uint8]
 
 # With these the library fetches code, or chooses it.

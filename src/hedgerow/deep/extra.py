@@ -6,8 +6,6 @@ import os
 from importlib import import_module
 from typing import Any
 
-__all__ = ["NEEDED", "GpuMemoryError", "MissingExtra", "is_first", "load_torch"]
-
 NEEDED = ("torch", "transformers", "tokenizers")
 
 
@@ -30,6 +28,14 @@ def load_torch() -> Any:
                 " 'hedgerow[deep]'"
             ) from error
     return import_module("torch")
+
+
+def check_device(name: str) -> None:
+    """Raise what is missing to compute on a device: a package, or the device itself."""
+    load_torch()
+    from hedgerow.deep.device import choose_device
+
+    choose_device(name)
 
 
 def is_first() -> bool:

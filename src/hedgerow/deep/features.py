@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["join_features"]
-
 
 def join_features(
     tfidf: sp.csr_array,

@@ -20,8 +20,6 @@ from hedgerow.deep.levels import Level, Targets
 from hedgerow.deep.team import Team
 from hedgerow.deep.tokens import Tokens
 
-__all__ = ["Batch", "LevelBatches", "TuningData", "bucketed_batches", "steps_of", "texts_of_pass"]
-
 # Texts are sorted by length within this many batches: alike enough, and still in a random order.
 _BATCHES_PER_POOL = 50
 _AHEAD = 4  # batches that are made in advance
@@ -57,19 +55,8 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same on a device; nothing waits for it."""
-
-        def send(tensor: torch.Tensor) -> torch.Tensor:
-            return tensor.to(device, non_blocking=True)
-
-        return replace(
-            self,
-            ids=send(self.ids),
-            mask=send(self.mask),
-            places=send(self.places),
-            valid=send(self.valid),
-            right=send(self.right),
-            nodes=send(self.nodes),
-        )
+        tensors = {name: of for name, of in vars(self).items() if isinstance(of, torch.Tensor)}
+        return replace(self, **{name: of.to(device, non_blocking=True) for name, of in tensors.items()})
 
 
 class LevelBatches:

@@ -19,8 +19,6 @@ from hedgerow.deep.tuning_state import Sections, encoder_sections, level_section
 from hedgerow.progress import Stage
 from hedgerow.storage.container import Malformed
 
-__all__ = ["LevelTraining"]
-
 # Classifiers of nodes are young and see few texts each; the encoder has seen much and must not forget it.
 _NODE_RATE = 10.0
 _MOMENTS = ("exp_avg", "exp_avg_sq")

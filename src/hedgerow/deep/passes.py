@@ -13,23 +13,12 @@ from hedgerow.progress import Stage
 from hedgerow.trees.forest import Ensemble, Floats, Found
 from hedgerow.trees.tree_model import TreeClassifier
 
-__all__ = ["PassEnsemble"]
-
 
 class PassEnsemble(Ensemble):
     """A single tree whose members are passes of an encoder with dropout.
 
     An input is as many rows as there are passes, one after the other. A label that one pass met and another
     did not has probability 0 for the latter; `bound` says how far that may be off.
-
-    Parameters
-    ----------
-    trees : sequence of TreeClassifier
-        One tree.
-    labels : int
-        Number of labels of the model.
-    passes : int
-        Rows of an input.
     """
 
     def __init__(self, trees: Sequence[TreeClassifier], labels: int, passes: int) -> None:

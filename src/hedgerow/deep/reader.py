@@ -23,12 +23,10 @@ from hedgerow.inputs.training_record import Hashes
 from hedgerow.progress import Progress, Stage
 from hedgerow.trees.forest import Ensemble
 
-__all__ = ["Passes", "TransformerReader", "expect_embeddings", "open_reader"]
-
 
 @dataclass(frozen=True)
 class Passes:
-    """With MC dropout: how often the encoder is asked, the seed, and the share of units left out (None: its own)."""
+    """With MC dropout: how often the encoder is asked, and the share of units left out (None: its own)."""
 
     count: int
     seed: int
@@ -37,25 +35,13 @@ class Passes:
 
 @dataclass(frozen=True, eq=False)
 class TransformerReader:
-    """Inputs are texts.
+    """Inputs are texts; members share one encoder, or have one each.
 
-    Attributes
-    ----------
-    words : TextReader
-        tf-idf.
-    encoders : tuple of Encoder
-        One that all members share, or one for each.
-    weight : float
-        Length of an embedding beside that of tf-idf.
-    scale : bool
-        Scale rows to length 1 here: with an encoder for each member, a row holds the embeddings of all and a
-        member sees its own alone, so the engine cannot.
-    knows_training : bool
-        Whether members know inputs through their encoders that their own samples lack.
-    passes : Passes or None
-        With MC dropout, an input is as many rows as there are passes.
-    device, cache : str, path-like or None
-        Of this machine: where encoders run, and where embeddings are kept.
+    `weight` is the length of an embedding beside that of tf-idf. `scale` makes rows of length 1 here: with an
+    encoder for each member, a row holds the embeddings of all and a member sees its own alone, so the engine
+    cannot. `knows_training` says whether members know inputs through their encoders that their own samples
+    lack. With MC dropout, an input is as many rows as there are `passes`. `device` and `cache` are of this
+    machine: where encoders run, and where embeddings are kept.
     """
 
     words: TextReader
@@ -168,12 +154,10 @@ class TransformerReader:
         progress: Stage | None,
         dropout: DropoutPass | None = None,
     ) -> npt.NDArray[Any]:
-        embedder: Any = encoder if self.cache is None else EmbeddingCache(self.cache)
-        known = () if self.cache is None else (encoder,)
-        found: npt.NDArray[Any] = embedder.embed(
-            *known, texts, threads=threads, progress=progress, dropout=dropout
-        )
-        return found
+        asked: dict[str, Any] = {"threads": threads, "progress": progress, "dropout": dropout}
+        if self.cache is None:
+            return encoder.embed(texts, **asked)
+        return EmbeddingCache(self.cache).embed(encoder, texts, **asked)
 
     def _place(self) -> None:
         device = join_team(self.device).device
@@ -221,10 +205,10 @@ def open_reader(
         )
     passes = None
     if parameters["method"] == "mc-dropout":
-        told = header["passes"]
-        if type(told["count"]) is not int or type(told["seed"]) is not int or told["count"] < 1:
+        stored = header["passes"]
+        if type(stored["count"]) is not int or type(stored["seed"]) is not int or stored["count"] < 1:
             raise ValueError("the passes of the encoder are not numbers")
-        passes = Passes(told["count"], told["seed"], dropout)
+        passes = Passes(stored["count"], stored["seed"], dropout)
         forest = PassEnsemble(forest.trees, forest.labels, passes.count)
     scale = parameters["normalize"] and len(encoders) > 1
     knows_all = bool(about.get("knows_all", len(encoders) == 1))

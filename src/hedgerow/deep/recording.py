@@ -10,8 +10,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["RecordedGradients", "RecordedPasses"]
-
 Compute = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 _WARM_UPS = 2

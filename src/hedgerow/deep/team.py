@@ -10,8 +10,6 @@ from torch import distributed
 
 from hedgerow.deep.device import choose_device
 
-__all__ = ["Team", "join_team"]
-
 
 @dataclass(frozen=True)
 class Team:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Tokens"]
-
 
 @dataclass(frozen=True, eq=False)
 class Tokens:

@@ -6,8 +6,6 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["FineTuning", "FineTuningReport", "LevelReport", "Matching"]
-
 
 @dataclass(frozen=True)
 class Matching:

@@ -16,8 +16,6 @@ from hedgerow.deep.levels import Level
 from hedgerow.storage.atomic_file import refuse_link
 from hedgerow.storage.container import Malformed, read_model, write_model
 
-__all__ = ["EncoderCheckpoint", "Sections", "TuningState", "encoder_sections", "level_sections"]
-
 Sections = dict[str, npt.NDArray[Any]]
 
 

@@ -12,16 +12,6 @@ from hedgerow import _native
 from hedgerow.inputs.matrices import as_indicator
 from hedgerow.storage.container import ModelFile
 
-__all__ = [
-    "LabelledRows",
-    "add_label_sections",
-    "align_labels",
-    "encode_labels",
-    "read_label_sections",
-    "truth_for",
-    "without_frame",
-]
-
 
 class LabelledRows(NamedTuple):
     """Labels in a matrix, the engine's view of it, and what its columns are called."""

@@ -9,8 +9,6 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 
-__all__ = ["as_indicator", "as_rows", "as_truth", "check_finite"]
-
 _INT32_MAX = np.iinfo(np.int32).max
 _INDICATOR = "Y is an indicator matrix: 1 where a row has the label, 0 or nothing elsewhere"
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ParameterError", "check_choice", "check_integer", "check_real"]
-
 
 class ParameterError(ValueError, TypeError):
     """A parameter has a type or value that it cannot have."""

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["count", "take"]
-
 
 def count(inputs: Any) -> int:
     """How many inputs there are."""

@@ -9,32 +9,18 @@ import numpy as np
 
 from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer
 
-__all__ = ["CANDIDATES", "MISSING", "SearchSettings", "within_int32"]
-
 CANDIDATES = ("scored", "all")
 MISSING = ("exact", "delta", "bound")
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How candidates are found; guarantees hold for the search that they were learned with.
+    """How candidates are found; guarantees hold for the search that they were learned with."""
 
-    Attributes
-    ----------
-    beam : int
-        Nodes kept in each layer of a tree.
-    candidates : {"scored", "all"} or int
-        All labels that the beam scored, all labels there are, or the best N of each member.
-    missing : {"exact", "delta", "bound"}
-        What stands for the probability of a candidate that a member did not meet.
-    tolerance : float or None
-        Search on below every node that is more probable; 0 goes everywhere, None leaves it to the beam.
-    """
-
-    beam: int = 50
-    candidates: str | int = "scored"
-    missing: str = "exact"
-    tolerance: float | None = None
+    beam: int = 50  # nodes kept in each layer of a tree
+    candidates: str | int = "scored"  # all labels that the beam scored, "all", or the best N of each member
+    missing: str = "exact"  # what stands for the probability of a candidate that a member did not meet
+    tolerance: float | None = None  # search on below every node that is more probable
 
     def __post_init__(self) -> None:
         check_integer("beam", self.beam, 1)
@@ -57,14 +43,9 @@ class SearchSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a model file."""
-        found = {
-            "beam": self.beam,
-            "candidates": self.candidates,
-            "missing": self.missing,
-            "tolerance": self.tolerance,
-        }
         return {
-            name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in vars(self).items()
         }
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["threads_for"]
-
 MOST_THREADS = 256
 
 

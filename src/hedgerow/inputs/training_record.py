@@ -11,8 +11,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import xxhash
 
-__all__ = ["TrainingRecord", "hash_data", "hash_texts", "unseen_rows"]
-
 # More inputs than this share of the data were seen in training: then these are no held-out data.
 MOST_SEEN = 0.05
 
@@ -21,21 +19,11 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class TrainingRecord:
-    """Hashes of the inputs that a model was trained on.
+    """Hashes of the inputs that a model was trained on."""
 
-    Attributes
-    ----------
-    seen : uint64 array
-        A hash of each different input, ascending: of the text, or of the row of features.
-    fingerprint : str
-        Hash of all inputs in their order, with their labels.
-    seed : int
-        What samples for members are drawn from.
-    """
-
-    seen: Hashes
-    fingerprint: str
-    seed: int
+    seen: Hashes  # of each different input, ascending: of the text, or of the row of features
+    fingerprint: str  # of all inputs in their order, with their labels
+    seed: int  # what samples for members are drawn from
 
     @classmethod
     def of(cls, hashes: Hashes, Y: sp.csr_array, seed: int) -> TrainingRecord:
@@ -58,7 +46,7 @@ class TrainingRecord:
         if not self.is_of(hashes, Y):
             raise ValueError(
                 "X and Y are not what the model was fitted to, or stand in another order; give the same data,"
-                " or fit anew"
+                " or fit again"
             )
 
     @classmethod

@@ -12,13 +12,11 @@ import orjson
 import xxhash
 
 from hedgerow.data import Part
-from hedgerow.deep.extra import load_torch
+from hedgerow.deep.extra import check_device, load_torch
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
 from hedgerow.progress import Progress
 from hedgerow.storage.atomic_file import atomic_file
 from hedgerow.training.settings import METHODS
-
-__all__ = ["DEEP_METHODS", "OWN_ENCODERS", "WORDS", "DeepSettings", "SharedEncoder", "computed_on"]
 
 WORDS = "linear"  # a single model that sees words alone
 OWN_ENCODERS = "boosted-bagging-encoders"  # every member has an encoder of its own
@@ -52,10 +50,7 @@ class DeepSettings:
 
     def check(self) -> None:
         """Raise now what would fail after long work."""
-        load_torch()
-        from hedgerow.deep.device import choose_device
-
-        choose_device(self.device)
+        check_device(self.device)
         self.estimator("single").check_encoder()
 
     def mark(self) -> dict[str, Any]:

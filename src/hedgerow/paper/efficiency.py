@@ -18,8 +18,6 @@ from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.truth import Assessment, assess
 
-__all__ = ["BeamCost", "TheoremChecks", "beam_costs", "check_theorems"]
-
 Floats = npt.NDArray[np.floating[Any]]
 
 BEAMS = (5, 10, 20, 50)

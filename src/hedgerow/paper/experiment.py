@@ -30,8 +30,6 @@ from .deep_models import OWN_ENCODERS, WORDS, DeepSettings, SharedEncoder, compu
 from .machine import machine
 from .sources import LoadedData, OodTexts, Source, evenly_spread, hash_strings, load
 
-__all__ = ["Experiment", "ExperimentSettings", "run"]
-
 _COST_LABELS = 16_000_000  # inputs times labels of the search through all labels
 _THEOREM_LABELS = 2_000_000
 _TUNING_WORK = 8  # of fine-tuning, in models that are trained

@@ -12,8 +12,6 @@ from hedgerow.storage.atomic_file import atomic_file
 
 from .experiment import Experiment
 
-__all__ = ["write_figures"]
-
 _MEASURES = {
     "variance": "prediction variance",
     "total": "total uncertainty",

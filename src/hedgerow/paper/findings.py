@@ -18,8 +18,6 @@ from .published import (
 )
 from .table import Cell
 
-__all__ = ["DEEP", "LINEAR", "TITLES", "Findings", "PaperTables"]
-
 TITLES = {
     WORDS: "Words alone, single model",
     "single": "Single model",
@@ -33,10 +31,8 @@ TITLES = {
 
 @dataclass(frozen=True)
 class PaperTables:
-    """What the paper has of a base model: titles of tables, and figures by data set."""
+    """What the paper has of a base model: figures by data set."""
 
-    performance: str
-    misclassification: str
     accuracies: Mapping[str, Mapping[str, Sequence[float]]]
     columns: Sequence[tuple[str, str]]  # methods and measures that find wrong labels
     paper_columns: Sequence[tuple[str, str]]  # those among them that the paper has
@@ -44,18 +40,8 @@ class PaperTables:
     has_ood: bool
 
 
-LINEAR = PaperTables(
-    "Table 2: predictive performance",
-    "Table 3: misclassification detection",
-    PERFORMANCE,
-    COLUMNS,
-    COLUMNS,
-    MISCLASSIFICATION,
-    True,
-)
+LINEAR = PaperTables(PERFORMANCE, COLUMNS, COLUMNS, MISCLASSIFICATION, True)
 DEEP = PaperTables(
-    "Table 6: predictive performance of XR-Transformer",
-    "Table 7: misclassification detection with XR-Transformer",
     DEEP_PERFORMANCE,
     [(WORDS, "energy"), *COLUMNS, *((OWN_ENCODERS, m) for m in ("variance", "total", "knowledge"))],
     DEEP_COLUMNS,

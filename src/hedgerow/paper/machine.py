@@ -9,8 +9,6 @@ from pathlib import Path
 
 from hedgerow.inputs.threads import threads_for
 
-__all__ = ["machine"]
-
 
 def machine(n_jobs: int | None) -> dict[str, str]:
     """Processor, threads and Python, for the record."""

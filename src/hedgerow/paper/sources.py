@@ -13,8 +13,6 @@ import xxhash
 
 from hedgerow.data import DataError, Part, read_part
 
-__all__ = ["LoadedData", "OodTexts", "Source", "evenly_spread", "hash_strings", "load"]
-
 _QUICK_TRAIN, _QUICK_TEST = 2000, 500
 
 

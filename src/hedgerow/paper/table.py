@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Cell", "Entry", "Table", "escape_markdown", "mark_best"]
-
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{letter: "\\" + letter for letter in "&%$#_{}"},

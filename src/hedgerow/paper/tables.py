@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,6 @@ from .findings import DEEP, LINEAR, TITLES, Findings
 from .published import COLUMNS, DATA_SETS, DEEP_PERFORMANCE, DEEP_RIVALS, EFFICIENCY, OOD_DETECTION
 from .table import Cell, Entry, Table, escape_markdown, mark_best
 
-__all__ = ["make_tables", "write_tables"]
-
 # Above a column there is less room.
 _ABOVE = {WORDS: "Words alone", OWN_ENCODERS: "Encoder each"}
 _SHORT = {
@@ -30,6 +30,7 @@ _SHORT = {
     "expected": "expected labels",
     "ood": "OOD score",
 }
+_ABOUT = tomllib.loads(resources.files(__package__).joinpath("tables.toml").read_text(encoding="utf-8"))
 
 
 def write_tables(
@@ -70,6 +71,15 @@ def make_tables(experiments: Sequence[Experiment], deep: bool = False) -> list[T
     return [table for table in tables if table.rows]
 
 
+def _table(found: Findings, id: str, header: Sequence[str]) -> Table:
+    """A table without rows, with what tables.toml says of it."""
+    about = _ABOUT[id]
+    deep = {} if found.paper.has_ood else about
+    title = deep.get("deep_title", about["title"])
+    caption = deep.get("deep_caption", about["caption"]).format(method=TITLES.get(found.strongest, ""))
+    return Table(id, title, caption, header)
+
+
 def _add_methods(
     table: Table, found: Findings, cells_of: Callable[[str, str], list[Cell | None]], best: bool = True
 ) -> Table:
@@ -87,24 +97,13 @@ def _add_methods(
 
 def _performance(found: Findings) -> Table:
     keys = [("precision", k) for k in "135"] + [("recall", k) for k in "135"]
-    table = Table(
-        "performance",
-        found.paper.performance,
-        "P@k and R@k in percent, over test inputs that have labels; mean ± deviation over seeds.",
-        ["", *(f"{name[0].upper()}@{k}" for name, k in keys)],
-    )
+    table = _table(found, "performance", ["", *(f"{name[0].upper()}@{k}" for name, k in keys)])
     return _add_methods(table, found, lambda data, m: [found.cell(data, m, *key) for key in keys])
 
 
 def _rivals(found: Findings) -> Table:
     """Models of others beside ours; a data set takes three columns, as in the paper."""
-    table = Table(
-        "rivals",
-        "Table 8: beside other models",
-        "P@1, P@3 and P@5 in percent. Figures of other models are those that the paper cites for its own data"
-        " sets.",
-        ["", *(f"{_title(data)} P@{k}" for data in found.data for k in "135")],
-    )
+    table = _table(found, "rivals", ["", *(f"{_title(data)} P@{k}" for data in found.data for k in "135")])
     places = {data: 3 * number for number, data in enumerate(DEEP_PERFORMANCE)}
 
     def add_published(title: str, by_data: Iterable[Sequence[float] | None]) -> None:
@@ -134,12 +133,9 @@ def _rivals(found: Findings) -> Table:
 def _tail_performance(found: Findings) -> Table:
     keys = [("ndcg", "3"), ("ndcg", "5"), ("psp", "1"), ("psp", "3"), ("psp", "5"), ("macro_f1", "5")]
     names = {"ndcg": "nDCG", "psp": "PSP", "macro_f1": "macro-F1"}
-    table = Table(
+    table = _table(
+        found,
         "tail",
-        "Rank and tail",
-        "nDCG, propensity-scored precision and macro-F1, and the share of true labels found among the best"
-        " five: for the rarest tenth of the labels in training, the fifth tenth and the most frequent tenth;"
-        " percent.",
         ["", *(f"{names[name]}@{k}" for name, k in keys), "found, rarest", "middle", "most frequent"],
     )
 
@@ -171,13 +167,7 @@ def _column_titles(columns: Iterable[tuple[str, str]]) -> list[str]:
 
 def _misclassification(found: Findings) -> Table:
     columns = _columns(found, "energy")
-    table = Table(
-        "misclassification",
-        found.paper.misclassification,
-        "Mean AUROC over inputs, each over all labels, in percent. Energy is that of the single model; PV,"
-        " TU and KU are variance, total and knowledge uncertainty.",
-        ["", *_column_titles(columns)],
-    )
+    table = _table(found, "misclassification", ["", *_column_titles(columns)])
     for data in found.data:
         cells = [found.cell(data, method, "misclassification", measure) for method, measure in columns]
         table.rows.append([_title(data), *mark_best([cells], along=True)[0]])
@@ -190,13 +180,7 @@ def _misclassification(found: Findings) -> Table:
 
 def _errors_kept(found: Findings) -> Table:
     columns = _columns(found, "energy")
-    table = Table(
-        "aupr_aurc",
-        "Misclassification detection: AUPR and AURC",
-        "AUPR: mean over inputs, percent, high is good. AURC: area under the curve of risk against coverage"
-        " for the five best labels of each input, percent, low is good.",
-        ["", *_column_titles(columns)],
-    )
+    table = _table(found, "aupr_aurc", ["", *_column_titles(columns)])
     for data in found.data:
         for key, title, low in (("misclassification_aupr", "AUPR", False), ("aurc", "AURC", True)):
             cells = [found.cell(data, method, key, measure) for method, measure in columns]
@@ -207,12 +191,8 @@ def _errors_kept(found: Findings) -> Table:
 def _detection(found: Findings) -> Table:
     columns = _columns(found, "joint_energy")
     ours = [(method, "ood") for method in found.methods]
-    table = Table(
-        "ood",
-        f"{'Table 4: o' if found.paper.has_ood else 'O'}ut-of-distribution detection",
-        "AUROC in percent. The paper's scores are sums over labels, and out-of-distribution (OOD) inputs get"
-        " low probabilities everywhere, so a low score means OOD. For the OOD score, high means OOD.",
-        ["", *_column_titles(columns), *(f"OOD score, {TITLES[method]}" for method, _ in ours)],
+    table = _table(
+        found, "ood", ["", *_column_titles(columns), *(f"OOD score, {TITLES[method]}" for method, _ in ours)]
     )
     for data, other in found.pairs():
         title = _pair_title(data, other)
@@ -228,13 +208,7 @@ def _detection(found: Findings) -> Table:
 
 def _ood_scores(found: Findings) -> Table:
     scores = ("ood", "variance", "total", "knowledge", "joint_energy", "expected")
-    table = Table(
-        "ood_details",
-        "Out-of-distribution detection in detail",
-        f"{TITLES.get(found.strongest, '')}: AUROC / AUPR / share of in-distribution inputs that are flagged"
-        " where 95 % of the out-of-distribution inputs are (FPR@95), percent.",
-        ["", *(_SHORT[score] for score in scores)],
-    )
+    table = _table(found, "ood_details", ["", *(_SHORT[score] for score in scores)])
     for data, other in found.pairs():
         row: list[Entry] = [_pair_title(data, other)]
         for score in scores:
@@ -248,14 +222,7 @@ def _ood_scores(found: Findings) -> Table:
 
 
 def _ood_by_frequency(found: Findings) -> Table:
-    table = Table(
-        "ood_by_frequency",
-        "Out-of-distribution inputs against the tail",
-        f"{TITLES.get(found.strongest, '')}: AUROC of the OOD score / of total uncertainty (low means OOD),"
-        " against the inputs of each tenth by the frequency of their most frequent label in training;"
-        " percent.",
-        ["", *(f"tenth {number}" for number in range(1, 11))],
-    )
+    table = _table(found, "ood_by_frequency", ["", *(f"tenth {number}" for number in range(1, 11))])
     for data, other in found.pairs():
         runs = found.runs(data, found.strongest)
         by_score = [
@@ -271,14 +238,7 @@ def _ood_by_frequency(found: Findings) -> Table:
 
 
 def _efficiency(found: Findings) -> Table:
-    table = Table(
-        "efficiency",
-        f"{'Table 5: a' if found.paper.has_ood else 'A'}ll labels against beam search",
-        "Boosted bagging, seed 0: time for the stated number of inputs (the best of three), how many times"
-        " faster than the search through all labels, and AUROC of misclassification in percent. Candidates"
-        " are all labels that the beam scored; a member that did not score one gives it 0.",
-        ["", "search", "time", "faster", "PV", "TU", "KU"],
-    )
+    table = _table(found, "efficiency", ["", "search", "time", "faster", "PV", "TU", "KU"])
     for data in found.data:
         for run in found.runs(data, "boosted-bagging"):
             costs = run.get("efficiency", [])
@@ -301,24 +261,12 @@ def _efficiency(found: Findings) -> Table:
 
 
 def _calibration(found: Findings) -> Table:
-    table = Table(
-        "calibration",
-        "Calibration",
-        "Expected calibration error of the probabilities of the best k labels, percent; low is good.",
-        ["", "ECE@1", "ECE@3", "ECE@5"],
-    )
+    table = _table(found, "calibration", ["", "ECE@1", "ECE@3", "ECE@5"])
     return _add_methods(table, found, lambda data, m: [found.cell(data, m, "ece", k) for k in "135"], False)
 
 
 def _times(found: Findings) -> Table:
-    table = Table(
-        "times",
-        "Time",
-        "Seconds to fit and to predict the test inputs with uncertainty, and the time to judge the"
-        " predictions as a share of the time to predict."
-        + ("" if found.paper.has_ood else " Fine-tuning comes first, once for all methods of a seed."),
-        ["", "fit", "predict", "judge, % of predict"],
-    )
+    table = _table(found, "times", ["", "fit", "predict", "judge, % of predict"])
 
     def cells_of(data: str, method: str) -> list[Cell | None]:
         fit, predict, judge = (

@@ -20,8 +20,6 @@ from hedgerow.votes.votes import Votes
 from .content import Content, Example, Headline, KnownLabel, Prediction, Setting
 from .figures import figures
 
-__all__ = ["EvaluatedData", "compose"]
-
 _EXAMPLES = 15
 _LABELS = 200
 _PREDICTED = 8

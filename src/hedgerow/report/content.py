@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy.typing as npt
 
-__all__ = ["Content", "Example", "Figure", "Headline", "KnownLabel", "Prediction", "Series", "Setting"]
-
 Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
 Kind = Literal["line", "points", "bars", "band", "diagonal"]
 Scale = Literal["linear", "log"]
@@ -52,17 +50,16 @@ class Series:
         if self.kind not in get_args(Kind):
             known = ", ".join(get_args(Kind))
             raise ValueError(f"series {self.name!r} is of kind {self.kind!r}; it must be one of {known}")
-        expected = {"diagonal": (), "band": ("low", "high")}.get(self.kind, ("y",))
-        for name in expected:
-            self._check_length(name)
+        expected = {"diagonal": {}, "band": {"low": self.low, "high": self.high}}.get(
+            self.kind, {"y": self.y}
+        )
         if self.kind == "band" and len(self.y):
-            self._check_length("y")
-
-    def _check_length(self, name: str) -> None:
-        if len(getattr(self, name)) != len(self.x):
-            raise ValueError(
-                f"series {self.name!r} has {len(self.x)} values of x and {len(getattr(self, name))} of {name}"
-            )
+            expected["y"] = self.y
+        for name, values in expected.items():
+            if len(values) != len(self.x):
+                raise ValueError(
+                    f"series {self.name!r} has {len(self.x)} values of x and {len(values)} of {name}"
+                )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from importlib import resources
 from string import Template
 from typing import Any
@@ -18,8 +18,6 @@ import numpy as np
 
 from .content import Content
 from .thinning import thinned
-
-__all__ = ["render"]
 
 # Later ones use the earlier.
 _STYLES = ("look.css", "votes.css", "page.css")
@@ -78,7 +76,7 @@ def _escaped_json(content: Content) -> str:
 def _plain(value: Any) -> Any:
     """Dataclasses, arrays and numbers of NumPy as what JSON knows; what is not finite as null."""
     if is_dataclass(value):
-        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+        return {name: _plain(of) for name, of in vars(value).items()}
     if isinstance(value, (np.ndarray, np.generic)):
         return _plain(value.tolist())
     if isinstance(value, float):

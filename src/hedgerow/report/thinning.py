@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from .content import Figure, Scale, Series
 
-__all__ = ["thinned"]
-
 # Wider than a figure is drawn, so that zooming a little shows no edges.
 _COLUMNS = 1500
 
@@ -29,8 +27,7 @@ def thinned(figure: Figure) -> Figure:
 def _thinned(series: Series, scale: Scale) -> Series:
     if series.kind not in ("line", "band") or len(series.x) <= 2 * _COLUMNS:
         return series
-    names = ("y",) if series.kind == "line" else ("y", "low", "high")
-    curves = [np.asarray(getattr(series, name), np.float64) for name in names if len(getattr(series, name))]
+    curves = [np.asarray(of, np.float64) for of in (series.y, series.low, series.high) if len(of)]
     x = np.asarray(series.x, np.float64)
     usable = np.isfinite(x) if scale == "linear" else np.isfinite(x) & (x > 0)
     if not usable.any() or (np.diff(x[usable]) < 0).any():
@@ -42,9 +39,9 @@ def _thinned(series: Series, scale: Scale) -> Series:
     column[~usable] = -1
     kept = _kept(column, curves)
     parts: dict[str, Any] = {
-        name: np.asarray(getattr(series, name))[kept]
-        for name in ("x", "y", "low", "high")
-        if len(getattr(series, name))
+        name: np.asarray(of)[kept]
+        for name, of in (("x", series.x), ("y", series.y), ("low", series.low), ("high", series.high))
+        if len(of)
     }
     return replace(series, **parts)
 

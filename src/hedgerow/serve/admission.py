@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from .errors import ApiError, overloaded
 from .limits import Limits
-from .observation import ASGIApp, Message, Receive, Scope, Send
-
-__all__ = ["Admitted"]
 
 # Probes get an answer from a busy server; a re-load and an export may take as long as they need.
 _ALWAYS = ("/healthz", "/readyz", "/metrics")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
+from starlette.types import ASGIApp, Scope
 
 from hedgerow import __version__
 from hedgerow.decisions.costs import Costs
@@ -23,15 +24,13 @@ from hedgerow.decisions.goals import Goal
 
 from . import schemas
 from .admission import Admitted
-from .errors import ApiError, error_body
+from .errors import ApiError, error_body, refusal
 from .metrics import CONTENT_TYPE
-from .observation import BUG, ASGIApp, Observed, Scope
+from .observation import BUG, Observed
 from .page_files import PageFile, read_page
 from .prediction import Wanted
 from .security import Access, Guarded
 from .service import FALSE_ALARM, Service
-
-__all__ = ["build"]
 
 _Handler = Callable[..., Coroutine[Any, Any, Response]]
 
@@ -326,16 +325,13 @@ def _route_of(scope: Scope) -> Any:
     return next((route for route in router.routes if route.matches(scope)[0] is not Match.NONE), None)
 
 
-def _refusal(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(body, status_code=status, headers=headers, media_type="application/json")
-
-
 async def _refuse(request: Request, error: Any) -> Response:
-    return _refusal(error.status, error.body(), error.headers)
+    response: Response = error.response()
+    return response
 
 
 async def _admit_bug(request: Request, error: Any) -> Response:
-    return _refusal(500, BUG)
+    return refusal(500, BUG)
 
 
 async def _refuse_invalid(request: Request, error: Any) -> Response:
@@ -351,7 +347,7 @@ async def _refuse_invalid(request: Request, error: Any) -> Response:
         parts = []
     if len(problems) > 1:
         message += f" (and {len(problems) - 1} more)"
-    return _refusal(422, error_body("invalid", message, ".".join(parts) or None))
+    return refusal(422, error_body("invalid", message, ".".join(parts) or None))
 
 
 async def _refuse_http(request: Request, error: Any) -> Response:
@@ -361,4 +357,4 @@ async def _refuse_http(request: Request, error: Any) -> Response:
     }.get(error.status_code, ("invalid", str(error.detail)))
     # FastAPI refuses a body that it cannot read with 400.
     status = 422 if error.status_code == 400 else error.status_code
-    return _refusal(status, error_body(code, message), error.headers)
+    return refusal(status, error_body(code, message), error.headers)

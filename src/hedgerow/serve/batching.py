@@ -12,10 +12,8 @@ from typing import Any
 import scipy.sparse as sp
 
 from .errors import overloaded
-from .model_slot import ServedModel
 from .prediction import Inputs, Wanted
-
-__all__ = ["Batcher"]
+from .served_model import ServedModel
 
 Result = dict[str, Any]
 Predict = Callable[[ServedModel, Inputs, Wanted], list[Result]]

@@ -15,8 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from .errors import error_body
 from .limits import Limits
 
-__all__ = ["Connection", "connections"]
-
 _HEAD_BYTES = 64 * 1024
 _HEAD_SECONDS = 10.0
 

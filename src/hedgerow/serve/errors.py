@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
-
-__all__ = ["ApiError", "error_body", "overloaded"]
+from starlette.responses import Response
 
 
 class ApiError(Exception):
@@ -22,22 +22,22 @@ class ApiError(Exception):
         self.where = where
         self.retry_after = retry_after
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers of the answer."""
+    def response(self) -> Response:
+        """The answer."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
-        return headers
-
-    def body(self) -> bytes:
-        """Body of the answer."""
-        return error_body(self.code, self.message, self.where)
+        return refusal(self.status, error_body(self.code, self.message, self.where), headers)
 
 
 def overloaded(reason: str) -> ApiError:
     """The refusal of a server that has too much to do."""
     return ApiError(503, "overloaded", f"{reason}; try again later", retry_after=1)
+
+
+def refusal(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer with a body as `error_body` makes it."""
+    return Response(body, status, headers, media_type="application/json")
 
 
 def error_body(code: str, message: str, where: str | None = None) -> bytes:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from hedgerow.data.sample import load_sample
 
-from .model_slot import ServedModel
-
-__all__ = ["examples_for"]
+from .served_model import ServedModel
 
 # Held-out packages of the embedded sample, and what there is to see.
 _SHOWN = {

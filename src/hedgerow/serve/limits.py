@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-
-__all__ = ["Limits"]
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,6 @@ class Limits:
     queue: int = 100_000  # texts that wait for review
 
     def __post_init__(self) -> None:
-        for part in fields(self):
-            value = getattr(self, part.name)
+        for name, value in vars(self).items():
             if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{part.name} is {value!r}; a limit must be a positive number")
+                raise ValueError(f"{name} is {value!r}; a limit must be a positive number")

@@ -10,8 +10,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["LOGGER", "log_event", "log_failure", "set_up_logs"]
-
 LOGGER = logging.getLogger("hedgerow.serve")
 
 
@@ -23,7 +21,7 @@ class _JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": record.msg if record.name == LOGGER.name else record.name,
-            **getattr(record, "facts", {}),
+            **vars(record).get("facts", {}),
         }
         if record.name != LOGGER.name:
             line["message"] = str(record.msg)  # the template, without what would be put into it

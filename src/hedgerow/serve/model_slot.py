@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,140 +16,21 @@ import scipy.sparse as sp
 from xxhash import xxh3_64
 
 from hedgerow.estimators.loading import load
-from hedgerow.model import Model
 from hedgerow.storage.container import ModelFileError
 
 from .errors import ApiError
 from .limits import Limits
 from .prediction import Inputs, Wanted, predict
-from .verdicts import curves, mildest
-
-__all__ = ["ModelSlot", "ReloadRunning", "ServedModel", "load_model"]
+from .served_model import ServedModel
+from .verdicts import mildest
 
 _PIECE = 1 << 22
 
 
-@dataclass(frozen=True, eq=False)
-class ServedModel:
-    """A model that answers requests. Two of the same file are equal in nothing but their id.
-
-    Attributes
-    ----------
-    model : Model
-        The model.
-    id : str
-        A hash of the model file.
-    """
-
-    model: Model
-    id: str
-
-    @cached_property
-    def reads_texts(self) -> bool:
-        """Whether inputs are texts, not features."""
-        return self.model.reader.kind != "features"
-
-    @cached_property
-    def known(self) -> int:
-        """How many labels can be asked for."""
-        return self.model.known
-
-    @cached_property
-    def members(self) -> int:
-        """How many members vote."""
-        return self.model.members
-
-    @cached_property
-    def detects_ood(self) -> bool:
-        """Whether it can tell out-of-distribution inputs."""
-        return self.model.ood is not None
-
-    @cached_property
-    def calibrated(self) -> bool:
-        """Whether a probability of 0.8 means four times out of five."""
-        return self.model.calibrated
-
-    @cached_property
-    def tolerance(self) -> float | None:
-        """How far to search: guarantees hold for the search that they were learned with."""
-        policy = self.model.policy
-        return None if policy is None else policy.search.tolerance
-
-    def finds(self, k: int) -> bool:
-        """Whether the search finds k labels of any input as it is."""
-        known = self._found.get(k)
-        if known is None:
-            known = self._found[k] = self.model.finds(k)
-        return known
-
-    @cached_property
-    def _found(self) -> dict[int, bool]:
-        return {}
-
-    @cached_property
-    def curves(self) -> dict[str, Any] | None:
-        """The thresholds of decisions at every risk."""
-        return curves(self.model)
-
-    @cached_property
-    def labels(self) -> list[str | int]:
-        """All labels."""
-        return self.model.classes.tolist()  # type: ignore[no-any-return]
-
-    @cached_property
-    def counts(self) -> list[int] | None:
-        """How often each label occurred in training."""
-        counts = self.model.label_counts
-        return None if counts is None else counts.tolist()
-
-    @cached_property
-    def column(self) -> dict[str | int, int]:
-        """The column of each label."""
-        return {label: number for number, label in enumerate(self.labels)}
-
-    @cached_property
-    def folded(self) -> list[str]:
-        """The labels without the difference of capital and small letters, for search."""
-        return [str(label).casefold() for label in self.labels]
-
-    @cached_property
-    def by_frequency(self) -> list[int]:
-        """Columns of the labels, the frequent ones first; of equals, the first in the alphabet."""
-        counts = self.counts or [0] * len(self.labels)
-        return sorted(range(len(self.labels)), key=lambda number: (-counts[number], self.folded[number]))
-
-    def search(self, query: str) -> list[int]:
-        """Columns of the labels that hold the query; those that begin with it first, then frequent ones."""
-        wanted = query.casefold()
-        begin: list[int] = []
-        within: list[int] = []
-        for number in self.by_frequency:
-            name = self.folded[number]
-            if name.startswith(wanted):
-                begin.append(number)
-            elif wanted in name:
-                within.append(number)
-        return begin + within
-
-
 def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
-    """Open a model file, check all of it, and let it answer once.
+    """Open a model file, check all of it, and let it answer once with N threads per prediction.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    threads : int
-        Threads of one prediction.
-
-    Returns
-    -------
-    ServedModel
-
-    Raises
-    ------
-    ModelFileError, OSError
-        If it is no sound model file, or the model in it cannot answer.
+    Raises ModelFileError or OSError if it is not a sound model file, or the model in it cannot answer.
     """
     digest = xxh3_64()
     with open(path, "rb") as file:
@@ -189,17 +69,6 @@ class ModelSlot:
 
     A request keeps the model that it began with, so that a change drops none and mixes no two models in one
     answer. The old model goes when the last request that uses it ends.
-
-    Attributes
-    ----------
-    path : Path
-        The model file.
-    current : ServedModel
-        Who answers now.
-    threads : int
-        Threads of one prediction.
-    loader : callable
-        Opens the file.
     """
 
     path: Path
@@ -209,24 +78,10 @@ class ModelSlot:
     _loading: bool = field(default=False, init=False)
 
     async def reload(self, executor: Executor) -> tuple[ServedModel, ServedModel]:
-        """Load the file anew beside the current model, and let it answer from then on.
+        """Load the file again beside the current model, and let it answer from then on.
 
-        Parameters
-        ----------
-        executor : Executor
-            Where it is loaded.
-
-        Returns
-        -------
-        ServedModel, ServedModel
-            The one before and the new one; the same where the file has not changed.
-
-        Raises
-        ------
-        ReloadRunning
-            If another reload has not ended yet.
-        ModelFileError, OSError
-            If the file is not sound; then all stays as it was.
+        Returns the model before and the one now: the same where the file has not changed. If the file is not
+        sound, all stays as it was.
         """
         if self._loading:
             raise ReloadRunning("the model file is being loaded already; wait for that to end")

@@ -4,38 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
-from .errors import ApiError, error_body
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .errors import ApiError, error_body, refusal
 from .logs import log_event, log_failure
 from .metrics import Metrics
 
-__all__ = ["BUG", "ASGIApp", "Message", "Observed", "Receive", "Scope", "Send", "answer"]
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 BUG = error_body("internal", "the server has a bug; see its log")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
-async def answer(
-    send: Send, status: int, body: bytes, headers: dict[str, str], kind: str = "application/json"
-) -> None:
-    """Send a whole answer."""
-    fields = {"Content-Type": kind, "Content-Length": str(len(body)), **headers}
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in fields.items()],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
 
 
 class Observed:
@@ -66,13 +43,13 @@ class Observed:
         try:
             await self._app(scope, receive, observed_send)
         except ApiError as error:
-            await answer(observed_send, error.status, error.body(), error.headers)
+            await error.response()(scope, receive, observed_send)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             log_failure(error, path=_route(scope))
             if not status:
-                await answer(observed_send, 500, BUG, {})
+                await refusal(500, BUG)(scope, receive, observed_send)
         finally:
             self._metrics.in_flight.dec()
             seconds = time.perf_counter() - begin
@@ -91,4 +68,5 @@ class Observed:
 
 def _route(scope: Scope) -> str:
     """The route's template: what clients write into a path is neither logged nor counted apart."""
-    return getattr(scope.get("route"), "path", "other")
+    route = scope.get("route")
+    return "other" if route is None else str(route.path)

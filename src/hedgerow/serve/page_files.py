@@ -7,8 +7,6 @@ from importlib import resources
 
 from xxhash import xxh3_64
 
-__all__ = ["PageFile", "read_page"]
-
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,8 @@ from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.votes import Votes
 
 from .errors import ApiError
+from .served_model import ServedModel
 from .verdicts import Sorting
-
-if TYPE_CHECKING:
-    from .model_slot import ServedModel
-
-__all__ = ["Inputs", "Wanted", "predict", "said_of"]
 
 _MEASURES = ("probability", "total", "data", "knowledge", "variance")
 _SUMS = ("expected", "total", "data", "knowledge", "variance")
@@ -31,18 +27,9 @@ Codes = npt.NDArray[np.int8]  # decisions on candidates
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of the model. Requests that want the same can share a batch.
+    """How many labels are asked for, and what about them. Requests that want the same can share a batch.
 
-    Attributes
-    ----------
-    k : int
-        Labels for each input, if the model knows so many.
-    uncertainty : bool
-        Say also how sure the model is.
-    votes : bool
-        Say also what each member says.
-    sorting : Sorting or None
-        Decide on the labels, and list all that are not rejected, whatever k is.
+    With `sorting`, labels are decided on, and all that are not rejected are listed, whatever k is.
     """
 
     k: int = 10
@@ -59,7 +46,7 @@ def predict(
     Gives for each input a ``Result`` as the schema of the API has it, with numbers of NumPy; whether the
     p-value makes it OOD is left to be filled in. More than `most` labels that are not rejected are refused.
     """
-    model, k = served.model, min(wanted.k, served.known)
+    model, k = served.model, min(wanted.k, served.model.known)
     detector = model.ood if wanted.uncertainty else None
     read = model.inputs(inputs)
     # Guarantees hold for the search that they were learned with, which need not find k labels.
@@ -71,7 +58,7 @@ def predict(
     names = _MEASURES if wanted.uncertainty else _MEASURES[:1]
     listed = [list(row) for row in best.labels.tolist()]
     results: list[dict[str, Any]] = [
-        {"labels": _entries(served, columns, names, [getattr(best, name)[row] for name in names])}
+        {"labels": _entries(served, columns, names, [vars(best)[name][row] for name in names])}
         for row, columns in enumerate(listed)
     ]
     if wanted.uncertainty:
@@ -79,7 +66,7 @@ def predict(
         if detector is not None and answer.signals is not None:
             scores = detector.judge(answer.signals)
         for row, result in enumerate(results):
-            result["input"] = {name: getattr(best.instance, name)[row] for name in _SUMS}
+            result["input"] = {name: vars(best.instance)[name][row] for name in _SUMS}
             result["ood"] = (
                 None if scores is None else {"score": scores.score[row], "p_value": scores.p_value[row]}
             )
@@ -162,7 +149,7 @@ def _add_decisions(
     others = votes.chosen(np.array(list(kept.values())))
     rest = _best(others.but(indptr=np.array([0, len(kept)])), len(kept))
     columns = rest.labels[0].tolist()
-    more = _entries(served, columns, names, [getattr(rest, name)[0] for name in names])
+    more = _entries(served, columns, names, [vars(rest)[name][0] for name in names])
     for one, column in zip(more, columns, strict=True):
         one["decision"] = DECISIONS[codes[kept[column]]]
     labels += more

@@ -12,8 +12,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["DECIDED", "QueueCounts", "QueueError", "QueueFull", "QueueItem", "QueueStore"]
-
 DECIDED = ("confirmed", "corrected", "skipped")
 _TEACHING = ("confirmed", "corrected")
 # Marks the file as ours, so that no other program's data is overwritten ("HGRQ").

@@ -8,10 +8,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from .errors import ApiError
-from .observation import ASGIApp, Message, Receive, Scope, Send, answer
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["POLICY", "Access", "Guarded", "is_loopback"]
+from .errors import ApiError
 
 POLICY = "; ".join(
     (
@@ -114,7 +113,7 @@ class Guarded:
             self._check(scope)
             await self._app(scope, receive, guarded_send)
         except ApiError as error:
-            await answer(guarded_send, error.status, error.body(), error.headers)
+            await error.response()(scope, receive, guarded_send)
 
     def _check(self, scope: Scope) -> None:
         headers: dict[bytes, bytes] = {}

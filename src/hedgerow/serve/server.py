@@ -20,8 +20,6 @@ from .logs import log_event, set_up_logs
 from .security import Access
 from .service import Service
 
-__all__ = ["listen", "serve"]
-
 _BACKLOG = 2048
 _LAST_SECONDS = 30  # for requests in flight when the server stops
 # The engine's thread must not wait long for the interpreter when it has an answer; 5 ms is the default.

@@ -25,12 +25,11 @@ from .examples import examples_for
 from .limits import Limits
 from .logs import log_event
 from .metrics import Metrics
-from .model_slot import ModelSlot, ReloadRunning, ServedModel, load_model
+from .model_slot import ModelSlot, ReloadRunning, load_model
 from .prediction import Wanted, predict, said_of
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore
-from .verdicts import flag_ood, sorting
-
-__all__ = ["FALSE_ALARM", "ServerSettings", "Service"]
+from .served_model import ServedModel
+from .verdicts import flag_ood
 
 Found = TypeVar("Found")
 
@@ -119,9 +118,9 @@ class Service:
         false_alarm: float,
     ) -> tuple[str, list[dict[str, Any]]]:
         if wanted.k > self.limits.k:
-            raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are told", "k")
+            raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are listed", "k")
         if goal is not None:
-            wanted = replace(wanted, sorting=sorting(served.model, goal))
+            wanted = replace(wanted, sorting=served.sorting(goal))
         results = await self.batcher.predict(served, inputs, count, wanted)
         flag_ood(results, false_alarm)
         return served.id, results
@@ -168,11 +167,11 @@ class Service:
         return {
             "id": served.id,
             "labels": len(served.labels),
-            "members": served.members,
+            "members": served.model.members,
             "method": served.model.method.value,
             "texts": served.reads_texts,
-            "calibrated": served.calibrated,
-            "detects_ood": served.detects_ood,
+            "calibrated": served.model.calibrated,
+            "detects_ood": served.model.ood is not None,
             "policy": served.curves,
         }
 

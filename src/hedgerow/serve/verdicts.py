@@ -16,48 +16,23 @@ from hedgerow.model import Model
 
 from .errors import ApiError
 
-__all__ = ["RISKS", "Sorting", "curves", "flag_ood", "mildest", "sorting"]
-
 # The risks that a slider can be moved to.
 RISKS = tuple(round(0.005 * step, 3) for step in range(2, 101))
 
 
 @dataclass(frozen=True)
 class Sorting:
-    """How labels are sorted into accept, review and reject. Of one model, the same goal means the same rule.
-
-    Attributes
-    ----------
-    goal : Goal
-        What is asked for.
-    rule : Rule
-        What fulfils it.
-    """
+    """How labels are sorted into accept, review and reject: of one model, the same for the same goal."""
 
     goal: Goal
     rule: Rule = field(compare=False)
 
 
 def sorting(model: Model, goal: Goal) -> Sorting:
-    """The rule that meets a goal, as `HedgerowClassifier.decide` finds it.
+    """The rule that fulfils a goal, as `HedgerowClassifier.decide` finds it.
 
-    Parameters
-    ----------
-    model : Model
-        Who predicts.
-    goal : Goal
-        What is asked for.
-
-    Returns
-    -------
-    Sorting
-
-    Raises
-    ------
-    ApiError
-        If the model has not learned what it would need for it, cannot guarantee so much, or searches
-        otherwise
-        than when it learned what to guarantee.
+    Raises ApiError if the model is not calibrated for it, cannot guarantee it, or searches otherwise than
+    when it was calibrated.
     """
     policy = model.policy
     if goal.costs is not None and not model.calibrated:
@@ -88,7 +63,8 @@ def sorting(model: Model, goal: Goal) -> Sorting:
 
 def curves(model: Model) -> dict[str, Any] | None:
     """The thresholds at every risk, as `ModelInfo` has them, or None where nothing can be guaranteed."""
-    found = [_rule_at(model, risk) for risk in RISKS]
+    sortings = [_sorting_at(model, risk) for risk in RISKS]
+    found = [None if one is None else one.rule for one in sortings]
     if model.policy is None or not any(found):
         return None
     return {
@@ -113,16 +89,11 @@ def mildest(model: Model) -> Sorting | None:
 
 
 def flag_ood(results: list[dict[str, Any]], false_alarm: float) -> None:
-    """Fill in who is an out-of-distribution input."""
+    """Fill in which inputs are out-of-distribution."""
     for result in results:
         odd = result.get("ood")
         if odd is not None:
             odd["is_ood"] = bool(odd["p_value"] <= false_alarm)
-
-
-def _rule_at(model: Model, risk: float) -> Rule | None:
-    found = _sorting_at(model, risk)
-    return None if found is None else found.rule
 
 
 def _sorting_at(model: Model, risk: float) -> Sorting | None:

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["atomic_file", "check_target", "leftovers", "refuse_link"]
-
 
 def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Raise the OSError now that saving to `path` would raise later, so that no long computation is lost."""

@@ -18,18 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128
 
+from . import container_format as form
 from .container_format import (
-    ALIGNMENT,
-    CHECKSUMS,
-    DIGEST_BYTES,
-    DTYPES,
-    FORMAT_NAME,
-    FORMAT_VERSION,
-    MAX_DIMENSIONS,
-    MAX_HEADER_BYTES,
-    MAX_HEADER_VALUES,
-    METADATA,
-    PADDING,
     Altered,
     Malformed,
     ModelFile,
@@ -39,8 +29,6 @@ from .container_format import (
     count_values,
     data_needed,
 )
-
-__all__ = ["read_model"]
 
 # Starting a thread pool costs more than hashing this much (XXH3 runs at some 10 GB/s per core).
 PARALLEL_BYTES = 16 << 20
@@ -98,7 +86,9 @@ def read_model(path: str | os.PathLike[str], verify: bool = True) -> ModelFile:
         _verify(name, mapped, start, places)
     header = _parse_json(name, information["header"], "the model's header", size - start)
     sections = {
-        place.name: _view(name, mapped, place) for place in places[:-1] if not place.name.startswith(PADDING)
+        place.name: _view(name, mapped, place)
+        for place in places[:-1]
+        if not place.name.startswith(form.PADDING)
     }
     return ModelFile(name, header, sections, int(information["version"]), information["writer"], size)
 
@@ -108,7 +98,7 @@ def _read_front(name: str, mapped: mmap.mmap) -> bytes:
     size = len(mapped)
     start = mapped[:16]
     length = int.from_bytes(start[:8], "little")
-    if start[8:9] != b"{" or length > MAX_HEADER_BYTES:
+    if start[8:9] != b"{" or length > form.MAX_HEADER_BYTES:
         for pattern, what in _FOREIGN:
             if pattern.match(start):
                 raise NotAModel(f"{name} is not a hedgerow model but looks like {what}")
@@ -139,8 +129,8 @@ def _parse_json(name: str, text: bytes | str, what: str, data: int) -> dict[str,
     try:
         # The writer escapes what is not ASCII. Other text would take four bytes a letter.
         encoded = text if isinstance(text, bytes) else text.encode("ascii")
-        if count_values(encoded) > MAX_HEADER_VALUES:
-            raise ValueError(f"it has more than {MAX_HEADER_VALUES:,} values")
+        if count_values(encoded) > form.MAX_HEADER_VALUES:
+            raise ValueError(f"it has more than {form.MAX_HEADER_VALUES:,} values")
         if data_needed(encoded) > data:
             raise Truncated(
                 f"{name} is cut off, or was not written by hedgerow: {what} has {len(encoded)} bytes, which"
@@ -165,13 +155,13 @@ def _malformed(name: str, why: str) -> Malformed:
 
 
 def _read_metadata(name: str, entries: dict[str, Any]) -> dict[str, str]:
-    found = entries.get(METADATA)
-    if not isinstance(found, dict) or found.get("format") != FORMAT_NAME:
+    found = entries.get(form.METADATA)
+    if not isinstance(found, dict) or found.get("format") != form.FORMAT_NAME:
         raise NotAModel(f"{name}: this is a safetensors file, but not a hedgerow model; name the model file")
     version = found.get("version")
     if not isinstance(version, str) or not re.fullmatch(r"[1-9][0-9]{0,8}", version):
         raise _malformed(name, "its format version is not a number")
-    if int(version) > FORMAT_VERSION:
+    if int(version) > form.FORMAT_VERSION:
         raise TooNew(
             f"{name} was written by a newer version of hedgerow (format {version});"
             " upgrade with pip install -U hedgerow"
@@ -183,7 +173,7 @@ def _read_metadata(name: str, entries: dict[str, Any]) -> dict[str, str]:
 
 def _read_places(name: str, entries: dict[str, Any], start: int, size: int) -> list[_Place]:
     """Check the table of sections against the size of the file; return the sections in file order."""
-    places = [_read_place(name, key, entry, start) for key, entry in entries.items() if key != METADATA]
+    places = [_read_place(name, key, entry, start) for key, entry in entries.items() if key != form.METADATA]
     places.sort(key=lambda place: (place.begin, place.end))
     position = start
     for place in places:
@@ -195,9 +185,9 @@ def _read_places(name: str, entries: dict[str, Any], start: int, size: int) -> l
     if position < size:
         raise _malformed(name, f"{size - position} bytes follow its last section")
     last = places[-1] if places else None
-    if last is None or last.name != CHECKSUMS:
+    if last is None or last.name != form.CHECKSUMS:
         raise _malformed(name, "its last section is not the checksums")
-    if last.dtype != np.uint8 or last.shape != (len(places) + 1, DIGEST_BYTES):
+    if last.dtype != np.uint8 or last.shape != (len(places) + 1, form.DIGEST_BYTES):
         raise _malformed(name, f"it needs {len(places) + 1} checksums and has the shape {last.shape}")
     return places
 
@@ -211,18 +201,18 @@ def _read_place(name: str, key: str, entry: object, start: int) -> _Place:
 
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise _malformed(name, f"section {key!r} needs dtype, shape and data_offsets, and nothing else")
-    dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    dtype = form.DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if dtype is None:
         raise _malformed(name, f"section {key!r} has an unknown dtype")
     shape = lengths(entry["shape"])
     offsets = lengths(entry["data_offsets"])
-    if shape is None or len(shape) > MAX_DIMENSIONS or offsets is None or len(offsets) != 2:
+    if shape is None or len(shape) > form.MAX_DIMENSIONS or offsets is None or len(offsets) != 2:
         raise _malformed(name, f"section {key!r} has an impossible shape or place")
     begin, end = offsets
     if math.prod(shape) * dtype.itemsize != end - begin:
         raise _malformed(name, f"the shape of section {key!r} does not fit the {end - begin} bytes it has")
-    if (start + begin) % ALIGNMENT and not key.startswith(PADDING):
-        raise _malformed(name, f"section {key!r} does not start at a multiple of {ALIGNMENT} bytes")
+    if (start + begin) % form.ALIGNMENT and not key.startswith(form.PADDING):
+        raise _malformed(name, f"section {key!r} does not start at a multiple of {form.ALIGNMENT} bytes")
     return _Place(key, dtype, shape, start + begin, start + end)
 
 
@@ -241,7 +231,7 @@ def _view(name: str, mapped: mmap.mmap, place: _Place) -> npt.NDArray[Any]:
 def _verify(name: str, mapped: mmap.mmap, start: int, places: list[_Place]) -> None:
     last = places[-1]
     digests = mapped[last.begin : last.end]
-    if xxh3_128(digests[:-DIGEST_BYTES]).digest() != digests[-DIGEST_BYTES:]:
+    if xxh3_128(digests[: -form.DIGEST_BYTES]).digest() != digests[-form.DIGEST_BYTES :]:
         raise Altered(
             f"{name} was altered after it was written: its checksums do not match; get the file again"
         )
@@ -262,7 +252,7 @@ def _verify(name: str, mapped: mmap.mmap, start: int, places: list[_Place]) -> N
             pool = stack.enter_context(ThreadPoolExecutor(min(8, os.cpu_count() or 1)))
             found = pool.map(hashed, parts)
         for number, ((what, _, _), digest) in enumerate(zip(parts, found, strict=True)):
-            if digest != digests[DIGEST_BYTES * number : DIGEST_BYTES * (number + 1)]:
+            if digest != digests[form.DIGEST_BYTES * number : form.DIGEST_BYTES * (number + 1)]:
                 raise Altered(
                     f"{name} was altered after it was written: the checksum of {what} does not match;"
                     " get the file again"

@@ -15,25 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128
 
+from . import container_format as form
 from .atomic_file import atomic_file, check_target
-from .container_format import (
-    ALIGNMENT,
-    CHECKSUMS,
-    CODES,
-    DIGEST_BYTES,
-    FORMAT_NAME,
-    FORMAT_VERSION,
-    MAX_DIMENSIONS,
-    MAX_HEADER_BYTES,
-    MAX_HEADER_VALUES,
-    METADATA,
-    PADDING,
-    Chunked,
-    count_values,
-    data_needed,
-)
-
-__all__ = ["write_model"]
+from .container_format import Chunked, count_values, data_needed
 
 WRITE_BYTES = 8 << 20
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
@@ -57,13 +41,13 @@ def write_model(
     missing = data_needed(front[8:]) - sum(map(_nbytes, layout.values()))
     if missing > 0:
         # A little more, because the header has one section more then.
-        layout = _lay_out(chunked, missing - missing % ALIGNMENT + (1 << 16))
+        layout = _lay_out(chunked, missing - missing % form.ALIGNMENT + (1 << 16))
         front = _front(layout, header)
     digests = [xxh3_128(front).digest()]
     with atomic_file(path, overwrite) as file:
         file.write(front)
         for name, section in layout.items():
-            if name == CHECKSUMS:
+            if name == form.CHECKSUMS:
                 digests.append(xxh3_128(b"".join(digests)).digest())
                 file.write(b"".join(digests))
             else:
@@ -71,7 +55,7 @@ def write_model(
 
 
 def _as_chunked(name: str, section: npt.NDArray[Any] | Chunked) -> Chunked:
-    reserved = name in {CHECKSUMS, METADATA} or name.startswith(PADDING)
+    reserved = name in {form.CHECKSUMS, form.METADATA} or name.startswith(form.PADDING)
     if reserved or not _NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} cannot name a section: use letters, digits and _ . / -, and no reserved name"
@@ -80,14 +64,14 @@ def _as_chunked(name: str, section: npt.NDArray[Any] | Chunked) -> Chunked:
         array = np.asarray(section)
         section = Chunked(array.dtype, array.shape, _pieces(array))
     dtype = np.dtype(section.dtype).newbyteorder("<")
-    if dtype not in CODES:
+    if dtype not in form.CODES:
         raise TypeError(
-            f"section {name!r} has dtype {dtype}; a model file stores {', '.join(map(str, CODES))}"
+            f"section {name!r} has dtype {dtype}; a model file stores {', '.join(map(str, form.CODES))}"
         )
     shape = tuple(int(length) for length in section.shape)
-    if len(shape) > MAX_DIMENSIONS or min(shape, default=0) < 0:
+    if len(shape) > form.MAX_DIMENSIONS or min(shape, default=0) < 0:
         raise ValueError(
-            f"section {name!r} has the shape {shape}; at most {MAX_DIMENSIONS} lengths >= 0 are stored"
+            f"section {name!r} has the shape {shape}; at most {form.MAX_DIMENSIONS} lengths >= 0 are stored"
         )
     return Chunked(dtype, shape, section.chunks)
 
@@ -114,12 +98,12 @@ def _lay_out(sections: dict[str, Chunked], more: int = 0) -> dict[str, Chunked]:
     layout: dict[str, Chunked] = {}
     for number, (name, section) in enumerate(sections.items()):
         layout[name] = section
-        missing = -_nbytes(section) % ALIGNMENT
+        missing = -_nbytes(section) % form.ALIGNMENT
         if missing:
-            layout[f"{PADDING}{number}"] = _zeros(missing)
+            layout[f"{form.PADDING}{number}"] = _zeros(missing)
     if more:
-        layout[f"{PADDING}{len(sections)}"] = _zeros(more)
-    layout[CHECKSUMS] = Chunked(np.uint8, (len(layout) + 2, DIGEST_BYTES), [])
+        layout[f"{form.PADDING}{len(sections)}"] = _zeros(more)
+    layout[form.CHECKSUMS] = Chunked(np.uint8, (len(layout) + 2, form.DIGEST_BYTES), [])
     return layout
 
 
@@ -131,9 +115,9 @@ def _zeros(size: int) -> Chunked:
 def _front(layout: dict[str, Chunked], header: Mapping[str, Any]) -> bytes:
     """Return the length and the JSON, padded so that the data starts aligned."""
     entries: dict[str, Any] = {
-        METADATA: {
-            "format": FORMAT_NAME,
-            "version": str(FORMAT_VERSION),
+        form.METADATA: {
+            "format": form.FORMAT_NAME,
+            "version": str(form.FORMAT_VERSION),
             "writer": _own_version(),
             "header": json.dumps(dict(header), allow_nan=False, sort_keys=True, separators=(",", ":")),
         }
@@ -142,17 +126,17 @@ def _front(layout: dict[str, Chunked], header: Mapping[str, Any]) -> bytes:
     for name, section in layout.items():
         end = begin + _nbytes(section)
         entries[name] = {
-            "dtype": CODES[np.dtype(section.dtype)],
+            "dtype": form.CODES[np.dtype(section.dtype)],
             "shape": section.shape,
             "data_offsets": [begin, end],
         }
         begin = end
     text = json.dumps(entries, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % ALIGNMENT)
-    if len(text) > MAX_HEADER_BYTES or count_values(text) > MAX_HEADER_VALUES:
+    text += b" " * (-(8 + len(text)) % form.ALIGNMENT)
+    if len(text) > form.MAX_HEADER_BYTES or count_values(text) > form.MAX_HEADER_VALUES:
         raise ValueError(
             f"the header takes {len(text):,} bytes for {count_values(text):,} values; a model file may have"
-            f" {MAX_HEADER_BYTES:,} for {MAX_HEADER_VALUES:,}: store long lists as sections"
+            f" {form.MAX_HEADER_BYTES:,} for {form.MAX_HEADER_VALUES:,}: store long lists as sections"
         )
     return struct.pack("<Q", len(text)) + text
 

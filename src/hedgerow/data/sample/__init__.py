@@ -12,16 +12,9 @@ __all__ = ["Sample", "load_sample"]
 
 @dataclass(frozen=True)
 class Sample:
-    """Descriptions of Debian packages and their tags.
+    """Debian packages: name, synopsis and description as the text, sorted tags as labels, the name as id.
 
-    Attributes
-    ----------
-    train_texts, test_texts : list of str
-        Name, synopsis and description of a package. No source package has packages in both parts.
-    train_labels, test_labels : list of list of str
-        The tags of each package, sorted.
-    train_ids, test_ids : list of str
-        The names of the packages.
+    No source package has packages in both parts.
     """
 
     train_texts: list[str]

@@ -1,0 +1,47 @@
+"""Reading inputs and predicting their labels, for one file or for many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .failures import ExitCode, failing_as
+from .inputs import OpenModel, Selection
+from .label_files import LabelTable
+from .terminal import Report
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to predict for each input, of which part of the data, and how to search."""
+
+    k: int
+    part: str | None
+    search: dict[str, Any]
+    uncertainty: bool
+    tolerance: float | None
+
+
+def predict_part(
+    model: OpenModel, data: Path, question: Question, threads: int, report: Report, may_be_empty: bool = False
+) -> LabelTable:
+    """Read inputs and predict their labels, with uncertainty or without."""
+    classifier = model.classifier
+    rows = Selection(data, question.part, threads=threads)
+    part, inputs = model.read_inputs(rows, report, may_be_empty)
+    empty = part.n == 0
+    if empty:  # ask about something else, to know the columns
+        inputs = [""] if model.reads_texts else sp.csr_array((1, classifier.n_features_in_), dtype=np.float32)
+    with failing_as(ExitCode.DATA, ValueError, TypeError):
+        # All labels of a model that knows fewer than k, rather than an error about the default.
+        k = min(question.k, classifier.source.known)
+        if question.uncertainty:
+            best: Any = classifier.predict_uncertain(inputs, k, tolerance=question.tolerance, progress=report)
+        else:
+            best = classifier.top(inputs, k, progress=report)
+    table = LabelTable.of_predictions(best, None if empty else part.ids)
+    return table.emptied() if empty else table
