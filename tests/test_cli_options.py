@@ -237,7 +237,7 @@ def test_risk_that_cannot_be_kept_names_the_beam_that_calibrate_takes(
     assert main([*command, "--beam", "7", "--threads", "1"]) == 0
     capsys.readouterr()
     policy = load(model).policy_
-    assert load(model).beam == policy.search["beam"] == 7
+    assert load(model).beam == policy.search.beam == 7
 
     class Strict:
         describe = staticmethod(policy.describe)

@@ -10,33 +10,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
 LONGEST = 600  # lines
-# To be removed.
-STILL_LONG = {
-    "src/hedgerow/cli/app.py",
-    "src/hedgerow/deep/encoder.py",
-    "src/hedgerow/estimators/features.py",
-    "src/hedgerow/estimators/transformer.py",
-    "src/hedgerow/evaluation/tasks.py",
-    "src/hedgerow/judge/calibration.py",
-    "src/hedgerow/paper/tables.py",
-    "src/hedgerow/storage/container.py",
-}
-STILL_IN_CYCLES = {
-    "hedgerow.data.layout",
-    "hedgerow.data.mapped",
-    "hedgerow.decisions.deciding",
-    "hedgerow.decisions.learning",
-    "hedgerow.decisions.policy",
-    "hedgerow.estimators.features",
-    "hedgerow.estimators.text",
-    "hedgerow.estimators.transformer",
-    "hedgerow.judge.fitting",
-    "hedgerow.saving",
-    "hedgerow.serve.model_slot",
-    "hedgerow.serve.prediction",
-    "hedgerow.training.fitting",
-    "hedgerow.votes.batches",
-}
 
 
 def modules() -> dict[str, Path]:
@@ -80,7 +53,7 @@ def reachable(start: str, edges: dict[str, set[str]]) -> set[str]:
 def test_no_module_imports_itself_through_others() -> None:
     known = modules()
     edges = {name: imported(name, known) for name in known}
-    assert {name for name in known if name in reachable(name, edges)} <= STILL_IN_CYCLES
+    assert {name for name in known if name in reachable(name, edges)} == set()
 
 
 def test_files_are_short_enough_to_hold_one_idea() -> None:
@@ -90,7 +63,7 @@ def test_files_are_short_enough_to_hold_one_idea() -> None:
     long = {
         file.relative_to(ROOT).as_posix() for file in files if len(file.read_text().splitlines()) > LONGEST
     }
-    assert long <= STILL_LONG
+    assert long == set()
 
 
 def test_make_mutate_names_files_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:

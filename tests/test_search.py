@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -15,7 +14,7 @@ from scipy.sparse import csr_array, vstack
 
 from hedgerow import HedgerowClassifier, LabelTree, TopLabels
 from hedgerow.inputs.matrices import as_rows
-from hedgerow.trees.forest import Search
+from hedgerow.inputs.search import SearchSettings
 
 pytestmark = pytest.mark.simd
 
@@ -403,25 +402,25 @@ ensembles = {
     beam=st.integers(1, 8),
     candidates=st.sampled_from(["scored", "all", 1, 3]),
     missing=st.sampled_from(["exact", "delta", "bound"]),
-    tolerance=st.sampled_from([math.inf, 0.3, 0.01, 0.0]),
+    tolerance=st.sampled_from([None, 0.3, 0.01, 0.0]),
     threads=st.integers(1, 3),
     **ensembles,
 )
 def test_reach_found_by_any_search_is_bit_for_bit_the_reach_alone(
-    beam: int, candidates: Any, missing: str, tolerance: float, threads: int, kind: Any, **problem: Any
+    beam: int, candidates: Any, missing: str, tolerance: float | None, threads: int, kind: Any, **problem: Any
 ) -> None:
     model, X = fitted(**problem, **kind)
-    ensemble, search = model._ensemble, Search(beam, candidates, missing, tolerance, threads)
+    ensemble, search = model.model_.forest, SearchSettings(beam, candidates, missing, tolerance)
     alone = ensemble.reach(as_rows(X), WANTED, 1)
     for rows in (slice(None), slice(3, 4), slice(1, 5)):
         inputs = as_rows(X[rows])
-        votes = ensemble.votes(inputs, search, reach=WANTED)
+        votes = ensemble.votes(inputs, 1, search, threads, WANTED)
+        assert votes.reach is not None
         assert votes.reach.tobytes() == alone[rows].tobytes()
-        assert ensemble.uncertain(inputs, 1, search, reach=WANTED).reach.tobytes() == alone[rows].tobytes()
         assert ensemble.reach(inputs, WANTED, threads).tobytes() == alone[rows].tobytes()
         # What is found beside the reach is what is found without it.
-        plain = ensemble.votes(inputs, search)
-        assert plain.reach.shape == (inputs_of(X, rows), 0)
+        plain = ensemble.votes(inputs, 1, search, threads)
+        assert plain.reach is None
         for name in ("indptr", "labels", "probs", "bound", "missed"):
             np.testing.assert_array_equal(getattr(votes, name), getattr(plain, name))
 

@@ -262,7 +262,7 @@ def test_a_truth_that_does_not_fit_is_refused() -> None:
             assess(votes, csr_array(shape))
     with pytest.raises(ValueError, match="Y has dtype complex"):
         assess(votes, csr_array(np.array([[1j, 0, 0], [0, 0, 0]])))
-    with pytest.raises(ValueError, match=r"Y\[0, 1\] is nan; an indicator is 0 or 1"):
+    with pytest.raises(ValueError, match=r"Y\[0, 1\] is NaN: it is unknown whether row 0 has this label"):
         assess(votes, csr_array(np.array([[0, np.nan, 0], [0, 0, 0]])))
     broken = csr_array(np.array([[1, 0, 0], [0, 1, 0]]))
     broken.indices = np.array([0, 5], dtype=np.int32)

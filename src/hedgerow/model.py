@@ -112,6 +112,10 @@ class Model:
         """The inputs in a form that can be counted and cut."""
         return self.reader.inputs(X)
 
+    def check(self, inputs: Any) -> None:
+        """Refuse inputs whose values cannot be read."""
+        self.reader.check(inputs, self.threads)
+
     def inputs_and_truth(self, X: Any, Y: Any) -> tuple[Any, sp.csr_array]:
         """The same with their labels, in the columns of the model; labels it does not know come last."""
         inputs = self.inputs(X)

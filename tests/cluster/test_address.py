@@ -120,7 +120,7 @@ def test_cluster_is_no_part_of_a_model_file_and_none_is_taken_from_one(tmp_path:
     file = read_model(tmp_path / "model")
     file.header["parameters"]["cluster"] = "ray://elsewhere:10001"
     write_model(tmp_path / "crafted", file.sections, file.header)
-    with pytest.raises(Malformed, match="names a cluster"):
+    with pytest.raises(Malformed, match="the file sets 'cluster', which is not allowed"):
         HedgerowClassifier.load(tmp_path / "crafted")
 
 

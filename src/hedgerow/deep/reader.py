@@ -68,6 +68,9 @@ class TransformerReader:
         """The texts, all of them strings."""
         return self.words.inputs(X)
 
+    def check(self, inputs: Any, threads: int) -> None:
+        """Nothing: `inputs` refuses what is not a text."""
+
     def hashes(self, inputs: Any, threads: int) -> Hashes:
         """Hashes of the texts."""
         return self.words.hashes(inputs, threads)

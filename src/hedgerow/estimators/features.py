@@ -225,13 +225,13 @@ class HedgerowClassifier(Learning):
         report = self.reporting(progress)
         options = FitOptions(classes, tree, label_features, sample_weight, checkpoint, report)
         seed, threads = self.draw_seed(), threads_for(self.n_jobs)
-        inputs = self._training_inputs(X)
-        labels = encode_labels(Y, count_inputs(inputs), classes, threads)
+        inputs, count = self._training_inputs(X)
+        labels = encode_labels(Y, count, classes, threads)
         options.check_tree(labels.indicator.shape[1])
         settings = self.training_settings()
         settings.ensemble.check_trees()
         read = self._read_training(inputs, labels, options, seed)
-        costs = as_costs(sample_weight, count_inputs(inputs))
+        costs = as_costs(sample_weight, count)
         data = TrainingData(read.rows, labels.rows, labels.indicator, read.reader.width, costs)
         plan = TrainingPlan(data, settings, seed, tree, label_features, read.views)
         trained = train(plan, self.limits(), checkpoint=self._own_checkpoint(options), progress=report)
@@ -243,7 +243,7 @@ class HedgerowClassifier(Learning):
             label_counts=np.bincount(labels.indicator.indices, minlength=labels.indicator.shape[1]).astype(
                 np.int64
             ),
-            n_samples=count_inputs(inputs),
+            n_samples=count,
             training=TrainingRecord.of(read.hashes, labels.indicator, seed),
         )
         if report is not None:
@@ -321,15 +321,17 @@ class HedgerowClassifier(Learning):
 
     # What subclasses override.
 
-    def _training_inputs(self, X: Any) -> Any:
-        return X if hasattr(X, "shape") else np.asarray(X)
+    def _training_inputs(self, X: Any) -> tuple[Any, int]:
+        """The inputs, checked, and how many there are."""
+        rows = as_rows(X, threads=threads_for(self.n_jobs))
+        count, width = np.shape(X)
+        return (rows, width), count
 
     def _read_training(
         self, inputs: Any, labels: LabelledRows, options: FitOptions, seed: int
     ) -> TrainingInputs:
-        threads = threads_for(self.n_jobs)
-        rows = as_rows(inputs, threads=threads)
-        return TrainingInputs(MatrixReader(int(np.shape(inputs)[1])), rows, rows.hashes(threads))
+        rows, width = inputs
+        return TrainingInputs(MatrixReader(width), rows, rows.hashes(threads_for(self.n_jobs)))
 
     def _own_checkpoint(self, options: FitOptions) -> str | os.PathLike[str] | None:
         return options.checkpoint

@@ -83,8 +83,8 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
     random_state: Any
 
     # What belongs to this machine or this fit: not in model files, or always with this value.
-    _left_out: ClassVar[frozenset[str]] = frozenset({"cluster", "memory", "verbose"})
-    _fixed_in_files: ClassVar[Mapping[str, Any]] = {"n_jobs": None}
+    left_out_of_files: ClassVar[frozenset[str]] = frozenset({"cluster", "memory", "verbose"})
+    fixed_in_files: ClassVar[Mapping[str, Any]] = {"n_jobs": None}
 
     def keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Set the parameters of a constructor, given its ``locals()``."""
@@ -174,7 +174,7 @@ def plain_parameters(estimator: Parameters) -> dict[str, Any]:
     """The parameters as a model file holds them: plain values, the same on every machine."""
     plain: dict[str, Any] = {}
     for name, value in sorted(estimator.get_params(deep=False).items()):
-        if name in estimator._left_out:
+        if name in estimator.left_out_of_files:
             continue
         if isinstance(value, np.generic):
             value = value.item()
@@ -182,8 +182,8 @@ def plain_parameters(estimator: Parameters) -> dict[str, Any]:
             value = os.fspath(value)
         if name == "random_state" and not isinstance(value, int):  # a file cannot hold a random generator
             value = None
-        if name in estimator._fixed_in_files:
-            value = estimator._fixed_in_files[name]
+        if name in estimator.fixed_in_files:
+            value = estimator.fixed_in_files[name]
         plain[name] = list(value) if isinstance(value, tuple) else value
     return plain
 

@@ -108,8 +108,11 @@ class HedgerowTextClassifier(HedgerowClassifier):
         tags.input_tags.string = True
         return tags
 
-    def _training_inputs(self, X: Any) -> tuple[str, ...]:
-        return checked_texts(X)
+    def _training_inputs(self, X: Any) -> tuple[tuple[str, ...], int]:
+        texts = checked_texts(X)
+        if not texts:
+            raise ValueError("there are no texts to fit to")
+        return texts, len(texts)
 
     def _read_training(
         self, inputs: Any, labels: LabelledRows, options: FitOptions, seed: int

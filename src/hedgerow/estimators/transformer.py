@@ -123,8 +123,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         model.top(["an evergreen tree"], k=3).labels
     """
 
-    _left_out: ClassVar[frozenset[str]] = frozenset({"verbose"})
-    _fixed_in_files: ClassVar[Mapping[str, Any]] = {"n_jobs": None, "device": "auto", "cache": None}
+    left_out_of_files: ClassVar[frozenset[str]] = frozenset({"verbose"})
+    fixed_in_files: ClassVar[Mapping[str, Any]] = {"n_jobs": None, "device": "auto", "cache": None}
 
     # A transformer is fitted on this machine, in its memory.
     cluster = None

@@ -52,6 +52,9 @@ class Reader(Protocol):
     def inputs(self, X: Any) -> Any:
         """The inputs in a form that can be counted, cut and hashed."""
 
+    def check(self, inputs: Any, threads: int) -> None:
+        """Refuse inputs whose values cannot be read."""
+
     def hashes(self, inputs: Any, threads: int) -> Hashes:
         """A 64-bit hash of each input."""
 
@@ -82,6 +85,10 @@ class MatrixReader:
     def inputs(self, X: Any) -> Any:
         """The matrix as it is; lists become an array."""
         return X if hasattr(X, "shape") else np.asarray(X)
+
+    def check(self, inputs: Any, threads: int) -> None:
+        """Refuse values that are not finite numbers, and indices outside."""
+        as_rows(inputs, columns=self.width, threads=threads)
 
     def hashes(self, inputs: Any, threads: int) -> Hashes:
         """Hashes of the rows."""
@@ -129,6 +136,9 @@ class TextReader:
     def inputs(self, X: Any) -> tuple[str, ...]:
         """The texts, all of them strings."""
         return checked_texts(X)
+
+    def check(self, inputs: Any, threads: int) -> None:
+        """Nothing: `inputs` refuses what is not a text."""
 
     def hashes(self, inputs: Any, threads: int) -> Hashes:
         """Hashes of the texts."""

@@ -25,7 +25,7 @@ def threads_for(n_jobs: Any) -> int:
     if n_jobs is None or n_jobs == -1:
         return 0
     if not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
-        raise ValueError(f"n_jobs={n_jobs!r} must be None, a positive number of threads, or negative")
+        raise ValueError(f"n_jobs is {n_jobs!r}; it must be None, a positive number of threads, or negative")
     if n_jobs < 0:
         return max(1, _processors() + 1 + int(n_jobs))
     return int(n_jobs) if n_jobs <= MOST_THREADS else min(int(n_jobs), max(MOST_THREADS, _processors()))

@@ -29,6 +29,7 @@ def answer_batches(
 
     `inputs` is what `VoteSource.inputs` gave, and `what` names the work for `progress`.
     """
+    source.check(inputs)  # as a whole, so that errors name the right row
     begin, size, rows = 0, 16, count(inputs)
     while begin < rows:
         batch = slice(begin, min(begin + size, rows))

@@ -60,6 +60,9 @@ class VoteSource(Protocol):
     def inputs(self, X: Any) -> Any:
         """The inputs in a form that can be counted and cut."""
 
+    def check(self, inputs: Any) -> None:
+        """Refuse inputs whose values cannot be read."""
+
     def inputs_and_truth(self, X: Any, Y: Any) -> tuple[Any, sp.csr_array]:
         """The same with their labels, in the columns of the model; labels it does not know come last."""
 
