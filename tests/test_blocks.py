@@ -26,7 +26,7 @@ from hedgerow.training.blocks import (
     joined_sections,
     match,
 )
-from hedgerow.trees.tree_model import TreeClassifier
+from hedgerow.trees.tree_model import LabelledInputs, TreeClassifier
 
 ROWS, FEATURES, LABELS = 90, 30, 40
 # Layers of 1, 3 and 8 nodes, then the labels: some nodes have more children than a panel has lanes.
@@ -60,20 +60,8 @@ def tree_task(hard: bool = False, weighted: bool = False, **changes: Any) -> Tre
 
 
 def in_one_piece(task: TreeTask) -> TreeClassifier:
-    settings = dict(task.settings)
-    return TreeClassifier.train(
-        task.X,
-        task.Y,
-        FEATURES,
-        task.tree,
-        loss=settings.pop("loss"),
-        normalize=settings.pop("normalise"),
-        costs=task.costs,
-        negatives=task.negatives,
-        threads=2,
-        progress=None,
-        **settings,
-    )
+    rows = LabelledInputs(task.X, task.Y, FEATURES, task.costs, task.negatives)
+    return TreeClassifier.train(rows, task.tree, task.settings, 2, None)
 
 
 def in_blocks(task: TreeTask, nodes: int) -> list[TrainedBlock]:

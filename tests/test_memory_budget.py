@@ -23,9 +23,10 @@ from hedgerow.cli.failures import ExitCode
 from hedgerow.data import DataError, Part, map_data, read_part, write_pecos, write_xmc_text
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.storage.container import Malformed, read_model, write_model
+from hedgerow.storage.scratch import Scratch
 from hedgerow.training import block_files, places
 from hedgerow.training.alone import Alone
-from hedgerow.training.memory import Allotment, BudgetTooSmallError, FitSize, Scratch, allot, parse_bytes
+from hedgerow.training.memory import Allotment, BudgetTooSmallError, FitSize, allot, parse_bytes
 from hedgerow.trees.label_tree import _pieces, aggregate_features, aggregate_to_files, grow_over
 
 SMALL: dict[str, Any] = {"leaf_size": 4, "branching": 4, "random_state": 3, "n_jobs": 2}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,7 +54,7 @@ class Model:
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
-    search: SearchSettings = SearchSettings()
+    search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
 
     # --- what was learned ---

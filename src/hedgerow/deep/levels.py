@@ -14,7 +14,7 @@ from hedgerow.deep.candidate_scores import RIGHT
 from hedgerow.deep.tuning_settings import FineTuning, Matching
 from hedgerow.inputs.matrices import as_indicator, as_rows
 from hedgerow.trees.label_tree import LabelTree
-from hedgerow.trees.tree_model import TreeClassifier
+from hedgerow.trees.tree_model import LabelledInputs, TreeClassifier
 
 __all__ = ["Level", "Matching", "Targets", "chosen_layers", "level_truth", "match"]
 
@@ -101,21 +101,9 @@ def match(
     above = LabelTree(tree.begins[:layer], np.arange(tree.layer_sizes[layer], dtype=np.int32))
     truth, rows_of_truth = as_indicator(level_truth(tree, targets.Y, layer), targets.Y.shape[0], threads)
     rows = as_rows(embeddings, threads=threads)
-    trained = TreeClassifier.train(
-        rows,
-        rows_of_truth,
-        embeddings.shape[1],
-        above,
-        loss=settings.loss,
-        normalize=False,
-        costs=targets.costs,
-        negatives=None,
-        negative_share=1.0,
-        threads=threads,
-        progress=None,
-        seed=seed,
-        **_SOLVER,
-    )
+    taught = LabelledInputs(rows, rows_of_truth, embeddings.shape[1], targets.costs)
+    solver = {"loss": settings.loss, "normalise": False, "negative_share": 1.0, "seed": seed, **_SOLVER}
+    trained = TreeClassifier.train(taught, above, solver, threads, None)
     matching = settings.matching
     near = _children_of_beam(trained, embeddings, rows, layer, matching, threads)
     k = min(matching.negatives, truth.shape[1])

@@ -34,7 +34,9 @@ class ServedModel:
         return None if policy is None else policy.search.tolerance
 
     def sorting(self, goal: Goal) -> Sorting:
-        """How labels are sorted for a goal. The last goals are remembered: their thresholds take time to find."""
+        """How labels are sorted for a goal. The last goals are remembered: their thresholds take time to
+        find.
+        """
         return self._sortings(goal)
 
     def finds(self, k: int) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from hedgerow.training.memory import Allotment, Scratch
+from hedgerow.storage.scratch import Scratch
+from hedgerow.training.memory import Allotment
 
 __all__ = ["Alone"]
 

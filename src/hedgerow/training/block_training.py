@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow.progress import Stage
+from hedgerow.storage.scratch import Scratch
 from hedgerow.training import tasks as worker
 from hedgerow.training.block_files import BlockFiles
 from hedgerow.training.blocks import above, as_matched, block_work, cut, gaps, joined_sections
 from hedgerow.training.checkpoint import Checkpoint
 from hedgerow.training.growing import Resources, grow_tree
-from hedgerow.training.memory import Scratch
 from hedgerow.training.plan import MemberPlan, TrainingPlan
 from hedgerow.training.settings import Method
 from hedgerow.trees.label_tree import LabelTree

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hedgerow import _native
 from hedgerow.storage.container import Chunked
-from hedgerow.training.memory import Scratch, spilling
+from hedgerow.storage.scratch import Scratch, spilling
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TRANSFORMS, Section, TreeClassifier, aligned
 

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.progress import Stage
+from hedgerow.storage.scratch import Scratch
 from hedgerow.training.data import Costs, TrainingData
-from hedgerow.training.memory import Scratch
 from hedgerow.training.settings import TreeSettings
 from hedgerow.trees.label_tree import LabelTree, aggregate_features, aggregate_to_files, grow_over
 

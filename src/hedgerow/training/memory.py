@@ -9,17 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 __all__ = [
     "Allotment",
     "BudgetTooSmallError",
     "FitSize",
-    "Scratch",
     "allot",
     "anonymous_bytes",
     "parse_bytes",
-    "spilling",
 ]
 
 _UNITS = {"": 1, "B": 1}
@@ -38,21 +35,6 @@ _BYTES_OF_WORK = 96
 
 class BudgetTooSmallError(ValueError):
     """A fit cannot keep to its memory budget; the message has the smallest that works."""
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """A folder for arrays of more than `most_bytes`, in unnamed files that vanish with the process."""
-
-    folder: str
-    most_bytes: int
-
-
-def spilling(scratch: Scratch | None) -> dict[str, Any]:
-    """The same as options of the engine."""
-    if scratch is None:
-        return {}
-    return {"scratch_folder": scratch.folder, "most_bytes": scratch.most_bytes}
 
 
 @dataclass(frozen=True)

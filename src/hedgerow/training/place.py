@@ -12,7 +12,7 @@ from hedgerow.progress import Stage
 from hedgerow.training.growing import Resources, grow_tree
 from hedgerow.training.plan import MemberPlan, TrainingPlan
 from hedgerow.trees.label_tree import LabelTree
-from hedgerow.trees.tree_model import TreeClassifier
+from hedgerow.trees.tree_model import LabelledInputs, TreeClassifier
 
 __all__ = ["Here", "Place"]
 
@@ -64,18 +64,8 @@ class Here:
         """Train all nodes."""
         data = self._plan.seen_by(member.number)
         settings = self._plan.settings.solver.for_engine(member.alpha, member.seed)
-        return TreeClassifier.train(
-            data.X,
-            data.Y,
-            data.width,
-            tree,
-            normalize=settings.pop("normalise"),
-            costs=member.costs,
-            negatives=member.negatives,
-            threads=self.resources.threads,
-            progress=progress,
-            **settings,
-        )
+        rows = LabelledInputs(data.X, data.Y, data.width, member.costs, member.negatives)
+        return TreeClassifier.train(rows, tree, settings, self.resources.threads, progress)
 
     def top(self, member: TreeClassifier, k: int, beam: int) -> Best:
         """Ask a member about all inputs."""

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 from hedgerow.progress import Stage
+from hedgerow.storage.scratch import Scratch
 from hedgerow.training.blocks import Block, TrainedBlock, TreeTask, match
 from hedgerow.training.data import TrainingData
 from hedgerow.training.growing import Resources, grow_tree
-from hedgerow.training.memory import Scratch
 from hedgerow.training.ray.crew import ClusterError
 from hedgerow.training.settings import TreeSettings
 from hedgerow.trees.label_tree import LabelTree

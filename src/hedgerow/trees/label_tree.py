@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 from hedgerow.inputs.matrices import as_rows, check_finite
-from hedgerow.training.memory import Scratch, spilling
+from hedgerow.storage.scratch import Scratch, spilling
 
 __all__ = ["LabelTree"]
 

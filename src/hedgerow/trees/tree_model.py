@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,25 @@ import numpy.typing as npt
 
 from hedgerow import _native
 from hedgerow.inputs.matrices import as_rows
+from hedgerow.progress import Stage
 from hedgerow.storage.container import ALIGNMENT, Chunked, Malformed
 from hedgerow.trees.label_tree import LabelTree
 
-__all__ = ["TreeClassifier"]
+__all__ = ["LabelledInputs", "TreeClassifier"]
 
 Section = npt.NDArray[Any] | Chunked
 TRANSFORMS = {"squared_hinge": "l3-hinge", "logistic": "sigmoid"}
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledInputs:
+    """What a tree learns from: inputs with their number of features, their labels and costs, and hard negatives."""
+
+    X: _native.Rows
+    Y: _native.Rows
+    features: int
+    costs: npt.NDArray[np.float32] | None = None
+    negatives: _native.Rows | None = None
 
 
 class TreeClassifier:
@@ -25,7 +38,7 @@ class TreeClassifier:
     `parts` is how many numbers add up to a weight, where one is not precise enough.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a model file holds of a tree
         self,
         tree: LabelTree,
         features: int,
@@ -48,34 +61,26 @@ class TreeClassifier:
     @classmethod
     def train(
         cls,
-        X: _native.Rows,
-        Y: _native.Rows,
-        features: int,
+        rows: LabelledInputs,
         tree: LabelTree,
-        *,
-        loss: str,
-        normalize: bool,
-        costs: npt.NDArray[np.float32] | None,
-        negatives: _native.Rows | None,
+        settings: Mapping[str, Any],
         threads: int,
-        progress: Callable[[float], None] | None,
-        **settings: Any,
+        progress: Stage | None,
     ) -> TreeClassifier:
         """Fit the classifiers of a tree; `settings` are those of the engine's `train`."""
-        trained = _native.train(
-            X,
-            Y,
+        found = _native.train(
+            rows.X,
+            rows.Y,
             list(tree.begins),
             tree.labels,
-            costs,
-            negatives,
-            loss=loss,
-            normalise=normalize,
+            rows.costs,
+            rows.negatives,
             threads=threads,
             progress=progress,
             **settings,
         )
-        return cls(tree, features, TRANSFORMS[loss], normalize, trained.model, trained.weights)
+        transform = TRANSFORMS[settings["loss"]]
+        return cls(tree, rows.features, transform, settings["normalise"], found.model, found.weights)
 
     @classmethod
     def merge(cls, members: Sequence[TreeClassifier], threads: int) -> TreeClassifier:
@@ -101,7 +106,7 @@ class TreeClassifier:
         beam: int,
         exact: bool,
         threads: int,
-        progress: Callable[[float], None] | None = None,
+        progress: Stage | None = None,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The best k labels of each row and their probabilities, both of shape (rows, k)."""
         found = self.native.top(X, k, beam, self.normalize, exact, threads, progress)
