@@ -113,7 +113,9 @@ def _run(arguments: list[str] | None) -> int:
         if not hasattr(error, "format_message"):
             raise
         message = error.format_message().rstrip(".")
-        print_error(f"{message}; try '{_command_path(error)} --help'")
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "hedgerow"
+        print_error(f"{message}; try '{command} --help'")
         return ExitCode.USAGE
     if code == ExitCode.INTERRUPTED:
         print("hedgerow: interrupted; nothing was written", file=sys.stderr)
@@ -125,8 +127,3 @@ def _output_failed(error: OSError) -> int:
         return ExitCode.UNEXPECTED
     print_error(reason(error))
     return ExitCode.WRITE
-
-
-def _command_path(error: Exception) -> str:
-    context = getattr(error, "ctx", None)
-    return str(context.command_path) if context else "hedgerow"

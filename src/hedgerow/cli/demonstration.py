@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ import numpy.typing as npt
 from hedgerow.data.sample import Sample, load_sample
 from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.estimators.text import HedgerowTextClassifier
+from hedgerow.progress import Progress
 from hedgerow.votes.predictions import UncertainLabels
-
-__all__ = ["DemoResult", "Example", "Prediction", "demonstrate", "prepare"]
 
 # One that the model is sure of, one that is ambiguous, and one of a kind of which it saw too little.
 SHOWN = ("armagetronad-dedicated", "kmouth", "coco-cs")
@@ -58,12 +57,16 @@ class DemoResult:
     examples: list[Example]
 
 
-def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None = None) -> DemoResult:
+def _fitted(sample: Sample, n_jobs: int, progress: Progress | None) -> HedgerowTextClassifier:
+    classifier = HedgerowTextClassifier(method="bagging", members=MEMBERS, n_jobs=n_jobs, random_state=0)
+    return classifier.fit(sample.train_texts, sample.train_labels, progress=progress)
+
+
+def demonstrate(n_jobs: int = -1, progress: Progress | None = None) -> DemoResult:
     """Train an ensemble on the embedded sample and predict its test part."""
     sample = load_sample()
-    classifier = HedgerowTextClassifier(method="bagging", members=MEMBERS, n_jobs=n_jobs, random_state=0)
     start = time.perf_counter()
-    classifier.fit(sample.train_texts, sample.train_labels, progress=progress)
+    classifier = _fitted(sample, n_jobs, progress)
     fitted = time.perf_counter()
     best = classifier.predict_uncertain(sample.test_texts, max(RANKS))
     done = time.perf_counter()
@@ -79,17 +82,14 @@ def demonstrate(n_jobs: int = -1, progress: Callable[[float, str], None] | None 
     )
 
 
-def prepare(
-    n_jobs: int = -1, progress: Callable[[float, str], None] | None = None
-) -> tuple[HedgerowTextClassifier, list[str]]:
+def prepare(n_jobs: int = -1, progress: Progress | None = None) -> tuple[HedgerowTextClassifier, list[str]]:
     """Train an ensemble on the embedded sample and calibrate it; return it with held-out texts it never saw.
 
     Probabilities are calibrated out of bag, on the training texts; held-out texts fit OOD detection and
     set the thresholds of decisions.
     """
     sample = load_sample()
-    classifier = HedgerowTextClassifier(method="bagging", members=MEMBERS, n_jobs=n_jobs, random_state=0)
-    classifier.fit(sample.train_texts, sample.train_labels, progress=progress)
+    classifier = _fitted(sample, n_jobs, progress)
     shown = {sample.test_ids.index(name) for name in SHOWN}
     others = [row for row in range(len(sample.test_texts)) if row not in shown]
     review, held_out = others[:REVIEWED], others[REVIEWED:]

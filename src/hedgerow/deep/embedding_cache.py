@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xxhash
 
 from hedgerow.deep.encoder import DropoutPass, Encoder
+from hedgerow.inputs.training_record import add_strings
 from hedgerow.progress import Stage
 from hedgerow.storage.atomic_file import atomic_file
 
@@ -34,10 +35,7 @@ class EmbeddingCache:
     def path(self, encoder: Encoder, texts: Sequence[str], dropout: DropoutPass | None = None) -> Path:
         """The file of these texts by this encoder, whether it exists or not."""
         digest = xxhash.xxh3_128(repr((encoder.fingerprint(), self.precision, dropout)).encode())
-        for text in texts:
-            encoded = text.encode("utf-8", "surrogatepass")
-            digest.update(len(encoded).to_bytes(8, "little"))
-            digest.update(encoded)
+        add_strings(digest, texts)
         return self.folder / f"embeddings-{digest.hexdigest()}.npy"
 
     def read(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,13 @@ def hash_texts(texts: Sequence[str]) -> Hashes:
     digest = xxhash.xxh3_64_intdigest
     encoded = (text.encode("utf-8", "surrogatepass") for text in texts)
     return np.fromiter((digest(text) for text in encoded), dtype=np.uint64, count=len(texts))
+
+
+def add_strings(digest: xxhash.xxh3_128, strings: Iterable[object]) -> None:
+    """Let a hash depend on strings, one after the other, and on where each ends."""
+    for text in strings:
+        encoded = str(text).encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
 
 
 def hash_data(hashes: Hashes, Y: sp.csr_array) -> str:

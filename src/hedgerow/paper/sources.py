@@ -12,6 +12,7 @@ import numpy as np
 import xxhash
 
 from hedgerow.data import DataError, Part, read_part
+from hedgerow.inputs.training_record import add_strings
 
 _QUICK_TRAIN, _QUICK_TEST = 2000, 500
 
@@ -72,7 +73,7 @@ class LoadedData:
         digest = xxhash.xxh3_128()
         for part in (self.train, self.test):
             for strings in (part.texts, part.label_names):
-                _add_strings(digest, strings or ())
+                add_strings(digest, strings or ())
             for matrix in (part.X, part.Y):
                 if matrix is not None:
                     digest.update(np.asarray(matrix.indptr, dtype=np.int64).tobytes())
@@ -141,11 +142,5 @@ def _thinned(part: Part, most: int) -> Part:
 def hash_strings(strings: Iterable[object]) -> str:
     """A hash of strings in their order."""
     digest = xxhash.xxh3_128()
-    _add_strings(digest, strings)
+    add_strings(digest, strings)
     return str(digest.hexdigest())
-
-
-def _add_strings(digest: xxhash.xxh3_128, strings: Iterable[object]) -> None:
-    for text in strings:
-        encoded = str(text).encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "little") + encoded)

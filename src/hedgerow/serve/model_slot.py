@@ -46,17 +46,13 @@ def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
 
 def _answer_once(served: ServedModel) -> None:
     """Do what a request can ask for. The first time is slow: pages come from disk, and tables are made."""
-    inputs = _any_input(served)
+    inputs: Inputs = ["a text"]
+    if not served.reads_texts:
+        inputs = sp.csr_array(np.eye(1, served.model.reader.width, dtype=np.float32))
     predict(served, inputs, Wanted(k=1, votes=True))
     if served.curves is not None:
         with contextlib.suppress(ApiError):  # that there are too many labels is an answer, too
             predict(served, inputs, Wanted(k=1, sorting=mildest(served.model)), Limits.labels)
-
-
-def _any_input(served: ServedModel) -> Inputs:
-    if served.reads_texts:
-        return ["a text"]
-    return sp.csr_array(np.eye(1, served.model.reader.width, dtype=np.float32))
 
 
 class ReloadRunning(RuntimeError):  # noqa: N818 - the name says the cause

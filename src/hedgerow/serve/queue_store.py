@@ -181,16 +181,8 @@ class QueueStore:
             )
         return changed.rowcount == 1
 
-    def export(self) -> Iterator[tuple[str, list[str | int]]]:
-        """The texts with the labels that people confirmed or corrected, in the order they were added."""
-        after = 0
-        while page := self.export_page(after):
-            for number, text, labels in page:
-                yield text, labels
-                after = number
-
     def export_page(self, after: int) -> list[tuple[int, str, list[str | int]]]:
-        """Some of what `export` gives, with numbers: those that follow the number `after`."""
+        """Texts with the labels that people confirmed or corrected: some that follow the number `after`."""
         rows = self._connection.execute(
             "SELECT id, text, labels FROM item WHERE state IN (?, ?) AND id > ? ORDER BY id LIMIT ?",
             (*_TEACHING, after, _PAGE),

@@ -131,7 +131,8 @@ class Guarded:
             # The scheme may differ behind a proxy; name and port may not.
             if (origin is not None and _place(origin) != host) or site not in (b"same-origin", b"none"):
                 raise _wrong_origin(origin, host)
-        if self._token is not None and not _is_open(scope["path"]):
+        is_open = scope["path"] in _OPEN or scope["path"].startswith("/static/")
+        if self._token is not None and not is_open:
             kind, _, given = headers.get(b"authorization", b"").partition(b" ")
             if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
                 raise ApiError(401, "token", "send the server's token as 'Authorization: Bearer TOKEN'")
@@ -156,10 +157,6 @@ def _wrong_origin(origin: bytes | None, host: str) -> ApiError:
         f"the request came from a page of {page}, but with the Host {host[:_SHOWN]!r}: pages of other sites"
         f" may not use this server. {_PROXY}",
     )
-
-
-def _is_open(path: str) -> bool:
-    return path in _OPEN or path.startswith("/static/")
 
 
 def _name(host: str) -> str:
