@@ -449,7 +449,7 @@ def test_out_of_bag_is_refused_without_bootstrap_and_with_other_data(
     X, Y = data[0][:300], data[1][:300]
     for method in ("single", "boosting", "mc-dropout"):
         other = HedgerowClassifier(method=method, members=2, random_state=0).fit(X, Y)
-        with pytest.raises(ValueError, match="on all training data.*use held-out data"):
+        with pytest.raises(ValueError, match=r"on all training data.*use held-out data"):
             other.calibrate_out_of_bag(X, Y)
     swapped = np.r_[1, 0, 2:300]
     for inputs, labels in ((X[:299], Y[:299]), (X[swapped], Y[swapped]), (X, Y[swapped]), (X * 2, Y)):

@@ -390,7 +390,7 @@ def test_held_out_rows_then_are_cut_by_the_seed_without_overlap():
 def test_held_out_data_that_are_too_few_then_are_refused(data):
     own = HedgerowClassifier(random_state=0, n_jobs=1).fit(*data["train"])
     X, Y = data["held"]
-    with pytest.raises(ValueError, match="at least 40 are needed"):
+    with pytest.raises(ValueError, match="needs at least 40"):
         learn_from_held_out(own, X[:60], Y[:60])
 
 

@@ -413,7 +413,7 @@ def test_too_few_held_out_inputs_are_refused_with_the_number_needed(
     data: tuple[sp.csr_array, sp.csr_array],
 ) -> None:
     model = HedgerowClassifier(random_state=0).fit(*data)
-    with pytest.raises(ValueError, match="39 held-out inputs are too few .* at least 40 are needed"):
+    with pytest.raises(ValueError, match=r"39 held-out inputs are too few .* at least 40 are needed"):
         model.learn_ood(data[0][:39])
     assert not hasattr(model, "ood_detector_")
     model.learn_ood(data[0][:40])
