@@ -158,9 +158,7 @@ def test_indptr_that_does_not_cut_the_candidates_is_refused(indptr: list[int]) -
             {"probs": PROBS[:, 0]}, r"probs has shape \(5,\).*each of 5 candidates", id="flat probs"
         ),
         pytest.param({"probs": PROBS[:4]}, r"probs has shape \(4, 2\).*each of 5 candidates", id="few probs"),
-        pytest.param(
-            {"probs": PROBS[:, :0]}, r"probs has shape \(5, 0\).*each member", id="members is empty"
-        ),
+        pytest.param({"probs": PROBS[:, :0]}, r"probs has shape \(5, 0\).*each member", id="no members"),
         pytest.param({"labels": [LABELS]}, r"labels must be a vector.*\(1, 5\)", id="labels in a matrix"),
         pytest.param({"labels": list("abcde")}, "labels must be a vector of integers", id="named labels"),
         pytest.param({"indptr": [INDPTR]}, r"indptr must be a vector.*\(1, 4\)", id="indptr in a matrix"),

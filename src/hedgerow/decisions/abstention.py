@@ -15,7 +15,7 @@ from hedgerow.decisions.risk import TooFewRows, Unreachable, as_share, fixed_seq
 from hedgerow.votes.measures import Measures, instance_uncertainty
 from hedgerow.votes.votes import Votes
 
-__all__ = ["INPUT_MEASURES", "LABEL_MEASURES", "Abstention", "answer_limit", "certainty", "input_doubts"]
+__all__ = ["INPUT_MEASURES", "LABEL_MEASURES", "Abstention", "answer_limit", "certainty", "input_uncertainty"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def certainty(measures: Measures, by: str) -> npt.NDArray[np.float32]:
     return np.clip(values, 0, 1).astype(np.float32)
 
 
-def input_doubts(votes: Votes, ood: Floats | None = None) -> dict[str, Floats]:
+def input_uncertainty(votes: Votes, ood: Floats | None = None) -> dict[str, Floats]:
     """The uncertainty of inputs by each of `INPUT_MEASURES`; high is uncertain.
 
     "top" is 1 minus the highest probability; "expected" is the negative expected number of labels; "ood" is

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from hedgerow.decisions.abstention import answer_limit, input_doubts
+from hedgerow.decisions.abstention import answer_limit, input_uncertainty
 from hedgerow.decisions.goals import Goal, about_inputs, rule_for
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import Decisions
@@ -77,8 +77,8 @@ def decide(
         scores = detector.judge(answer.signals) if detector and answer.signals is not None else None
         answered = np.ones(len(answer.votes), dtype=bool)
         if goal.inputs_by is not None:
-            doubts = input_doubts(answer.votes, None if scores is None else scores.score)
-            answered = doubts[goal.inputs_by] <= limit
+            uncertainty = input_uncertainty(answer.votes, None if scores is None else scores.score)
+            answered = uncertainty[goal.inputs_by] <= limit
         found = replace(_decide_on(answer.votes, rule, source.classes, k, answered), guarantee=guarantee)
         if scores is not None:
             is_ood = None if flagged_from is None else scores.p_value <= flagged_from

@@ -73,19 +73,20 @@ def rule_for(goal: Goal, policy: Policy | None, counts: npt.NDArray[np.int64] | 
         return Rule(least, least, most=CAP), (
             f"On average over inputs like the held-out ones, at most {goal.size:g} labels of an input are"
             f" accepted (conformal risk control): those with a probability of {least:.3g} or more, never"
-            f" more than {CAP}."
+            f" more than {CAP}. This does not hold for each single input, nor for"
+            " out-of-distribution inputs."
         )
     risk = as_share("risk", goal.risk)
     if goal.coverage is not None:
         accept = policy.accept_share(goal.coverage, goal.by)
         accepted = (
-            f"at least {100 * goal.coverage:g} % of its labels with a probability of 0.5 or more are accepted"
-            " (counting only inputs that have such labels)"
+            f"and at least {100 * goal.coverage:g} % of its labels with a probability of 0.5 or more are"
+            " accepted (counting only inputs that have such labels)"
         )
     else:
         accept = policy.accept_from(risk, goal.confidence, goal.by)
         accepted = (
-            f"with a confidence of {100 * goal.confidence:g} %, at most {100 * risk:g} % of its accepted"
+            f"and, with a confidence of {100 * goal.confidence:g} %, at most {100 * risk:g} % of its accepted"
             " labels are wrong (Learn then Test; 0 % if none is accepted)"
         )
     least_sure = accept if goal.by == "probability" else PREDICTED
@@ -105,7 +106,7 @@ def rule_for(goal: Goal, policy: Policy | None, counts: npt.NDArray[np.int64] | 
         rejected = "an input's true labels"
     return Rule(below, accept, goal.by), (
         f"On average over inputs like the held-out ones, at most {100 * risk:g} % of {rejected} are rejected"
-        f" (conformal risk control) and, {accepted}. {NOT_GUARANTEED}"
+        f" (conformal risk control) {accepted}. {NOT_GUARANTEED}"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.decisions.abstention import LABEL_MEASURES, Abstention, certainty, input_doubts
+from hedgerow.decisions.abstention import LABEL_MEASURES, Abstention, certainty, input_uncertainty
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.policy import (
     CAP,
@@ -31,7 +31,7 @@ from hedgerow.votes.source import VoteSource
 from hedgerow.votes.truth import assess
 from hedgerow.votes.votes import Votes
 
-__all__ = ["PolicyLearner", "label_groups", "learn_policy"]
+__all__ = ["PolicyLearner", "frequencies", "label_groups", "learn_policy"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def label_groups(
     lowest = values[np.unique(fifth, return_index=True)[1]].tolist()
     edges = [0, *lowest[1:]]
     groups = [(low, high - 1) for low, high in zip(edges, [*edges[1:], int(values[-1]) + 1], strict=True)]
-    frequency = _frequencies(counts, truth.shape[1])[truth.indices]
+    frequency = frequencies(counts, truth.shape[1])[truth.indices]
     row_of = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
     needed = conformal_rows(finest)
     notes = []
@@ -119,7 +119,7 @@ class PolicyLearner:
         self, truth: sp.csr_array, counts: npt.NDArray[np.int64] | None = None, n_jobs: int | None = None
     ) -> None:
         self._truth, self._n_jobs = truth, n_jobs
-        self._counts = None if counts is None else _frequencies(counts, truth.shape[1])
+        self._counts = None if counts is None else frequencies(counts, truth.shape[1])
         self._edges: list[tuple[int, int]] = []
         self._notes: tuple[str, ...] = ()
         if counts is not None:
@@ -131,7 +131,7 @@ class PolicyLearner:
         self._rows = dict.fromkeys(names, 0)
         self._unknown = dict.fromkeys(names, 0.0)
         self._proven: Floats | None = np.zeros(len(GRID))
-        self._doubts: dict[str, list[Floats]] = {}
+        self._uncertainty: dict[str, list[Floats]] = {}
         self._mistakes: list[npt.NDArray[np.bool_]] = []
 
     def add(self, votes: Votes, ood: Floats | None = None) -> None:
@@ -153,16 +153,16 @@ class PolicyLearner:
         self._add_wrong(
             "probability", everything, found.reached(found.row[found.right], found.mean[found.right])
         )
-        self._add_by_doubt(votes, found)
+        self._add_by_uncertainty(votes, found)
         if votes.bound is None:
             self._proven = None
         elif self._proven is not None:
             self._proven += np.searchsorted(np.sort(votes.bound), GRID, side="left")
-        judged = assess(votes, truth, k=1, n_jobs=self._n_jobs)
-        for name, doubts in input_doubts(votes, ood).items():
-            self._doubts.setdefault(name, []).append(doubts)
+        assessed = assess(votes, truth, k=1, n_jobs=self._n_jobs)
+        for name, values in input_uncertainty(votes, ood).items():
+            self._uncertainty.setdefault(name, []).append(values)
         wrong = np.ones(rows, dtype=bool)
-        wrong[found.true_row[judged.rank == 1]] = False
+        wrong[found.true_row[assessed.rank == 1]] = False
         self._mistakes.append(wrong)
 
     def finish(self, fingerprint: str, search: SearchSettings, left_out: int = 0) -> Policy:
@@ -191,9 +191,9 @@ class PolicyLearner:
                 for number, (low, high) in enumerate(self._edges)
             ),
             {
-                name: Abstention.learn(np.concatenate(doubts), wrong)
-                for name, doubts in self._doubts.items()
-                if len(doubts) == len(self._mistakes)
+                name: Abstention.learn(np.concatenate(values), wrong)
+                for name, values in self._uncertainty.items()
+                if len(values) == len(self._mistakes)
             },
             self._done,
             left_out,
@@ -220,14 +220,14 @@ class PolicyLearner:
         met = chosen & found.met
         reached = found.reached(found.true_row[met], found.true_mean[met])
         self._add(name, 1 - reached[has] / own[has, None])
-        strange = np.bincount(found.true_row[chosen & ~found.known], minlength=found.rows)
-        for share in (strange[has] / own[has]).tolist():
+        unknown = np.bincount(found.true_row[chosen & ~found.known], minlength=found.rows)
+        for share in (unknown[has] / own[has]).tolist():
             self._unknown[name] += share
 
     def _add_wrong(self, by: str, everything: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
         self._add(f"{WRONG}{by}", (everything - right) / np.maximum(everything, 1))
 
-    def _add_by_doubt(self, votes: Votes, found: Matched) -> None:
+    def _add_by_uncertainty(self, votes: Votes, found: Matched) -> None:
         """The same losses where a measure of uncertainty decides on the predicted labels."""
         predicted = np.flatnonzero(found.mean >= PREDICTED)
         row, right = found.row[predicted], found.right[predicted]
@@ -243,6 +243,6 @@ class PolicyLearner:
                 self._add_wrong(by, reached, found.reached(row[right], sure[right]))
 
 
-def _frequencies(counts: npt.NDArray[np.int64], columns: int) -> npt.NDArray[np.int64]:
-    """Labels that the model does not know did not occur in training."""
+def frequencies(counts: npt.NDArray[np.int64], columns: int) -> npt.NDArray[np.int64]:
+    """Label counts for all columns of the truth; labels that the model does not know have 0."""
     return np.concatenate([counts, np.zeros(columns - len(counts), dtype=np.int64)])

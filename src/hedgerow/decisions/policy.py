@@ -404,15 +404,15 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
     certified = (
         ""
         if proven is None
-        else f"; for {100 * proven[1]:.0f} % of the inputs the search is proven to have lost nothing"
+        else f" (for {100 * proven[1]:.0f} % of the inputs the search is proven to have lost nothing)"
     )
     margin = curve.ceiling - float(curve.losses[0])
     raise Unreachable(
-        f"a risk of {risk:g} cannot be guaranteed for {what}: {100 * curve.losses[0]:.2f} % are missed even"
-        f" if none is rejected; allow a risk of at least {_rounded_up(curve.ceiling)}. Of the missed labels,"
-        f" {100 * unknown:.2f} % never occur in training (train on data that have them) and"
-        f" {100 * lost:.2f} % are lost by the beam (a wider beam, or tolerance=, finds more{certified}). The"
-        f" margin for chance with {curve.rows} inputs is {100 * margin:.2f} %, at least 1/{curve.rows + 1}"
+        f"{100 * unknown:.2f} % of the {what} never occur in training and {100 * lost:.2f} % are lost by the"
+        f" beam, so a risk of {risk:g} cannot be guaranteed; allow a risk of at least"
+        f" {_rounded_up(curve.ceiling)}, train on data that have these labels, or find more with a wider beam"
+        f" or tolerance={certified}. The margin for chance with {curve.rows} inputs is {100 * margin:.2f} %,"
+        f" at least 1/{curve.rows + 1}"
     )
 
 

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from hedgerow import evaluation as metrics
 from hedgerow.decisions.deciding import DecidingSource
 from hedgerow.decisions.guarantees import GuaranteeTally
+from hedgerow.decisions.learning import frequencies
 from hedgerow.evaluation.confidence import Reliability
 from hedgerow.evaluation.results import CUTS, Evaluation, Misclassification, OODScore, Ranking
 from hedgerow.familiarity.detector import NEEDED, OODDetector
@@ -105,7 +106,7 @@ def evaluate(
     }
     assessed = own.assessed
     with watch.judging():
-        counts = None if source.label_counts is None else _widened(source.label_counts, truth.shape[1])
+        counts = None if source.label_counts is None else frequencies(source.label_counts, truth.shape[1])
         right = assessed.right()
         shown = {k: (assessed.labels >= 0)[:, :k] for k in CUTS}  # an input may have fewer candidates than k
         best = {k: (assessed.best.probability[:, :k][shown[k]], right[:, :k][shown[k]]) for k in CUTS}
@@ -249,16 +250,11 @@ def _unknown(truth: sp.csr_array, source: VoteSource) -> int:
     counts = source.label_counts
     if counts is None:
         return int((truth.indices >= len(source.classes)).sum())
-    return int((_widened(counts, truth.shape[1])[truth.indices] == 0).sum())
+    return int((frequencies(counts, truth.shape[1])[truth.indices] == 0).sum())
 
 
 def _no_labels(rows: int, columns: int) -> sp.csr_array:
     return cast("sp.csr_array", sp.csr_array((rows, columns), dtype=np.int8))
-
-
-def _widened(counts: npt.NDArray[np.int64], columns: int) -> npt.NDArray[np.int64]:
-    """Labels that the model does not know did not occur in training."""
-    return np.concatenate([counts, np.zeros(columns - len(counts), dtype=np.int64)])
 
 
 def _rare_reliability(

@@ -65,7 +65,7 @@ def as_costs(sample_weight: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.f
         raise ValueError(f"sample_weight has shape {costs.shape}, but there are {rows} inputs")
     bad = np.flatnonzero(~(np.isfinite(costs) & (costs >= 0)))
     if bad.size:
-        raise ValueError(f"sample_weight[{bad[0]}] is {costs[bad[0]]}; it must be a finite number, 0 or more")
+        raise ValueError(f"sample_weight[{bad[0]}] is {costs[bad[0]]}; it must be finite and not negative")
     if not costs.any():
         raise ValueError("sample_weight is 0 for every input; there is nothing to learn from")
     return costs

@@ -23,7 +23,7 @@ TRANSFORMS = {"squared_hinge": "l3-hinge", "logistic": "sigmoid"}
 
 @dataclass(frozen=True, eq=False)
 class LabelledInputs:
-    """What a tree learns from: inputs with their number of features, their labels and costs, and hard negatives."""
+    """What a tree learns from: inputs, their labels and costs, hard negatives."""
 
     X: _native.Rows
     Y: _native.Rows
