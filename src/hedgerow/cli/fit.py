@@ -66,6 +66,7 @@ def fit(
     method: Annotated[
         options.Method,
         typer.Option(
+            "--method",  # named: some releases of typer take a metavar of the same letters for the name
             metavar="METHOD",
             help="How to train. One tree: single, or mc-dropout, which predicts several times with some"
             " weights left out. Or an ensemble: bagging (each member learns from its own sample of the"

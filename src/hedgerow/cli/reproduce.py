@@ -44,7 +44,8 @@ def reproduce(
         ),
     ] = None,
     method: Annotated[
-        list[options.Method] | None, typer.Option(metavar="METHOD", help="Only this method. Repeat for more.")
+        list[options.Method] | None,
+        typer.Option("--method", metavar="METHOD", help="Only this method. Repeat for more."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Train each method with N seeds.", metavar="N")] = 3,
     members: Annotated[int, typer.Option(min=2, max=4096, help="Members of an ensemble.")] = 10,
