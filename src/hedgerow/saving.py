@@ -98,7 +98,7 @@ def sound(file: ModelFile) -> Iterator[None]:
     """Turn errors within into Malformed, which names the file."""
     try:
         yield
-    except Malformed:
+    except (Malformed, ExtraMissing):
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise Malformed(f"{file.path} does not hold a whole model: {error}") from error
