@@ -72,11 +72,11 @@ template <class F>
 [[gnu::always_inline]] inline Doubles binary_entropy(const Doubles& p) {
   using Part = Doubles::Part;
   const Doubles inside =
-      each_part([&](int i) { return p.parts[i] > 0.0 & p.parts[i] < 1.0 ? p.parts[i] : Part{} + 0x1p-11; });
+      each_part([&](int i) { return (p.parts[i] > 0.0) & (p.parts[i] < 1.0) ? p.parts[i] : Part{} + 0x1p-11; });
   const Doubles rest = surprise_of_rest(inside);
   return each_part([&](int i) {
     const Part entropy = rest.parts[i] - inside.parts[i] * logarithm(inside.parts[i]);
-    return p.parts[i] > 0.0 & p.parts[i] < 1.0 ? entropy : Part{};
+    return (p.parts[i] > 0.0) & (p.parts[i] < 1.0) ? entropy : Part{};
   });
 }
 
