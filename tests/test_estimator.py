@@ -653,6 +653,54 @@ def test_ctrl_c_during_long_work_raises_keyboard_interrupt_and_leaves_nothing(
     assert rest.splitlines()[-1] == "interrupted"
 
 
+@pytest.mark.parametrize("method", ["single", "mc-dropout", "bagging", "boosting"])
+def test_progress_of_a_fit_rises_and_ends_at_1(data: tuple[sp.csr_array, sp.csr_array], method: str) -> None:
+    shares: list[float] = []
+    model = HedgerowClassifier(method=method, members=3, random_state=0, n_jobs=1)
+    model.fit(*data, progress=lambda share, what: shares.append(share))
+    assert shares[-1] == 1.0
+    assert shares == sorted(shares)
+    if method in ("bagging", "boosting"):
+        shares.clear()
+        model.add_members(*data, 1, progress=lambda share, what: shares.append(share))
+        assert shares[-1] == 1.0
+        assert shares == sorted(shares)
+
+
+def test_progress_of_texts_ends_at_1() -> None:
+    shares: list[float] = []
+    model = HedgerowTextClassifier(random_state=0)
+    model.fit(["a yew", "a yew tree"], [["yew"], ["yew"]], progress=lambda share, what: shares.append(share))
+    assert shares[-1] == 1.0
+
+
+def test_verbose_fit_logs_its_progress(
+    data: tuple[sp.csr_array, sp.csr_array], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="hedgerow"):
+        HedgerowClassifier(method="bagging", members=2, random_state=0).fit(*data)
+        assert not caplog.messages
+        HedgerowClassifier(method="bagging", members=2, random_state=0, verbose=True).fit(*data)
+    assert any("member 2 of 2: training" in message for message in caplog.messages)
+    assert caplog.messages[-1] == "100 % fitted"
+
+
+def test_verbose_without_a_log_writes_to_standard_error() -> None:
+    code = (
+        "from hedgerow import HedgerowTextClassifier as T;"
+        "T(verbose=True, random_state=0).fit(['a yew', 'a yew tree'], [['yew'], ['yew']])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == ""
+    assert run.stderr.splitlines()[-1] == "100 % fitted"
+
+
+def test_verbose_is_no_part_of_a_model_file(data: tuple[sp.csr_array, sp.csr_array], tmp_path: Path) -> None:
+    quiet = HedgerowClassifier(random_state=0).fit(*data)
+    loud = HedgerowClassifier(random_state=0, verbose=True).fit(*data)
+    assert file_of(quiet, tmp_path, "quiet") == file_of(loud, tmp_path, "loud")
+
+
 def test_error_in_progress_ends_the_fit_and_reaches_the_caller(
     data: tuple[sp.csr_array, sp.csr_array],
 ) -> None:

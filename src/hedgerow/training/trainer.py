@@ -127,4 +127,5 @@ class _Trainer:
                 shares[number] = begin + share * (end - begin)
                 progress(sum(shares) / len(shares), name)
 
+        report(0.0)  # the engine reports some ten times a second, and a short stage may end before
         return report
