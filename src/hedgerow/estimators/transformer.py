@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-import xxhash
 
 from hedgerow.deep.extra import is_first, load_torch
 from hedgerow.estimators.features import TrainingInputs
@@ -23,12 +22,10 @@ from hedgerow.inputs.parameters import ParameterError, check_choice, check_integ
 from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import MOST_SEEN, hash_texts
 from hedgerow.model import Model
-from hedgerow.progress import Progress
-from hedgerow.training.data import Costs, TrainingData, as_costs, drawn_for
-from hedgerow.training.growing import Resources, grow_tree
+from hedgerow.training.data import TrainingData, as_costs
+from hedgerow.training.plan import TrainingPlan
 from hedgerow.training.settings import LOSSES, Method
 from hedgerow.trees.forest import Ensemble
-from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TreeClassifier
 
 if TYPE_CHECKING:
@@ -382,6 +379,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         from hedgerow.deep.encoder import Encoder
         from hedgerow.deep.reader import TransformerReader
         from hedgerow.deep.team import join_team
+        from hedgerow.deep.tuning import EncoderTuning, tune_encoders
 
         threads = threads_for(self.n_jobs)
         team = join_team(self.device, threads)
@@ -407,7 +405,12 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             self.device,
             self.cache,
         )
-        encoders, reports = self._fine_tune(reader, texts, data, seed, team, options)
+        plan = TrainingPlan(data, self.training_settings(), seed, options.tree, options.label_features)
+        parameters = repr(sorted(plain_parameters(self).items()))
+        tuning = EncoderTuning(
+            self.encoders, self._fine_tuning(), parameters, options.checkpoint, options.progress
+        )
+        encoders, reports = tune_encoders(reader, texts, plan, tuning, team)
         if learns:
             for encoder in encoders:
                 encoder.trained_on = np.union1d(encoder.trained_on, hashes)
@@ -417,63 +420,6 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         from hedgerow.deep.reader import Passes
 
         return Passes(self.members, seed, self.dropout) if self.method == Method.MC_DROPOUT else None
-
-    def _fine_tune(
-        self,
-        reader: TransformerReader,
-        texts: Texts,
-        data: TrainingData,
-        seed: int,
-        team: Team,
-        options: FitOptions,
-    ) -> tuple[list[Encoder], list[FineTuningReport]]:
-        from hedgerow.deep.fine_tuning import (
-            EncoderCheckpoint,
-            FineTuningReport,
-            Targets,
-            TuningData,
-            fine_tune,
-        )
-
-        settings, (start,) = self._fine_tuning(), reader.encoders
-        if settings.steps_for(len(texts)) == 0 and self.encoders == 1:
-            return [start], [FineTuningReport()]
-        threads, folder = threads_for(self.n_jobs), options.checkpoint
-        mark = "" if folder is None else self._fingerprint(start, texts, data, options, seed)
-        tokens = start.tokenize(texts)
-        first = None
-        if self.cache is not None or self.encoders > 1:  # all start from the same embeddings
-            first = reader.embeddings(texts, threads, options.progress)[0].astype(np.float32)
-        trained, reports = [], []
-        for number in range(self.encoders):
-            own_seed, costs = seed, data.costs
-            if self.encoders > 1:
-                bootstraps = Method(self.method).bootstraps
-                own_seed, costs = drawn_for(number, seed, data.indicator, data.costs, bootstraps)
-            tree = self._tree_of(data, costs, own_seed, options)
-            encoder = start if self.encoders == 1 else start.copied()
-            kept = None if folder is None else Path(folder) / f"encoder-{number:04d}.hedgerow"
-            reports.append(
-                fine_tune(
-                    encoder,
-                    TuningData(tokens, Targets(data.indicator, tree, costs), first),
-                    settings,
-                    team=team,
-                    seed=own_seed,
-                    checkpoint=None if kept is None else EncoderCheckpoint(kept, f"{mark}-{number}"),
-                    progress=_of_encoder(options.progress, number, self.encoders),
-                )
-            )
-            trained.append(encoder)
-        return trained, reports
-
-    def _tree_of(self, data: TrainingData, costs: Costs, seed: int, options: FitOptions) -> LabelTree:
-        """The tree to fine-tune over: from words alone, since there are no embeddings yet."""
-        if options.tree is not None:
-            return options.tree
-        resources = Resources(threads_for(self.n_jobs))
-        settings = self.training_settings().tree
-        return grow_tree(data, options.label_features, costs, settings, seed, resources)
 
     def _fine_tuning(self) -> FineTuning:
         from hedgerow.deep.fine_tuning import FineTuning
@@ -493,22 +439,3 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             matching=Matching(self.level_beam, self.level_negatives),
             checkpoint_steps=self.checkpoint_steps,
         )
-
-    def _fingerprint(
-        self, start: Encoder, texts: Texts, data: TrainingData, options: FitOptions, seed: int
-    ) -> str:
-        """A hash of everything that determines the weights of the encoders."""
-        settings = repr((sorted(plain_parameters(self).items()), seed, self.encoders))
-        digest = xxhash.xxh3_128(settings.encode())
-        digest.update(start.fingerprint().encode())
-        for text in texts:
-            encoded = text.encode("utf-8", "surrogatepass")
-            digest.update(len(encoded).to_bytes(8, "little") + encoded)
-        digest.update(data.fingerprint(options.tree, options.label_features, "").encode())
-        return str(digest.hexdigest())
-
-
-def _of_encoder(progress: Progress | None, number: int, count: int) -> Progress | None:
-    if progress is None or count == 1:
-        return progress
-    return lambda share, what: progress(share, f"encoder {number + 1} of {count}: {what}")
