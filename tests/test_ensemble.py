@@ -1192,12 +1192,12 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     train = TreeClassifier.train.__func__  # type: ignore[attr-defined]
 
     def counted(
-        cls: type[TreeClassifier], *args: Any, progress: Any, seed: int, **rest: Any
+        cls: type[TreeClassifier], rows: Any, tree: Any, settings: Any, threads: int, progress: Any
     ) -> TreeClassifier:
         if progress is not None:
             progress(0.5)
-        seeds.append(seed)
-        return train(cls, *args, progress=progress, seed=seed, **rest)
+        seeds.append(settings["seed"])
+        return train(cls, rows, tree, settings, threads, progress)
 
     monkeypatch.setattr(TreeClassifier, "train", classmethod(counted))
     return seeds
