@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from importlib import metadata
+from inspect import cleandoc
 from typing import Annotated
 
 import typer
@@ -44,10 +45,18 @@ _PANELS = {
     "Files": (inspect, map_data, embed, import_pecos),
     "Research": (reproduce,),
 }
+
+
+def _filled(docstring: str | None) -> str:
+    """A docstring whose paragraphs fill the terminal; those that begin with a backspace keep their lines."""
+    paragraphs = cleandoc(docstring or "").split("\n\n")
+    return "\n\n".join(text if text.startswith("\b") else " ".join(text.split()) for text in paragraphs)
+
+
 for _panel, _commands in _PANELS.items():
     for _command in _commands:
         _name = "map" if _command is map_data else None
-        app.command(_name, rich_help_panel=_panel)(_command)
+        app.command(_name, help=_filled(_command.__doc__), rich_help_panel=_panel)(_command)
 
 
 def _show_version(wanted: bool) -> None:
