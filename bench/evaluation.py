@@ -11,49 +11,74 @@ import json
 import resource
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 from bench import machine
 from hedgerow import Votes
 from hedgerow.evaluation.tasks import evaluate
+from hedgerow.inputs.matrices import as_truth
+from hedgerow.inputs.search import SearchSettings
+from hedgerow.votes.source import Answer
 
 RESULTS = Path(__file__).parent / "results"
 CANDIDATES, MEMBERS, TRUE = 3000, 10, 5
 
 
-@dataclass
-class MadeUpModel:
-    """Votes at random on labels that depend on the input, always as quickly."""
+class MadeUpVotes:
+    """Votes at random on labels that depend on the input, always as quickly: a `VoteSource`."""
 
-    labels: int
-    n_jobs: int | None = None
+    members = known = MEMBERS
+    transform = "l3-hinge"
+    search = SearchSettings()
+    threads = 2
+    calibrated = False
+    ood = policy = None
+    n_samples = 500_000
 
-    def __post_init__(self) -> None:
+    def __init__(self, labels: int) -> None:
         random = np.random.default_rng(0)
-        self.classes_ = np.arange(self.labels)
-        self.label_counts_ = random.integers(1, 20, self.labels)
-        self.n_samples_ = 500_000
-        self._ensemble = SimpleNamespace(transform="l3-hinge", members=MEMBERS)
-        self._steps = np.cumsum(random.integers(1, self.labels // CANDIDATES, CANDIDATES)).astype(np.int32)
+        self.labels = labels
+        self.classes = np.arange(labels)
+        self.label_counts = random.integers(1, 20, labels)
+        self.steps = np.cumsum(random.integers(1, labels // CANDIDATES, CANDIDATES)).astype(np.int32)
         self._probs = random.random((4096 * CANDIDATES, MEMBERS), dtype=np.float32) ** 8
 
-    def predict_votes(self, X: Any) -> Votes:
-        n = X.shape[0]
-        labels = (self._steps[None, :] + (X.indices[:, None] % (self.labels - self._steps[-1]))).ravel()
+    def inputs(self, X: Any) -> Any:
+        return X
+
+    def check(self, inputs: Any) -> None:
+        pass
+
+    def inputs_and_truth(self, X: Any, Y: Any) -> tuple[Any, sp.csr_array]:
+        return X, as_truth(Y, X.shape[0], self.labels)
+
+    def hashes(self, inputs: Any) -> Any:
+        return inputs.indices.astype(np.uint64)
+
+    def seen(self, hashes: Any) -> Any:
+        return np.zeros(len(hashes), dtype=bool)
+
+    def answer(self, inputs: Any, **_: Any) -> Answer:
+        n = inputs.shape[0]
+        labels = (self.steps[None, :] + (inputs.indices[:, None] % (self.labels - self.steps[-1]))).ravel()
         indptr = np.arange(0, n * CANDIDATES + 1, CANDIDATES)
-        return Votes(indptr, labels.astype(np.int32), self._probs[: n * CANDIDATES], self.labels)
+        return Answer(Votes(indptr, labels.astype(np.int32), self._probs[: n * CANDIDATES], self.labels))
+
+
+class MadeUpModel(BaseEstimator):
+    """What `evaluate` takes."""
+
+    def __init__(self, labels: int) -> None:
+        self.labels = labels
+        self.source = MadeUpVotes(labels)
 
     def describe(self) -> dict[str, Any]:
         return {"labels": self.labels, "members": MEMBERS, "parameters": {}}
-
-    def _threads(self) -> int:
-        return 2
 
 
 def main() -> None:
@@ -69,7 +94,7 @@ def main() -> None:
     model = MadeUpModel(labels)
     # Most true labels are candidates.
     places = np.sort(random.integers(0, CANDIDATES, (n, TRUE)), axis=1)
-    columns = model._steps[places] + (X.indices[:, None] % (labels - model._steps[-1]))
+    columns = model.source.steps[places] + (X.indices[:, None] % (labels - model.source.steps[-1]))
     Y = sp.csr_array(
         (np.ones(n * TRUE, dtype=np.int8), columns.ravel(), np.arange(0, n * TRUE + 1, TRUE)),
         shape=(n, labels),

@@ -31,7 +31,8 @@ from hedgerow import HedgerowClassifier, HedgerowTextClassifier, Votes, joint_en
 from hedgerow.features.tfidf import tokenize
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.inputs.matrices import as_rows
-from hedgerow.trees.forest import Ensemble, Search
+from hedgerow.inputs.search import SearchSettings
+from hedgerow.trees.forest import Ensemble
 
 TIBKAT, DEBIAN, REUTERS = (
     "tibkat-en/records.jsonl.xz",
@@ -233,11 +234,12 @@ def scores(model: HedgerowTextClassifier, texts: list[str], centroids: Any) -> d
 def single_energy(model: HedgerowTextClassifier, texts: list[str]) -> np.ndarray:
     """JointEnergy as it is defined: of a single model, the first member, and over all labels."""
     first = Ensemble(model.model_.forest.trees[:1], len(model.classes_))
-    search = Search(beam=1, candidates="all", threads=measure.THREADS)
+    search = SearchSettings(candidates="all")
     energies = []
     for begin in range(0, len(texts), BLOCK):
         rows = as_rows(model.vectorizer_.transform(texts[begin : begin + BLOCK]))
-        votes = Votes(*first.votes(rows, search)[:3], len(model.classes_))
+        found = first.votes(rows, 1, search, measure.THREADS)
+        votes = Votes(found.indptr, found.labels, found.probs, len(model.classes_))
         energies.append(joint_energy(votes, first.transform))
     return np.concatenate(energies)
 

@@ -452,7 +452,9 @@ BAD_WEIGHTS = [
     pytest.param(np.ones((12, 1)), ValueError, ["shape (12, 1)", "12 inputs"], id="a column"),
     pytest.param(1.0, ValueError, ["12 inputs"], id="a number"),
     pytest.param([1.0] * 11 + [np.nan], ValueError, ["sample_weight[11] is nan", "finite"], id="NaN"),
-    pytest.param([1.0] * 11 + [-0.5], ValueError, ["sample_weight[11] is -0.5", "not negative"], id="negative"),
+    pytest.param(
+        [1.0] * 11 + [-0.5], ValueError, ["sample_weight[11] is -0.5", "not negative"], id="negative"
+    ),
     pytest.param([np.inf] + [1.0] * 11, ValueError, ["sample_weight[0] is inf"], id="inf"),
     pytest.param([1e39] + [1.0] * 11, ValueError, ["sample_weight[0] is"], id="overflow"),
     pytest.param(np.zeros(12), ValueError, ["0 for every input"], id="all zero"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,16 @@ def test_make_mutate_names_files_that_exist(monkeypatch: pytest.MonkeyPatch) -> 
     files = {*mutate.TARGETS, *(name for name, _ in mutate.EQUIVALENT)}
     files |= {f"tests/test_{test}.py" for tests in mutate.TARGETS.values() for test in tests}
     assert [name for name in sorted(files) if not (ROOT / name).is_file()] == []
+
+
+PEERS = {"napkinxc", "omikuji", "pecos"}
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in (ROOT / "bench").glob("[a-z]*.py")))
+def test_benchmarks_import_what_exists(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    try:
+        importlib.import_module(f"bench.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in PEERS | {"torch", "ray"}:
+            raise
