@@ -14,7 +14,7 @@ from tiny_encoder import make_tiny_encoder, texts_and_labels
 
 from hedgerow import HedgerowTransformerClassifier, load
 from hedgerow.cli import main
-from hedgerow.deep import fine_tuning
+from hedgerow.deep import tuning
 from hedgerow.deep.encoder import Encoder
 from hedgerow.paper import DeepSettings, Experiment, ExperimentSettings, Source, run
 from hedgerow.paper.published import DEEP_COLUMNS, DEEP_MISCLASSIFICATION, DEEP_PERFORMANCE, DEEP_RIVALS
@@ -41,13 +41,13 @@ def data(tmp_path: Path) -> Path:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The seeds with which encoders were fine-tuned."""
     seeds: list[int] = []
-    own = fine_tuning.fine_tune
+    own = tuning.fine_tune
 
     def count(*arguments: Any, **options: Any) -> Any:
         seeds.append(options["seed"])
         return own(*arguments, **options)
 
-    monkeypatch.setattr(fine_tuning, "fine_tune", count)
+    monkeypatch.setattr(tuning, "fine_tune", count)
     return seeds
 
 
