@@ -58,13 +58,13 @@ static int fails(int was_hit) {
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-#define WRAP(result, name, ours, parameters, arguments)      \
-  result name parameters {                                   \
-    const int mine = (ours) ? hit() : 0;                     \
-    if (fails(mine)) return -1;                              \
-    const result found = REAL(name) arguments;               \
-    after(mine);                                             \
-    return found;                                            \
+#define WRAP(result, name, ours, parameters, arguments) \
+  result name parameters {                              \
+    const int mine = (ours) ? hit() : 0;                \
+    if (fails(mine)) return -1;                         \
+    const result found = REAL(name) arguments;          \
+    after(mine);                                        \
+    return found;                                       \
   }
 
 ssize_t write(int descriptor, const void* bytes, size_t count) {
@@ -75,7 +75,8 @@ ssize_t write(int descriptor, const void* bytes, size_t count) {
   after(mine);
   return found;
 }
-WRAP(ssize_t, writev, is_ours(descriptor), (int descriptor, const struct iovec* parts, int count), (descriptor, parts, count))
+WRAP(ssize_t, writev, is_ours(descriptor), (int descriptor, const struct iovec* parts, int count),
+     (descriptor, parts, count))
 WRAP(int, fsync, is_ours(descriptor), (int descriptor), (descriptor))
 WRAP(int, fdatasync, is_ours(descriptor), (int descriptor), (descriptor))
 WRAP(int, close, is_ours(descriptor), (int descriptor), (descriptor))
@@ -88,17 +89,17 @@ WRAP(int, unlinkat, in_folder(path), (int a, const char* path, int flags), (a, p
 WRAP(int, chmod, in_folder(path), (const char* path, mode_t mode), (path, mode))
 WRAP(int, fchmodat, in_folder(path), (int a, const char* path, mode_t mode, int flags), (a, path, mode, flags))
 
-#define OPEN(name)                                                                 \
-  int name(const char* path, int flags, ...) {                                     \
-    va_list rest;                                                                  \
-    va_start(rest, flags);                                                         \
-    const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;  \
-    va_end(rest);                                                                  \
-    const int mine = in_folder(path) ? hit() : 0;                                  \
-    if (fails(mine)) return -1;                                                    \
-    const int found = REAL(name)(path, flags, mode);                               \
-    after(mine);                                                                   \
-    return found;                                                                  \
+#define OPEN(name)                                                                \
+  int name(const char* path, int flags, ...) {                                    \
+    va_list rest;                                                                 \
+    va_start(rest, flags);                                                        \
+    const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0; \
+    va_end(rest);                                                                 \
+    const int mine = in_folder(path) ? hit() : 0;                                 \
+    if (fails(mine)) return -1;                                                   \
+    const int found = REAL(name)(path, flags, mode);                              \
+    after(mine);                                                                  \
+    return found;                                                                 \
   }
 OPEN(open)
 OPEN(open64)
