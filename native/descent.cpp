@@ -179,11 +179,11 @@ void Descent::complete(int tree, const Candidates& candidates) {
   }
   for (int layer = 0; layer < labels.depth(); ++layer) {
     Visits& extra = found.extra[layer];
-    extra.paths.resize(extra.nodes.size() * voices);
-    for (std::int64_t visit = 0; visit < std::ssize(extra.nodes); ++visit) {
+    extra.paths.assign(extra.nodes.size() * voices, 0.0f);
+    for (std::int64_t visit = 0; layer > 0 && visit < std::ssize(extra.nodes); ++visit) {
       const float* log = log_of(tree, layer, extra.nodes[visit], extra.inputs[visit]);
       for (std::int64_t voice = 0; voice < voices; ++voice)
-        extra.paths[visit * voices + voice] = log[voice * found.layers[layer - 1].stride];
+        extra.paths[visit * voices + voice] = log[voice * found.extra[layer - 1].stride];
     }
     score(tree, layer, extra);
   }

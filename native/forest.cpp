@@ -32,8 +32,11 @@ TreePaths::TreePaths(const LabelTree& tree) {
   }
   const auto& labels = tree.labels();
   leaves_.assign(static_cast<std::size_t>(*std::max_element(labels.begin(), labels.end())) + 1, -1);
-  for (std::size_t place = 0; place < labels.size(); ++place)
+  places_ = leaves_;
+  for (std::size_t place = 0; place < labels.size(); ++place) {
     leaves_[static_cast<std::size_t>(labels[place])] = parents_[depth][place];
+    places_[static_cast<std::size_t>(labels[place])] = static_cast<std::int32_t>(place);
+  }
 }
 
 Forest::Forest(std::vector<const TreeModel*> trees, std::int32_t labels, std::optional<Dropout> dropout)

@@ -22,6 +22,8 @@ class TreePaths {
   std::int32_t leaf(std::int32_t label) const {
     return static_cast<std::size_t>(label) < leaves_.size() ? leaves_[static_cast<std::size_t>(label)] : -1;
   }
+  // Where a label that the tree has stands among its labels.
+  std::int32_t place(std::int32_t label) const { return places_[static_cast<std::size_t>(label)]; }
   // Labels below a node.
   float labels_below(int layer, std::int32_t node) const {
     return below_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(node)];
@@ -32,7 +34,7 @@ class TreePaths {
  private:
   std::vector<std::vector<std::int32_t>> parents_;
   std::vector<std::vector<float>> below_;
-  std::vector<std::int32_t> leaves_, widest_;
+  std::vector<std::int32_t> leaves_, places_, widest_;
 };
 
 class Forest {

@@ -81,5 +81,6 @@ void bind_tree_model(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_measures(nb::module_& m);
 void bind_calibration(nb::module_& m);
+void bind_judge(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_text(nb::module_& m);

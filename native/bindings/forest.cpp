@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "candidate_scores.h"
 #include "rows.h"
 #include "trees.h"
 #include "uncertainty.h"
@@ -153,6 +154,25 @@ Numpy<double, 2> reach(const Trees& forest, const Rows& X, const Wanted& wanted,
   return matrix(std::move(sums), rows, reach_of.size());
 }
 
+Numpy<float, 2> score(const Trees& forest, const Rows& X, const Vector<std::int64_t>& indptr,
+                      const Vector<std::int32_t>& labels, bool normalise, int threads) {
+  check_features(forest, X);
+  const auto rows = static_cast<std::size_t>(X.view().rows);
+  check_rows(indptr, rows, labels.size());
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (labels.data()[i] < 0 || labels.data()[i] >= forest.get().labels())
+      throw nb::value_error("a candidate is not a label");
+  const auto members = static_cast<std::size_t>(forest.get().members());
+  auto probabilities = std::make_unique_for_overwrite<float[]>(labels.size() * members);
+  {
+    PythonWatch watch;
+    nb::gil_scoped_release release;
+    score_candidates(forest.get(), X.view(), {indptr.data(), labels.data()}, normalise, resolve_threads(threads), watch,
+                     probabilities.get());
+  }
+  return matrix(std::move(probabilities), labels.size(), members);
+}
+
 }  // namespace
 
 void bind_forest(nb::module_& m) {
@@ -190,6 +210,8 @@ void bind_forest(nb::module_& m) {
            "The best k labels of each row with their measures of uncertainty, and the reach wanted.")
       .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a, "threads"_a,
            "progress"_a.none(), "reach"_a = Wanted(), "Candidates and members' probabilities, and the reach wanted.")
+      .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "threads"_a,
+           "The members' probabilities of the candidates of each row: (candidates, members).")
       .def("reach", &reach, "X"_a, "wanted"_a, "normalise"_a, "threads"_a,
            "For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there, "
            "below the four best nodes of the layer above.");

@@ -21,6 +21,7 @@ NB_MODULE(_native, m) {
   bind_forest(m);
   bind_measures(m);
   bind_calibration(m);
+  bind_judge(m);
   bind_data(m);
   bind_text(m);
 }

@@ -79,13 +79,14 @@ Model* merge(const std::vector<const Model*>& models, int threads, nb::object pr
   });
 }
 
-// A model from the weights of each node, in any order: (features, lanes, weights, bias). Weights keep float32.
+// A model from the weights of each node, in any order: (features, lanes, weights, bias). In three parts, weights keep
+// float32.
 using NodeWeights = std::tuple<Vector<std::int32_t>, Vector<std::int32_t>, Vector<float>, Vector<float>>;
 Model* assemble(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels, std::int64_t features,
-                const std::string& transform, const std::vector<NodeWeights>& nodes) {
-  constexpr int kParts = 3;
+                const std::string& transform, const std::vector<NodeWeights>& nodes, int parts) {
+  if (parts < 1 || parts > 3) throw nb::value_error("a weight has one to three parts");
   const Transform kind = transform == "sigmoid" ? Transform::sigmoid : Transform::l3_hinge;
-  TreeModel model(make_tree(begins, labels), features, kind, 1, kParts);
+  TreeModel model(make_tree(begins, labels), features, kind, 1, parts);
   if (static_cast<std::int64_t>(nodes.size()) != model.tree().chunks())
     throw nb::value_error("there must be weights for every inner node");
   std::size_t chunk = 0;
@@ -97,14 +98,14 @@ Model* assemble(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>&
       if (bias.size() != children || lanes.size() != columns.size() || weights.size() != columns.size())
         throw nb::value_error("the weights of a node do not fit its children");
       std::vector<ChunkEntry> entries;
-      std::vector<float> biases(children * kParts, 0.0f);
+      std::vector<float> biases(children * static_cast<std::size_t>(parts), 0.0f);
       std::copy_n(bias.data(), children, biases.begin());
       for (std::size_t i = 0; i < columns.size(); ++i) {
         if (columns.data()[i] < 0 || columns.data()[i] >= features || lanes.data()[i] < 0 ||
             static_cast<std::size_t>(lanes.data()[i]) >= children || !std::isfinite(weights.data()[i]))
           throw nb::value_error("a weight out of range");
         float rest = weights.data()[i];
-        for (int part = 0; part < kParts && rest != 0; ++part) {
+        for (int part = 0; part < parts && rest != 0; ++part) {
           const float here = from_bfloat16(to_bfloat16(rest));
           entries.push_back({columns.data()[i],
                              static_cast<std::uint32_t>(lanes.data()[i]) +
@@ -215,6 +216,6 @@ void bind_tree_model(nb::module_& m) {
 
   m.def("merge", &merge, "models"_a, "threads"_a, "progress"_a.none(), nb::rv_policy::take_ownership,
         "One model with the members of several that share a tree.");
-  m.def("assemble", &assemble, "begins"_a, "labels"_a, "features"_a, "transform"_a, "nodes"_a,
+  m.def("assemble", &assemble, "begins"_a, "labels"_a, "features"_a, "transform"_a, "nodes"_a, "parts"_a = 3,
         nb::rv_policy::take_ownership, "A model from (features, lanes, weights, bias) of each inner node.");
 }

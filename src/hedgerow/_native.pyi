@@ -129,7 +129,7 @@ class TreeModel:
 def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:
     """One model with the members of several that share a tree."""
 
-def assemble(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, nodes: Sequence[tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32]]]) -> TreeModel:
+def assemble(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, nodes: Sequence[tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32]]], parts: int = 3) -> TreeModel:
     """A model from (features, lanes, weights, bias) of each inner node."""
 
 class TrainedTree:
@@ -280,6 +280,11 @@ class Forest:
     def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundVotes:
         """Candidates and members' probabilities, and the reach wanted."""
 
+    def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+        """
+        The members' probabilities of the candidates of each row: (candidates, members).
+        """
+
     def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
         For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there, below the four best nodes of the layer above.
@@ -412,6 +417,11 @@ def count_votes(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.
 def apply_maps(labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], group: numpy.typing.NDArray[numpy.uint8], values: numpy.typing.NDArray[numpy.float64], each: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
     """
     The probabilities as the maps, of shape (members or 1, groups, bins + 1), move them.
+    """
+
+def judge_candidates(labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], scores: numpy.typing.NDArray[numpy.float32], coefficients: numpy.typing.NDArray[numpy.float64], range: numpy.typing.NDArray[numpy.float64], log_counts: numpy.typing.NDArray[numpy.float32], threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+    """
+    What the judge makes of the members' probabilities of candidates: (candidates, members).
     """
 
 class XmcTextParser:

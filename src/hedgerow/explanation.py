@@ -60,7 +60,7 @@ class Explanation:
     label : str or int
         The label, as in `classes_`.
     probability : float
-        Mean of the votes. Both are what the members say, before any calibration.
+        Mean of the votes. Both are what the members say, before a judge or a calibration.
     votes : float64 array, shape (members,)
         The probability that each member gives the label; 0 where its tree lacks the label.
     features : array, shape (f,)

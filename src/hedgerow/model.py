@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from hedgerow import _native
 from hedgerow.decisions.policy import Policy
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.features.readers import Reader
@@ -20,10 +21,11 @@ from hedgerow.inputs.rows import count
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.calibration import Calibration
+from hedgerow.judge.judging import Judge
 from hedgerow.progress import Progress, stage
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
-from hedgerow.trees.forest import Ensemble, Floats
+from hedgerow.trees.forest import Ensemble, Floats, Found
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.signals import Signals
@@ -41,7 +43,8 @@ class Model:
     """All fitted state; learning more gives a new object.
 
     Imported models have no label counts, number of samples and training record. Calibration, OOD detector
-    and policy are None until learned. No result depends on the threads (0: all processors).
+    and policy are None until learned. A judge, where there is one, scores what the forest finds, with the
+    help of scorers. No result depends on the threads (0: all processors).
     """
 
     method: Method
@@ -51,6 +54,8 @@ class Model:
     label_counts: npt.NDArray[np.int64] | None = None
     n_samples: int | None = None
     training: TrainingRecord | None = None
+    judge: Judge | None = None
+    scorers: Ensemble | None = None
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
@@ -141,6 +146,11 @@ class Model:
                 f"method {self.method.value!r} trains every member on all training data, so none is left to"
                 " calibrate with; use held-out data, or fit with method='bagging'"
             )
+        if self.scorers is not None:
+            raise ValueError(
+                "what the judge asks was trained on all training data, so none is left to calibrate with; use"
+                " held-out data"
+            )
         if self.training is None:
             raise ValueError(
                 "the model was imported or its file is old, so it does not know its training data; calibrate"
@@ -180,24 +190,27 @@ class Model:
         reach = REACHES if signals else ()
         report = stage(progress, "predicting")
         found = self.forest.votes(reading.rows, k, search, self.threads, reach, report)
-        votes = Votes(
-            found.indptr,
-            found.labels,
-            found.probs,
-            len(self.classes),
-            found.bound,
-            found.missed,
-            self.classes,
-        )
+        votes = self._judged(reading.rows, found)
         ranking = None
         if self.calibration is not None:
             if self.calibration.keeps_order:
-                ranking = _float_means(found.probs)
+                ranking = _float_means(votes.probs)
             votes = self.calibration.apply(votes, n_jobs=self.threads or None)
         shown = None
         if found.reach is not None:
             shown = _signals(found.reach, reading.wording, self.reader.has_pairs)
         return Answer(votes, ranking, shown)
+
+    def _judged(self, rows: _native.Rows, found: Found) -> Votes:
+        """The votes on what was found; a judge knows no bound on how far they may be off."""
+        probs = found.probs
+        bound: npt.NDArray[np.float32] | None = found.bound
+        missed: npt.NDArray[np.float32] | None = found.missed
+        if self.judge is not None and self.scorers is not None:
+            scores = self.scorers.score(rows, found.indptr, found.labels, self.threads)
+            probs = self.judge.apply(found.labels, probs, scores, self.threads)
+            bound = missed = None
+        return Votes(found.indptr, found.labels, probs, len(self.classes), bound, missed, self.classes)
 
     def signals(self, inputs: Any) -> Signals:
         """What the OOD score is computed from; labels are not searched for."""
@@ -210,7 +223,8 @@ class Model:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Columns of the best k labels of each input, and their probabilities."""
         calibration, search = self.calibration, self.search
-        if (calibration is not None and not calibration.keeps_order) or self.forest.rows_each > 1:
+        moved_apart = calibration is not None and not calibration.keeps_order
+        if moved_apart or self.judge is not None or self.forest.rows_each > 1:
             if exact:
                 search = replace(search, candidates="all")
             found = replace(self, search=search).uncertain_from_votes(inputs, k, None, progress, named=False)
@@ -228,7 +242,7 @@ class Model:
         self, inputs: Any, k: int, tolerance: float | None = None, progress: Progress | None = None
     ) -> UncertainLabels:
         """The best k labels of each input with all measures."""
-        if self.calibration is not None or self.forest.rows_each > 1:
+        if self.calibration is not None or self.judge is not None or self.forest.rows_each > 1:
             return self.uncertain_from_votes(inputs, k, tolerance, progress)
         search = self.search if tolerance is None else replace(self.search, tolerance=tolerance)
         reading = self.reader.read(inputs, self.threads, progress=progress)

@@ -18,6 +18,7 @@ from hedgerow.features.readers import MatrixReader, Reader, TextReader
 from hedgerow.inputs.labels import add_label_sections, read_label_sections
 from hedgerow.inputs.training_record import TrainingRecord
 from hedgerow.judge.calibration import Calibration
+from hedgerow.judge.judging import Judge
 from hedgerow.model import Model
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
@@ -41,6 +42,9 @@ def write(
     }
     if forest.dropout is not None:
         header["dropout"] = asdict(forest.dropout)
+    if model.judge is not None and model.scorers is not None:
+        header["judge"] = model.judge.to_header() | {"trees": model.scorers.to_header()}
+        sections |= model.judge.to_sections() | model.scorers.to_sections("scorer")
     if model.ood is not None:
         header["familiar"] = list(model.ood.names)
         sections |= model.ood.to_sections()
@@ -76,6 +80,7 @@ def read(file: ModelFile, verify: bool) -> Model:
         ood = OODDetector.from_sections(header["familiar"], sections)
         if not set(ood.names) <= _signals_of(reader):
             raise ValueError("the OOD detector uses signals that the model does not have")
+    judge, scorers = _read_judge(file, forest, counts, verify)
     calibration = None
     if "calibration" in header:
         calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)
@@ -87,6 +92,8 @@ def read(file: ModelFile, verify: bool) -> Model:
         label_counts=counts,
         n_samples=rows,
         training=training,
+        judge=judge,
+        scorers=scorers,
         calibration=calibration,
         ood=ood,
         policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,
@@ -121,6 +128,20 @@ def _read_reader(file: ModelFile, forest: Ensemble) -> tuple[Reader, Ensemble]:
     from hedgerow.deep.reader import open_reader
 
     return open_reader(words, forest, header, sections)
+
+
+def _read_judge(
+    file: ModelFile, forest: Ensemble, counts: npt.NDArray[np.int64] | None, verify: bool
+) -> tuple[Judge | None, Ensemble | None]:
+    """The judge and the scorers it needs; both None where the model has none."""
+    if "judge" not in file.header:
+        return None, None
+    header = file.header["judge"]
+    judge = Judge.from_sections(header, file.sections, counts)
+    scorers = Ensemble.from_sections(header["trees"], file.sections, forest.labels, None, verify, "scorer")
+    if scorers.members != len(judge.scorers) or scorers.features != forest.features:
+        raise ValueError("the judge and its scorers do not fit the trees")
+    return judge, scorers
 
 
 def _signals_of(reader: Reader) -> set[str]:

@@ -34,6 +34,8 @@ def open_extendable(path: Path, settings: dict[str, Any], given: frozenset[str])
             f"it was trained with --method {model.method}, which trains one tree only; train an ensemble"
             " instead, such as with --method bagging"
         )
+    elif model.judge:
+        unfit = "its judge knows the members that it has; train all members again, without --extend"
     elif trees != members:
         unfit = f"its {members} members share {trees} trees; train all members again, without --extend"
     elif not isinstance(model.random_state, int):

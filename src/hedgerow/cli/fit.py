@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 # Options that are parameters of the estimators, and those of the transformer alone.
 _SETTINGS = (
     *("method", "members", "trees", "alpha", "hard_negatives", "dropout", "branching", "leaf_size"),
-    *("loss", "C", "weight_threshold", "negatives", "beam"),
+    *("loss", "C", "weight_threshold", "negatives", "judge", "wide", "beam"),
 )
+_OF_WORDS = frozenset({"judge", "wide"})  # a transformer has none
 _TUNING = (
     *("encoder", "encoders", "epochs", "steps", "levels", "batch_size", "micro_batch", "learning_rate"),
     *("max_length", "pooling"),
@@ -165,6 +166,21 @@ def fit(
     weight_threshold: options.WeightThreshold = 0.05,
     branching: Annotated[int, expert_option(min=2, help="Children of a node of the label tree.")] = 8,
     leaf_size: Annotated[int, expert_option(min=1, help="Most labels in a leaf of the label tree.")] = 100,
+    judge: Annotated[
+        bool,
+        expert_option(
+            "--judge",
+            help="Learn to score what the trees find: better ranked and calibrated, and slower to train.",
+        ),
+    ] = False,
+    wide: Annotated[
+        int | None,
+        expert_option(
+            min=1,
+            metavar="LABELS",
+            help="With --judge: train another classifier per label, against the inputs of this many labels.",
+        ),
+    ] = None,
     beam: Annotated[
         int,
         expert_option(
@@ -212,7 +228,9 @@ def fit(
     if deep:
         if "dropout" not in asked:
             settings["dropout"] = None  # the encoder's own
-        settings |= tuning
+        settings = {name: value for name, value in settings.items() if name not in _OF_WORDS} | tuning
+        for name in sorted(asked & _OF_WORDS):
+            raise typer.BadParameter("not with --base transformer", ctx=context, param_hint=f"--{name}")
     elif extend is not None:
         settings |= {name: value for name, value in tuning.items() if name in asked}
     else:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hedgerow.estimators.judged import Judging, train_judge
 from hedgerow.estimators.learning import Learning
 from hedgerow.estimators.parameters import FitOptions
 from hedgerow.features.readers import MatrixReader, Reader
@@ -18,6 +19,7 @@ from hedgerow.inputs.labels import LabelledRows, encode_labels, without_frame
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.rows import count as count_inputs
+from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.model import Model
@@ -94,6 +96,14 @@ class HedgerowClassifier(Learning):
         Value of a constant feature; 0 leaves it out.
     normalize : bool, default=True
         Scale every input to length 1, in training and prediction.
+    judge : bool, default=False
+        Let the trees find candidates and a learned judge score them: it weighs what the members say, how
+        frequent a label is, how close the input is to the label's other inputs, and what a wide classifier
+        says. Probabilities are calibrated, and members keep their disagreement. A judge that does not rank
+        better than the members alone is left out; ``describe()["judge"]`` says so.
+    wide : int or None, default=None
+        With a judge: also train one classifier per label against the inputs of this many other labels, or of
+        all where there are fewer. It is slower to train and tells frequent labels apart better.
     beam : int, default=50
         Nodes kept in each layer of the search. It grows by itself where k labels need more.
     candidates : {"scored", "all"} or int, default="scored"
@@ -169,6 +179,8 @@ class HedgerowClassifier(Learning):
         matcher_beam: int = 20,
         bias: float = 1.0,
         normalize: bool = True,
+        judge: bool = False,
+        wide: int | None = None,
         beam: int = 50,
         candidates: str | int = "scored",
         missing: str = "exact",
@@ -235,16 +247,24 @@ class HedgerowClassifier(Learning):
         data = TrainingData(read.rows, labels.rows, labels.indicator, read.reader.width, costs)
         plan = TrainingPlan(data, settings, seed, tree, label_features, read.views)
         trained = train(plan, self.limits(), checkpoint=self._own_checkpoint(options), progress=report)
+        forest = self._assemble(trained, read.reader, seed, len(labels.names))
+        judge = scorers = None
+        if self.judge:
+            search = SearchSettings(self.beam, self.candidates, self.missing)
+            judging = Judging(self.wide, search, self.limits())
+            judge, scorers = train_judge(plan, forest, read.hashes, judging, report) or (None, None)
         self.model_ = Model(
             method=settings.ensemble.method,
             reader=read.reader,
-            forest=self._assemble(trained, read.reader, seed, len(labels.names)),
+            forest=forest,
             classes=labels.names,
             label_counts=np.bincount(labels.indicator.indices, minlength=labels.indicator.shape[1]).astype(
                 np.int64
             ),
             n_samples=count,
             training=TrainingRecord.of(read.hashes, labels.indicator, seed),
+            judge=judge,
+            scorers=scorers,
         )
         if report is not None:
             report(1.0, "fitted")
@@ -349,6 +369,10 @@ class HedgerowClassifier(Learning):
         ensemble = self.training_settings().ensemble
         if not ensemble.method.trains_members:
             raise ValueError(f"no members can be added to method {self.method!r}; fit with method='bagging'")
+        if self.judge:
+            raise ValueError(
+                "no members can be added to a model with a judge, which knows those it has; fit again"
+            )
         if not isinstance(self.random_state, int | np.integer):
             raise ValueError("members can be added only to a model with an integer random_state")
         self.check_parameters()

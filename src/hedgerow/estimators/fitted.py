@@ -405,6 +405,7 @@ class Fitted(Parameters):
             "transform": forest.transform,
             "weights": sum(tree.weights for tree in forest.trees),
             "bytes_of_weights": sum(int(table[:, 1].sum()) for table in tables),
+            "judge": None if model.judge is None else model.judge.describe(),
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
             "parameters": plain_parameters(self),

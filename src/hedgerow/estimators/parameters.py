@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from hedgerow.inputs.parameters import ParameterError, check_choice, check_real
+from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer, check_real
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.threads import threads_for
 from hedgerow.progress import Progress, logged
@@ -73,6 +73,8 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
     matcher_beam: int
     bias: float
     normalize: bool
+    judge: bool = False
+    wide: int | None = None
     beam: int
     candidates: str | int
     missing: str
@@ -117,6 +119,11 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
         """Raise ParameterError, or ValueError, for whatever `fit` or a prediction would refuse."""
         settings = self.training_settings()
         SearchSettings(self.beam, self.candidates, self.missing)
+        check_choice("judge", self.judge, (True, False))
+        if self.wide is not None:
+            check_integer("wide", self.wide, 1)
+            if not self.judge:
+                raise ParameterError("wide is for a judge, which asks the wide classifier; set judge=True")
         if self.dropout is not None or self.dropout_is_needed:
             check_real("dropout", self.dropout, above=0, below=1)
         check_choice("verbose", self.verbose, (True, False))

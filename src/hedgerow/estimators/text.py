@@ -75,6 +75,8 @@ class HedgerowTextClassifier(HedgerowClassifier):
         matcher_beam: int = 20,
         bias: float = 1.0,
         normalize: bool = True,
+        judge: bool = False,
+        wide: int | None = None,
         beam: int = 50,
         candidates: str | int = "scored",
         missing: str = "exact",

@@ -137,6 +137,16 @@ class Ensemble:
         reached = found.reach if reach else None
         return Found(found.indptr, found.labels, found.probs, found.bound, found.missed, reached)
 
+    def score(
+        self,
+        X: _native.Rows,
+        indptr: npt.NDArray[np.int64],
+        labels: npt.NDArray[np.int32],
+        threads: int,
+    ) -> npt.NDArray[np.float32]:
+        """The members' probabilities of given candidates of each row, shape (candidates, members)."""
+        return self._forest.score(X, indptr, labels, self.trees[0].normalize, threads)
+
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
         """How far the members follow each row down their trees, shape (rows, len(wanted)).
 
@@ -156,11 +166,11 @@ class Ensemble:
             self.trees[0].normalize,
         )
 
-    def to_sections(self) -> dict[str, Section]:
+    def to_sections(self, prefix: str = "tree") -> dict[str, Section]:
         """Arrays for a model file."""
         sections: dict[str, Section] = {}
         for number, tree in enumerate(self.trees):
-            sections |= tree.to_sections(f"tree.{number}")
+            sections |= tree.to_sections(f"{prefix}.{number}")
         return sections
 
     def to_header(self) -> list[dict[str, Any]]:
@@ -175,12 +185,13 @@ class Ensemble:
         labels: int,
         dropout: Dropout | None,
         verify: bool,
+        prefix: str = "tree",
     ) -> Ensemble:
         """Open the trees over the arrays of a model file, which are not copied."""
         if not isinstance(headers, list) or not headers:
             raise ValueError("the file has no tree")
         trees = [
-            TreeClassifier.from_sections(f"tree.{number}", header, sections, labels, verify)
+            TreeClassifier.from_sections(f"{prefix}.{number}", header, sections, labels, verify)
             for number, header in enumerate(headers)
         ]
         if len({(tree.features, tree.transform, tree.normalize) for tree in trees}) > 1:

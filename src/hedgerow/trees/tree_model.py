@@ -120,7 +120,9 @@ class TreeClassifier:
         found = self.native.best_nodes(rows, layer, k, beam, self.normalize, threads)
         return found.nodes, found.logs
 
-    def node_weights(self, layer: int, node: int) -> tuple[npt.NDArray[Any], ...]:
+    def node_weights(
+        self, layer: int, node: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         """Weights of a node's children as (features, child numbers, weights) and their biases."""
         chunk = sum(self.tree.layer_sizes[:layer]) + node
         entries = self.native.chunk_entries(chunk)

@@ -1,0 +1,45 @@
+// The learned judge of candidates, for Python.
+#include "judge.h"
+
+#include <limits>
+#include <memory>
+
+#include "bindings.h"
+
+using namespace hedgerow;
+using namespace nb::literals;
+
+namespace {
+
+Numpy<float, 2> judge(const Vector<std::int32_t>& labels, const Probabilities& probs, const Probabilities& scores,
+                      const Vector<double>& coefficients, const Vector<double>& range, const Vector<float>& log_counts,
+                      int threads) {
+  const std::size_t entries = labels.size(), members = probs.shape(1), scorers = scores.shape(1);
+  if (probs.shape(0) != entries || scores.shape(0) != entries || members < 1 ||
+      std::max(members, scorers) > static_cast<std::size_t>(std::numeric_limits<std::int16_t>::max()))
+    throw nb::value_error("labels, probs and scores do not fit");
+  if (static_cast<std::int64_t>(coefficients.size()) != judge_coefficients(static_cast<int>(scorers)))
+    throw nb::value_error("the judge has another number of coefficients");
+  if (range.size() != 2 * (scorers + 2)) throw nb::value_error("the judge has another range");
+  for (std::size_t i = 0; i < range.size(); i += 2)
+    if (!(range.data()[i] <= range.data()[i + 1])) throw nb::value_error("the judge has an empty range");
+  for (std::size_t i = 0; i < entries; ++i)
+    if (labels.data()[i] < 0 || static_cast<std::size_t>(labels.data()[i]) >= log_counts.size())
+      throw nb::value_error("a candidate is not a label");
+  auto judged = std::make_unique_for_overwrite<float[]>(entries * members);
+  {
+    PythonWatch watch;
+    nb::gil_scoped_release release;
+    judge_candidates({static_cast<int>(scorers), coefficients.data(), range.data(), log_counts.data()}, labels.data(),
+                     probs.data(), scores.data(), static_cast<std::int64_t>(entries), static_cast<int>(members),
+                     resolve_threads(threads), watch, judged.get());
+  }
+  return matrix(std::move(judged), entries, members);
+}
+
+}  // namespace
+
+void bind_judge(nb::module_& m) {
+  m.def("judge_candidates", &judge, "labels"_a, "probs"_a, "scores"_a, "coefficients"_a, "range"_a, "log_counts"_a,
+        "threads"_a, "What the judge makes of the members' probabilities of candidates: (candidates, members).");
+}

@@ -1,0 +1,107 @@
+#include "candidate_scores.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "descent.h"
+#include "kept_searcher.h"
+
+namespace hedgerow {
+
+namespace {
+
+constexpr std::int64_t kMostBlock = 1024;
+constexpr std::int64_t kBlockBytes = std::int64_t{64} << 20;
+
+// So many rows that what a worker keeps of them stays within bounds, wherever their candidates are.
+std::int64_t block_size(const Forest& forest, const SparseRows& X, const CandidateRows& candidates, int threads) {
+  const std::int64_t each = X.rows ? candidates.indptr[X.rows] / X.rows + 1 : 1;
+  std::int64_t bytes = 1;
+  for (int tree = 0; tree < forest.trees(); ++tree) {
+    const LabelTree& labels = forest.model(tree).tree();
+    for (int layer = 0; layer < labels.depth(); ++layer)
+      bytes += std::min<std::int64_t>(each, labels.nodes(layer)) * forest.paths(tree).widest(layer) *
+               forest.voices(tree) * static_cast<std::int64_t>(sizeof(float));
+  }
+  return even_block(X.rows, std::clamp<std::int64_t>(kBlockBytes / bytes, 1, kMostBlock), threads);
+}
+
+class CandidateScorer {
+ public:
+  explicit CandidateScorer(const Forest& forest) : descent_(forest) { use(forest); }
+
+  void use(const Forest& forest) {
+    forest_ = &forest;
+    descent_.use(forest);
+  }
+
+  void score(const SparseRows& X, const CandidateRows& candidates, std::int64_t begin, std::int64_t end, bool normalise,
+             Watch& watch, float* probabilities) {
+    const std::int64_t first = candidates.indptr[begin];
+    block_.begins.assign(candidates.indptr + begin, candidates.indptr + end + 1);
+    for (std::int64_t& at : block_.begins) at -= first;
+    block_.labels.assign(candidates.labels + first, candidates.labels + candidates.indptr[end]);
+    const std::int64_t members = forest_->members();
+    float* out = probabilities + first * members;
+    std::fill_n(out, std::ssize(block_.labels) * members, -std::numeric_limits<float>::infinity());
+
+    VoteOptions options;
+    options.normalise = normalise;
+    descent_.prepare(X, begin, end, options, watch);
+    for (int tree = 0; tree < forest_->trees(); ++tree) {
+      descent_.forget_visits(tree);
+      descent_.complete(tree, block_);
+      const LabelTree& labels = forest_->model(tree).tree();
+      const TreePaths& paths = forest_->paths(tree);
+      const Visits& last = descent_.found(tree).extra.back();
+      for (std::int64_t input = 0; input < end - begin; ++input)
+        for (const std::int64_t i : part_of(block_.begins, input)) {
+          const std::int32_t label = block_.labels[static_cast<std::size_t>(i)];
+          const std::int32_t leaf = paths.leaf(label);
+          if (leaf < 0) continue;
+          const std::int32_t child = paths.place(label) - labels.child_begin(labels.depth() - 1, leaf);
+          const float* logs = last.children(last.find(input, leaf)) + child;
+          for (std::int64_t voice = 0; voice < last.voices; ++voice)
+            out[i * members + forest_->first_voice(tree) + voice] = logs[voice * last.stride];
+        }
+    }
+    kernels().exponentials(out, std::ssize(block_.labels) * members);
+    for (std::int64_t input = 0; input < end - begin; ++input)
+      for (const std::int64_t i : part_of(block_.begins, input))
+        if (std::any_of(out + i * members, out + (i + 1) * members, [](float p) { return std::isnan(p); }))
+          throw std::invalid_argument("scores of row " + std::to_string(begin + input) +
+                                      " of X are not finite; scale X and train again");
+  }
+
+ private:
+  const Forest* forest_ = nullptr;
+  Descent descent_;
+  Candidates block_;
+};
+
+}  // namespace
+
+void score_candidates(const Forest& forest, const SparseRows& X, const CandidateRows& candidates, bool normalise,
+                      int threads, Watch& watch, float* probabilities) {
+  if (X.rows == 1) {
+    with_kept_searcher<CandidateScorer>(
+        forest, [&](CandidateScorer& scorer) { scorer.score(X, candidates, 0, 1, normalise, watch, probabilities); });
+    return;
+  }
+  const std::int64_t block = block_size(forest, X, candidates, threads);
+  std::vector<std::unique_ptr<CandidateScorer>> scorers(static_cast<std::size_t>(threads));
+  parallel_for(static_cast<std::size_t>((X.rows + block - 1) / block), threads, watch,
+               [&](std::size_t task, int worker) {
+                 auto& scorer = scorers[static_cast<std::size_t>(worker)];
+                 if (!scorer) scorer = std::make_unique<CandidateScorer>(forest);
+                 const std::int64_t begin = static_cast<std::int64_t>(task) * block;
+                 scorer->score(X, candidates, begin, std::min(X.rows, begin + block), normalise, watch, probabilities);
+               });
+}
+
+}  // namespace hedgerow

@@ -1,0 +1,141 @@
+"""Learns the judge from candidates whose truth is known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import LinearConstraint, minimize
+from scipy.special import expit
+from sklearn.metrics import average_precision_score
+
+from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, terms
+
+__all__ = ["JudgedCandidates", "learn_judge"]
+
+# Less evidence than this would teach chance.
+LEAST_TRUE = 200
+_PENALTY = 1.0
+
+
+class JudgedCandidates:
+    """Candidates of held-out inputs: what the judge sees of each, whether it is true, and of which input."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.int64]]] = []
+
+    def add(self, evidence: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> None:
+        """Add candidates; `inputs` are the numbers of the inputs that they belong to."""
+        self._parts.append((evidence, true, inputs))
+
+    def all(self) -> tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+        """Everything that was added, one after the other."""
+        evidence, true, inputs = zip(*self._parts, strict=True)
+        return np.concatenate(evidence), np.concatenate(true), np.concatenate(inputs)
+
+
+def learn_judge(
+    candidates: JudgedCandidates,
+    scorers: tuple[str, ...],
+    label_counts: npt.NDArray[np.int64],
+    source: str,
+) -> Judge | None:
+    """The judge that makes the truth most likely; None where it does not rank better than the members alone.
+
+    Whether it does is decided on inputs that it was not learned from: a judge of every other input judges the
+    rest. The judge that is given is learned from all of them.
+    """
+    evidence, true, inputs = candidates.all()
+    if true.sum() < LEAST_TRUE:
+        return None
+    # Candidates that nobody believes in are not learned from, but must keep their order, too.
+    highest = np.minimum(MOST_SURPRISE, 2 * evidence.max(axis=0))
+    highest[-1] = np.log1p(label_counts.max())
+    known = np.column_stack([np.zeros(len(highest)), highest])
+    before, after = [], []
+    for half in (0, 1):
+        learn, judge = inputs % 2 == half, inputs % 2 != half
+        found = _fit(evidence[learn], true[learn], known)
+        before.append(average_precision_score(true[judge], -evidence[judge, 0]))
+        after.append(average_precision_score(true[judge], terms(evidence[judge]) @ found))
+    if np.mean(after) <= np.mean(before):
+        return None
+    coefficients = _fit(evidence, true, known)
+    rows = len(np.unique(inputs))
+    return Judge(
+        scorers,
+        coefficients,
+        known,
+        label_counts,
+        source,
+        rows,
+        float(np.mean(before)),
+        float(np.mean(after)),
+    )
+
+
+def _fit(evidence: Floats, true: npt.NDArray[np.bool_], known: Floats) -> Floats:
+    """Penalised maximum likelihood; log-odds never rise with the surprise of members or scorers."""
+    features = terms(evidence)
+    positive = true.astype(np.float64)
+    penalty = np.full(features.shape[1], _PENALTY)
+    penalty[0] = 0.0
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        z = features @ weights
+        value = np.logaddexp(0.0, z).sum() - positive @ z + 0.5 * (penalty * weights) @ weights
+        return float(value), features.T @ (expit(z) - positive) + penalty * weights
+
+    def curvature(weights: Floats) -> Floats:
+        p = expit(features @ weights)
+        return (features * (p * (1 - p))[:, None]).T @ features + np.diag(penalty + 1e-9)
+
+    weights = np.zeros(features.shape[1])
+    for _ in range(50):
+        value, gradient = loss(weights)
+        step = np.linalg.solve(curvature(weights), gradient)
+        size = 1.0
+        while loss(weights - size * step)[0] > value and size > 1e-6:
+            size /= 2
+        weights = weights - size * step
+        if gradient @ step < 1e-8 * max(1.0, value):
+            break
+    slopes = _slopes(known)
+    if (slopes @ weights <= 0).all():
+        return weights
+    # The nearest rising judge, in the metric of the likelihood.
+    metric = curvature(weights)
+    scale = float(np.trace(metric)) / len(metric)
+
+    def distance(other: Floats) -> tuple[float, Floats]:
+        apart = other - weights
+        return float(0.5 * apart @ metric @ apart / scale), metric @ apart / scale
+
+    found = minimize(
+        distance,
+        weights,
+        jac=True,
+        method="SLSQP",
+        constraints=[LinearConstraint(slopes, -np.inf, 0.0)],
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    return np.asarray(found.x)
+
+
+def _slopes(known: Floats) -> Floats:
+    """Slopes of log-odds in each surprise at the corners of what can be seen: linear in the coefficients.
+
+    The slopes of a quadratic are linear functions, so they are negative inside if they are at all corners.
+    """
+    count = len(known)
+    places = [(i, j) for i in range(count) for j in range(i, count)]
+    rows = []
+    for corner in itertools.product(*known.tolist()):
+        for of in range(count - 1):
+            row = np.zeros(1 + count + len(places))
+            row[1 + of] = 1.0
+            for number, (i, j) in enumerate(places):
+                row[1 + count + number] = (i == of) * corner[j] + (j == of) * corner[i]
+            rows.append(row)
+    return np.array(rows)

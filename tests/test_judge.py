@@ -1,0 +1,272 @@
+"""The judge: trees find candidates, scorers and members are heard, one polynomial decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+
+import hedgerow
+from hedgerow import HedgerowClassifier, HedgerowTextClassifier, _native
+from hedgerow.data.sample import load_sample
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.inputs.parameters import ParameterError
+from hedgerow.judge.judge_fitting import JudgedCandidates, learn_judge
+from hedgerow.judge.judging import Judge, surprise, terms
+from hedgerow.storage.container import ModelFileError
+
+SEEN = 4  # members, wide, centroid, frequency
+TERMS = 1 + SEEN + SEEN * (SEEN + 1) // 2
+
+
+@pytest.fixture(scope="module")
+def problem() -> tuple[sp.csr_array, sp.csr_array]:
+    """Inputs with words of their labels, and words of none."""
+    draw = np.random.default_rng(0)
+    labels, words, rows = 60, 300, 3000
+    popularity = 1 / np.arange(1, labels + 1)
+    Y = np.zeros((rows, labels), dtype=np.float32)
+    X = np.zeros((rows, words), dtype=np.float32)
+    own = draw.integers(0, words, (labels, 6))
+    for row in range(rows):
+        for label in draw.choice(labels, draw.integers(1, 4), replace=False, p=popularity / popularity.sum()):
+            Y[row, label] = 1
+            X[row, draw.choice(own[label], 3)] += 1
+        X[row, draw.integers(0, words, 8)] += 1
+    return sp.csr_array(X), sp.csr_array(Y)
+
+
+@pytest.fixture(scope="module")
+def judged(problem: tuple[sp.csr_array, sp.csr_array]) -> HedgerowClassifier:
+    X, Y = problem
+    settings = {"method": "bagging", "members": 4, "leaf_size": 8, "random_state": 0}
+    return HedgerowClassifier(**settings, judge=True, wide=1000).fit(X[:2500], Y[:2500])
+
+
+def some_judge(coefficients: np.ndarray, labels: int = 10) -> Judge:
+    known = np.array([[0.0, 4.4], [0.0, 4.4], [0.0, 2.0], [0.0, 8.0]])
+    counts = np.arange(labels, dtype=np.int64)
+    return Judge(("wide", "centroid"), coefficients, known, counts, "held-out", 10, 0.5, 0.6)
+
+
+def test_given_candidates_are_scored_as_a_search_through_all_labels_scores_them(
+    problem: tuple[sp.csr_array, sp.csr_array],
+) -> None:
+    X, Y = problem
+    for leaf_size in (8, 1000):
+        model = HedgerowClassifier(method="bagging", members=3, leaf_size=leaf_size, random_state=0)
+        model.fit(X, Y).set_params(candidates="all")
+        votes = model.predict_votes(X[:200])
+        forest = model.source.forest
+        scores = forest.score(as_rows(X[:200]), votes.indptr, votes.labels, 2)
+        np.testing.assert_array_equal(scores, votes.probs)
+
+
+def test_scores_of_candidates_do_not_depend_on_batch_or_threads(
+    judged: HedgerowClassifier, problem: tuple[sp.csr_array, sp.csr_array]
+) -> None:
+    X, _ = problem
+    draw = np.random.default_rng(1)
+    lists = [np.unique(draw.integers(0, 60, draw.integers(0, 9))).astype(np.int32) for _ in range(50)]
+    indptr = np.concatenate([[0], np.cumsum([len(own) for own in lists])])
+    scorers = judged.source.scorers
+    assert scorers is not None
+    together = scorers.score(as_rows(X[:50]), indptr, np.concatenate(lists), 2)
+    assert together.shape == (indptr[-1], 2)
+    for row, own in enumerate(lists):
+        alone = scorers.score(as_rows(X[[row]]), np.array([0, len(own)]), own, 1)
+        np.testing.assert_array_equal(alone, together[indptr[row] : indptr[row + 1]])
+
+
+def test_a_centroid_scores_the_cosine(
+    judged: HedgerowClassifier, problem: tuple[sp.csr_array, sp.csr_array]
+) -> None:
+    X, Y = problem
+    scorers = judged.source.scorers
+    assert scorers is not None
+    dense, truth = X.toarray().astype(np.float64), Y.toarray()[:2500]
+    unit = dense / np.linalg.norm(dense, axis=1, keepdims=True)
+    centroids = truth.T @ unit[:2500]
+    centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
+    largest = np.sort(centroids, axis=1)[:, [-100]]
+    centroids[centroids < largest] = 0
+    labels = np.arange(60, dtype=np.int32)
+    scores = scorers.score(as_rows(X[:5]), np.arange(0, 301, 60), np.tile(labels, 5), 1)
+    # Of features that are equally large, either may be kept.
+    np.testing.assert_allclose(1 - surprise(scores[:, 1]).reshape(5, 60), unit[:5] @ centroids.T, atol=0.03)
+
+
+def test_candidates_outside_are_refused(judged: HedgerowClassifier) -> None:
+    forest = judged.source.forest
+    row = as_rows(sp.csr_array((1, 300), dtype=np.float32))
+    for indptr, labels in (([0, 1], [60]), ([0, 1], [-1]), ([0, 2], [1]), ([0], [])):
+        with pytest.raises(ValueError, match=r"candidate|indptr|rows|row"):
+            forest.score(row, np.array(indptr), np.array(labels, dtype=np.int32), 1)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+def test_the_engine_judges_as_the_formula_says(seed: int, members: int) -> None:
+    draw = np.random.default_rng(seed)
+    judge = some_judge(draw.normal(size=TERMS) / 4)
+    labels = draw.integers(0, 10, 50).astype(np.int32)
+    probs = draw.random((50, members), dtype=np.float32) ** np.float32(draw.integers(1, 20))
+    scores = draw.random((50, 2), dtype=np.float32) ** 4
+    found = judge.apply(labels, probs, scores, 1)
+    wanted = expit(np.clip(terms(judge.evidence(labels, probs, scores)) @ judge.coefficients, -20, 20))
+    np.testing.assert_allclose(found.mean(axis=1, dtype=np.float64), wanted, rtol=1e-5)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_members_keep_their_distance_in_log_odds(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    judge = some_judge(draw.normal(size=TERMS) / 4)
+    probs = (0.05 + 0.9 * draw.random((20, 5))).astype(np.float32)
+    found = judge.apply(np.zeros(20, dtype=np.int32), probs, np.full((20, 2), 0.5, dtype=np.float32), 1)
+    inside = ((found > 1e-4) & (found < 1 - 1e-4)).all(axis=1)
+    shift = logit(found[inside].astype(np.float64)) - logit(probs[inside].astype(np.float64))
+    np.testing.assert_allclose(shift, np.broadcast_to(shift[:, :1], shift.shape), atol=2e-3)
+
+
+def test_certain_members_are_judged_too() -> None:
+    judge = some_judge(np.zeros(TERMS))
+    probs = np.array([[0, 0], [1, 1], [0, 1]], dtype=np.float32)
+    found = judge.apply(np.zeros(3, dtype=np.int32), probs, np.ones((3, 2), dtype=np.float32), 1)
+    np.testing.assert_allclose(found.mean(axis=1), 0.5, rtol=1e-6)
+    assert found[2, 0] < found[2, 1]
+
+
+def test_wrong_shapes_are_refused() -> None:
+    ones = np.ones((3, 2), dtype=np.float32)
+    labels, counts = np.zeros(3, dtype=np.int32), np.zeros(2, dtype=np.float32)
+    known = np.tile([0.0, 1.0], SEEN)
+    _native.judge_candidates(labels, ones, ones, np.zeros(TERMS), known, counts, 1)
+    for broken in (
+        (labels[:2], ones, ones, np.zeros(TERMS), known, counts),
+        (labels, ones, ones[:2], np.zeros(TERMS), known, counts),
+        (labels, ones, ones, np.zeros(TERMS - 1), known, counts),
+        (labels, ones, ones, np.zeros(TERMS), known[:-2], counts),
+        (labels, ones, ones, np.zeros(TERMS), known[::-1].copy(), counts),
+        (labels + 2, ones, ones, np.zeros(TERMS), known, counts),
+    ):
+        with pytest.raises(ValueError, match=r"judge|labels|candidate"):
+            _native.judge_candidates(*broken, 1)
+
+
+def test_a_learned_judge_never_likes_a_label_less_for_more_evidence(judged: HedgerowClassifier) -> None:
+    judge = judged.source.judge
+    assert judge is not None
+    draw = np.random.default_rng(0)
+    low, high = judge.range.T
+    evidence = low + draw.random((2000, len(low))) * (high - low)
+    for column in range(len(low) - 1):
+        less = evidence.copy()
+        less[:, column] = low[column] + draw.random(2000) * (evidence[:, column] - low[column])
+        change = (terms(less) - terms(evidence)) @ judge.coefficients
+        assert change.min() > -1e-6
+
+
+def test_a_judge_that_does_not_rank_better_is_left_out() -> None:
+    draw = np.random.default_rng(0)
+    candidates = JudgedCandidates()
+    members = draw.random((20_000, 1)) * 2
+    noise = draw.random((20_000, 2))
+    true = draw.random(20_000) < np.exp(-(members[:, 0] ** 3))
+    # Frequency and scorer say nothing, so nothing can be gained over the members.
+    candidates.add(np.column_stack([members, noise]), true, np.arange(20_000))
+    judge = learn_judge(candidates, ("centroid",), np.array([5]), "held-out")
+    assert judge is None or judge.after - judge.before < 1e-3
+    few = JudgedCandidates()
+    few.add(np.zeros((100, 3)), np.ones(100, dtype=bool), np.arange(100))
+    assert learn_judge(few, ("centroid",), np.array([5]), "held-out") is None
+
+
+@pytest.mark.parametrize("method", ["single", "bagging", "boosting"])
+def test_a_judge_ranks_and_calibrates_better(problem: tuple[sp.csr_array, sp.csr_array], method: str) -> None:
+    X, Y = problem
+    settings = {"method": method, "members": 3, "leaf_size": 8, "random_state": 0}
+    plain = HedgerowClassifier(**settings).fit(X[:2500], Y[:2500])
+    better = HedgerowClassifier(**settings, judge=True, wide=1000).fit(X[:2500], Y[:2500])
+    about = better.describe()["judge"]
+    assert about["sees"] == ["members", "wide", "centroid", "frequency"]
+    assert about["source"] == ("out-of-bag" if method == "bagging" else "held-out")
+    assert about["average_precision"] > about["average_precision_before"]
+    before, after = (hedgerow.evaluate(model, X[2500:], Y[2500:]) for model in (plain, better))
+    assert after.ranking.precision[1] >= before.ranking.precision[1]
+    assert after.reliability[5].ece < before.reliability[5].ece
+
+
+def test_all_ways_to_predict_agree(
+    judged: HedgerowClassifier, problem: tuple[sp.csr_array, sp.csr_array]
+) -> None:
+    X = problem[0][2500:2550]
+    votes = judged.predict_votes(X)
+    top, uncertain = judged.top(X, k=3), judged.predict_uncertain(X, k=3)
+    assert votes.probs.shape[1] == judged.source.members == 4
+    np.testing.assert_array_equal(top.labels, uncertain.labels)
+    means = votes.mean().toarray()
+    np.testing.assert_allclose(top.probability, -np.sort(-means, axis=1)[:, :3], rtol=1e-6)
+    assert (uncertain.knowledge > 0).any()
+
+
+def test_a_judged_model_is_the_same_from_its_file_and_at_any_number_of_threads(
+    judged: HedgerowClassifier, problem: tuple[sp.csr_array, sp.csr_array], tmp_path: Path
+) -> None:
+    X, Y = problem
+    alone = HedgerowClassifier(**judged.get_params() | {"n_jobs": 1}).fit(X[:2500], Y[:2500])
+    for name, model in (("two", judged), ("one", alone)):
+        model.save(tmp_path / f"{name}.hedgerow")
+    assert (tmp_path / "two.hedgerow").read_bytes() == (tmp_path / "one.hedgerow").read_bytes()
+    loaded = HedgerowClassifier.load(tmp_path / "two.hedgerow")
+    assert loaded.describe()["judge"] == judged.describe()["judge"]
+    wanted, found = judged.top(X[:9], k=5), loaded.top(X[:9], k=5)
+    np.testing.assert_array_equal(wanted.labels, found.labels)
+    np.testing.assert_array_equal(wanted.probability, found.probability)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("judge.coefficients", np.zeros(3)),
+        ("judge.coefficients", np.full(TERMS, np.nan)),
+        ("judge.range", np.ones((SEEN, 2)) * [2, 1]),
+        ("judge.range", np.zeros((2, 2))),
+    ],
+)
+def test_a_file_with_a_broken_judge_is_refused(
+    judged: HedgerowClassifier, tmp_path: Path, part: str, value: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(own: Judge) -> dict[str, np.ndarray]:
+        return {"judge.coefficients": own.coefficients, "judge.range": own.range, part: value}
+
+    monkeypatch.setattr(Judge, "to_sections", broken)
+    judged.save(tmp_path / "broken.hedgerow")
+    with pytest.raises(ModelFileError, match="judge"):
+        HedgerowClassifier.load(tmp_path / "broken.hedgerow")
+
+
+def test_texts_are_judged_too(tmp_path: Path) -> None:
+    sample = load_sample()
+    model = HedgerowTextClassifier(judge=True, random_state=0).fit(sample.train_texts, sample.train_labels)
+    assert model.describe()["judge"]["sees"] == ["members", "centroid", "frequency"]
+    model.save(tmp_path / "m.hedgerow")
+    assert hedgerow.load(tmp_path / "m.hedgerow").top(["a compiler for C"], k=1).labels.size == 1
+
+
+def test_what_a_judge_cannot_do_is_said(
+    judged: HedgerowClassifier, problem: tuple[sp.csr_array, sp.csr_array]
+) -> None:
+    X, Y = problem
+    with pytest.raises(ParameterError, match="judge=True"):
+        HedgerowClassifier(wide=10).fit(X, Y)
+    with pytest.raises(ValueError, match="fit again"):
+        judged.add_members(X[:2500], Y[:2500], 1)
+    with pytest.raises(ValueError, match="held-out"):
+        judged.calibrate_out_of_bag(X[:2500], Y[:2500])
+    judged.uncalibrated().calibrate(X[2500:], Y[2500:])
