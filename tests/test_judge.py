@@ -196,7 +196,7 @@ def test_a_judge_ranks_and_calibrates_better(problem: tuple[sp.csr_array, sp.csr
     about = better.describe()["judge"]
     assert about["sees"] == ["members", "wide", "centroid", "frequency"]
     assert about["source"] == ("out-of-bag" if method == "bagging" else "held-out")
-    assert about["average_precision"] > about["average_precision_before"]
+    assert about["ndcg"] > about["ndcg_before"]
     before, after = (hedgerow.evaluate(model, X[2500:], Y[2500:]) for model in (plain, better))
     assert after.ranking.precision[1] >= before.ranking.precision[1]
     assert after.reliability[5].ece < before.reliability[5].ece

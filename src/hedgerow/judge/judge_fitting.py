@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import LinearConstraint, minimize
 from scipy.special import expit
-from sklearn.metrics import average_precision_score
 
 from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, terms
 
@@ -17,6 +16,7 @@ __all__ = ["JudgedCandidates", "learn_judge"]
 # Less evidence than this would teach chance.
 LEAST_TRUE = 200
 _PENALTY = 1.0
+_RANKED = 5
 
 
 class JudgedCandidates:
@@ -57,8 +57,8 @@ def learn_judge(
     for half in (0, 1):
         learn, judge = inputs % 2 == half, inputs % 2 != half
         found = _fit(evidence[learn], true[learn], known)
-        before.append(average_precision_score(true[judge], -evidence[judge, 0]))
-        after.append(average_precision_score(true[judge], terms(evidence[judge]) @ found))
+        before.append(_ndcg(-evidence[judge, 0], true[judge], inputs[judge]))
+        after.append(_ndcg(terms(evidence[judge]) @ found, true[judge], inputs[judge]))
     if np.mean(after) <= np.mean(before):
         return None
     coefficients = _fit(evidence, true, known)
@@ -73,6 +73,18 @@ def learn_judge(
         float(np.mean(before)),
         float(np.mean(after)),
     )
+
+
+def _ndcg(scores: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> float:
+    """How well the best five candidates are ranked (nDCG), the mean over inputs that have a true one."""
+    order = np.lexsort((-scores, inputs))
+    _, begins, sizes = np.unique(inputs[order], return_index=True, return_counts=True)
+    place = np.arange(len(order)) - np.repeat(begins, sizes)
+    gains = np.where(place < _RANKED, 1 / np.log2(place + 2), 0.0)
+    most = np.minimum(np.add.reduceat(true[order].astype(np.int64), begins), _RANKED)
+    ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(_RANKED) + 2))])[most]
+    found = np.add.reduceat(gains * true[order], begins)
+    return float((found[most > 0] / ideal[most > 0]).mean())
 
 
 def _fit(evidence: Floats, true: npt.NDArray[np.bool_], known: Floats) -> Floats:

@@ -58,8 +58,8 @@ class Judge:
     rows : int
         The number of inputs it was learned from.
     before, after : float
-        Average precision over all candidates of inputs that the judge was not learned from: of the members
-        alone, and of the judge.
+        nDCG@5 on inputs that the judge was not learned from: of the members alone, and of the judge. Only
+        labels that all scorers of these inputs know are ranked.
     """
 
     scorers: tuple[str, ...]
@@ -105,8 +105,8 @@ class Judge:
             "sees": list(evidence_names(self.scorers)),
             "source": self.source,
             "rows": self.rows,
-            "average_precision_before": round(self.before, 4),
-            "average_precision": round(self.after, 4),
+            "ndcg_before": round(self.before, 4),
+            "ndcg": round(self.after, 4),
         }
 
     def to_header(self) -> dict[str, Any]:
