@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow import _native
+from hedgerow.features.analyzer import Analyzer
 from hedgerow.features.tfidf import TfidfVectorizer, Wording, as_texts
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.training_record import Hashes, hash_texts
@@ -19,6 +20,10 @@ from hedgerow.progress import Progress
 __all__ = ["MatrixReader", "Reader", "Reading", "TextReader", "checked_texts"]
 
 Sections = dict[str, npt.NDArray[Any]]
+
+# Parameters of the vectoriser that model files have, and those that are there if they are not the default.
+_NEEDED = ("ngrams", "min_count", "max_features", "sublinear")
+_OPTIONAL = ("analyzer", "language", "char_ngrams")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,9 @@ class Reader(Protocol):
     def feature_name(self, column: int) -> str | int:
         """What a feature is called."""
 
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """The same of features that the one input has; words as it writes them."""
+
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
         """For a model file: fitted parameters, entries of the header, and arrays."""
 
@@ -109,6 +117,10 @@ class MatrixReader:
     def feature_name(self, column: int) -> int:
         """The number of the column."""
         return column
+
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """The numbers of the columns."""
+        return list(columns.tolist())
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
         """Nothing: the trees know how many features there are."""
@@ -159,18 +171,32 @@ class TextReader:
         """The term of a column."""
         return self.vectorizer.feature_name(column)
 
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """The terms as the text writes them, not as stems."""
+        written = self.vectorizer.written(inputs[0])
+        return [written.get(column) or self.feature_name(column) for column in columns.tolist()]
+
+    def describe(self) -> dict[str, Any]:
+        """How texts are read, for people and programs."""
+        return self.vectorizer.analyzer_.to_header() or {"name": "word"}
+
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
-        """The vocabulary, and the parameters that it was fitted with."""
+        """The vocabulary, the parameters it was fitted with, and the analyzer unless it is the old one."""
         arrays = {f"text.{name}": array for name, array in self.vectorizer.to_arrays().items()}
-        return {"sublinear": self.vectorizer.sublinear}, {}, arrays
+        analyzer = self.vectorizer.analyzer_.to_header()
+        header = {} if analyzer is None else {"analyzer": analyzer}
+        return {"sublinear": self.vectorizer.sublinear}, header, arrays
 
     @classmethod
-    def from_file(cls, parameters: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> TextReader:
+    def from_file(cls, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> TextReader:
         """Take back what `to_file` gave."""
         prefix = "text."
         arrays = {name[len(prefix) :]: a for name, a in sections.items() if name.startswith(prefix)}
-        names = ("ngrams", "min_count", "max_features", "sublinear")
-        return cls(TfidfVectorizer.from_arrays({name: parameters[name] for name in names}, arrays))
+        parameters = header["parameters"]
+        settings = {name: parameters[name] for name in _NEEDED}
+        settings |= {name: parameters[name] for name in _OPTIONAL if name in parameters}
+        analyzer = Analyzer.from_header(header.get("analyzer"))
+        return cls(TfidfVectorizer.from_arrays(settings, arrays, analyzer))
 
 
 def checked_texts(X: Any) -> tuple[str, ...]:
