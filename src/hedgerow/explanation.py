@@ -64,7 +64,8 @@ class Explanation:
     votes : float64 array, shape (members,)
         The probability that each member gives the label; 0 where its tree lacks the label.
     features : array, shape (f,)
-        Names or columns of the features that the input has, by falling size of the effect.
+        Names or columns of the features that the input has, by falling size of the effect. Words are as the
+        text writes them, in lower case; where several of it have the same stem, all of them: "hedge/hedges".
     value : float64 array, shape (f,)
         Their values as the model sees them: scaled to length 1, if the model does so.
     effect : float64 array, shape (f,)
@@ -184,7 +185,7 @@ def explain(
         label=source.classes[number],
         probability=float(votes.mean()),
         votes=votes,
-        features=_named(source, columns, names)[order],
+        features=_named(source, x, columns, names)[order],
         value=values[order],
         effect=effect[order],
         disagreement=each[:, knows].std(axis=1)[order],
@@ -297,7 +298,9 @@ def _one_row(source: Model, x: Any) -> sp.csr_array:
     return rows
 
 
-def _named(source: Model, columns: npt.NDArray[np.int32], names: Sequence[str] | None) -> npt.NDArray[Any]:
+def _named(
+    source: Model, x: Any, columns: npt.NDArray[np.int32], names: Sequence[str] | None
+) -> npt.NDArray[Any]:
     if isinstance(names, str | bytes):
         raise TypeError(f"names is {names!r:.60}; give a list with the name of each feature")
     if names is not None:
@@ -306,4 +309,4 @@ def _named(source: Model, columns: npt.NDArray[np.int32], names: Sequence[str] |
         return np.array([names[column] for column in columns.tolist()], dtype=object)
     if source.reader.kind == "features":
         return columns.astype(np.int64)
-    return np.array([source.reader.feature_name(column) for column in columns.tolist()], dtype=object)
+    return np.array(source.reader.feature_names(_as_inputs(source, x), columns), dtype=object)

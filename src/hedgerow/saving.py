@@ -109,7 +109,7 @@ def _read_reader(file: ModelFile, forest: Ensemble) -> tuple[Reader, Ensemble]:
     header, sections = file.header, file.sections
     if header["kind"] == "features":
         return MatrixReader(forest.features), forest
-    words = TextReader.from_file(header["parameters"], sections)
+    words = TextReader.from_file(header, sections)
     if header["kind"] == "text":
         if words.width != forest.features:
             raise ValueError("the vocabulary and the weights differ in their number of features")

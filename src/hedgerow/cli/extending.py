@@ -10,6 +10,7 @@ from hedgerow.estimators.features import HedgerowClassifier
 
 from .failures import ExitCode, Failure
 from .inputs import open_model
+from .options import TEXTS
 
 # Where a transformer computes and keeps embeddings: this may differ from one fit to the next.
 PLACE = ("device", "cache")
@@ -50,10 +51,9 @@ def open_extendable(path: Path, settings: dict[str, Any], given: frozenset[str])
     for name in sorted(given - {"members", "trees"}):
         option = "seed" if name == "random_state" else name.replace("_", "-")
         if name not in params:
-            raise Failure(
-                ExitCode.USAGE, f"--{option} is for a transformer, but {path} has none; leave it out"
-            )
-        used = params[name]
+            kind = "texts, but {} reads features" if name in TEXTS else "a transformer, but {} has none"
+            raise Failure(ExitCode.USAGE, f"--{option} is for {kind.format(path)}; leave it out")
+        used = tuple(params[name]) if isinstance(params[name], list) else params[name]
         if name not in PLACE and settings[name] != used:
             raise Failure(
                 ExitCode.USAGE,

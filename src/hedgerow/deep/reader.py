@@ -95,6 +95,12 @@ class TransformerReader:
         words = self.words.width
         return self.words.feature_name(column) if column < words else f"embedding[{column - words}]"
 
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """Terms as the text writes them, and places in the embedding."""
+        own = columns < self.words.width
+        named = self.words.feature_names(inputs, columns[own])
+        return [*named, *(self.feature_name(column) for column in columns[~own].tolist())]
+
     def embeddings(
         self, texts: Sequence[str], threads: int, progress: Progress | None
     ) -> list[npt.NDArray[Any]]:
@@ -116,9 +122,9 @@ class TransformerReader:
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
         """Parameters as they were fitted, entries of the header, and arrays."""
-        parameters, _, sections = self.words.to_file()
+        parameters, header, sections = self.words.to_file()
         first = self.encoders[0]
-        header: dict[str, Any] = {
+        header |= {
             "encoder": {
                 "max_length": first.max_length,
                 "pooling": first.pooling,

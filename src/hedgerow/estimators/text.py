@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hedgerow.estimators.features import HedgerowClassifier, TrainingInputs
 from hedgerow.estimators.parameters import FitOptions
+from hedgerow.features.analyzer import check_analyzer
 from hedgerow.features.readers import TextReader, checked_texts
 from hedgerow.features.tfidf import TfidfVectorizer
 from hedgerow.inputs.labels import LabelledRows
@@ -32,6 +33,13 @@ class HedgerowTextClassifier(HedgerowClassifier):
         Keep this many terms, the most frequent ones.
     sublinear : bool, default=True
         Weigh a term that occurs tf times by 1 + ln(tf).
+    analyzer : {"word", "char_wb"}, default="word"
+        Words, or n-grams of characters within words; these have no pairs, so `ngrams` is not used.
+    language : str or None, default=None
+        Stem words by the rules of a language, such as "english" or "de" (Snowball's, by name or ISO code);
+        "auto" decides for each text. None leaves words as they are.
+    char_ngrams : (int, int), default=(3, 5)
+        With "char_wb", the fewest and the most characters of an n-gram.
     **parameters
         As of `HedgerowClassifier`.
 
@@ -49,6 +57,8 @@ class HedgerowTextClassifier(HedgerowClassifier):
     array([['holly']], dtype=object)
     """
 
+    left_out_at_default: ClassVar[frozenset[str]] = frozenset({"analyzer", "language", "char_ngrams"})
+
     def __init__(
         self,
         *,
@@ -56,6 +66,9 @@ class HedgerowTextClassifier(HedgerowClassifier):
         min_count: int = 2,
         max_features: int | None = None,
         sublinear: bool = True,
+        analyzer: str = "word",
+        language: str | None = None,
+        char_ngrams: tuple[int, int] = (3, 5),
         method: str = "single",
         members: int = 10,
         trees: int | None = None,
@@ -91,6 +104,10 @@ class HedgerowTextClassifier(HedgerowClassifier):
         """From texts to features."""
         return _words(self._fitted().reader).vectorizer
 
+    def describe(self) -> dict[str, Any]:
+        """What the model is, for people and programs."""
+        return {**super().describe(), "analyzer": _words(self._fitted().reader).describe()}
+
     def check_parameters(self) -> None:
         """Raise ParameterError, or ValueError, for whatever `fit` or a prediction would refuse."""
         super().check_parameters()
@@ -100,6 +117,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
         if self.max_features is not None:
             check_integer("max_features", self.max_features, 1)
         check_choice("sublinear", self.sublinear, (True, False))
+        check_analyzer(self.analyzer, self.char_ngrams, self.language)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -131,6 +149,9 @@ class HedgerowTextClassifier(HedgerowClassifier):
             max_features=self.max_features,
             sublinear=self.sublinear,
             n_jobs=self.n_jobs,
+            analyzer=self.analyzer,
+            language=self.language,
+            char_ngrams=tuple(self.char_ngrams),
         )
 
 
