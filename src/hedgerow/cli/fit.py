@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,16 @@ import hedgerow.cli.options as options
 
 from .failures import ExitCode, Failure, failing_as, reason
 from .kept_members import KeptMembers
-from .options import deep_option, expert_option, expert_share, finite, given, refuse_without, values_of
+from .options import (
+    deep_option,
+    expert_option,
+    expert_share,
+    finite,
+    given,
+    option_of,
+    refuse_without,
+    values_of,
+)
 from .targets import check_new_file
 from .terminal import Report, print_json, say, show_progress
 
@@ -65,6 +74,7 @@ def fit(
         Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
     ],
     model: options.NewModelFile,
+    text_field: options.TextFields,
     method: Annotated[
         options.Method,
         typer.Option(
@@ -202,6 +212,7 @@ def fit(
       hedgerow fit records.jsonl tags.hedgerow
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --method bagging
       hedgerow fit records.jsonl tags.hedgerow --language auto --min-count 3
+      hedgerow fit records.jsonl tags.hedgerow --text-field title --text-field abstract
       hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl deep.hedgerow --base transformer --encoder MiniLM/
@@ -219,7 +230,8 @@ def fit(
     tuning = values_of(context, _TUNING)
     place = {"device": device, "cache": cache}
     deep = base is options.Base.transformer
-    asked = {"random_state" if name == "seed" else name for name in given(context)}
+    renamed = {"seed": "random_state", "text_field": "fields"}
+    asked = {renamed.get(name, name) for name in given(context)}
     if deep:
         if "dropout" not in asked:
             settings["dropout"] = None  # the encoder's own
@@ -237,10 +249,10 @@ def fit(
         raise typer.BadParameter(f"it cannot be used with {other}", ctx=context, param_hint="--memory")
     check_new_file(model, overwrite)
     from .connection import connected
-    from .inputs import Selection
+    from .inputs import Selection, sources
 
     plan = Plan(
-        rows=Selection(data, None, labels_field, threads),
+        rows=Selection(data, None, labels_field, threads, sources(texts["fields"])),
         model=model,
         deep=deep,
         settings=settings,
@@ -257,7 +269,10 @@ def fit(
 
 def _text_settings(context: typer.Context) -> dict[str, Any]:
     """The options for texts, as the estimators take them."""
-    texts = values_of(context, options.TEXTS)
+    texts = values_of(context, [name for name in options.TEXTS if name != "fields"])
+    fields = dict(map(options.parse_field, context.params["text_field"]))
+    plain = all(weight == 1 for weight in fields.values())
+    texts["fields"] = (list(fields) if plain else fields) or None
     first, last = texts["char_ngrams"].split("-")
     texts |= {"ngrams": (1, texts["ngrams"]), "char_ngrams": (int(first), int(last))}
     if texts["analyzer"] == "char_wb":
@@ -297,7 +312,8 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     before = _identity(plan.model)
     try:
         with show_progress(verbose) as report:
-            part = plan.rows.read(report, "train")
+            rows = plan.rows if old is None else replace(plan.rows, text_fields=old.source.reader.text_fields)
+            part = rows.read(report, "train")
             inputs, estimator = _choose(plan, part, deep)
             words = {} if part.texts is None or part.X is not None else plan.texts
             own = {**(plan.place if deep else plan.site), "n_jobs": plan.rows.threads or -1}
@@ -368,12 +384,14 @@ def _choose(plan: Plan, part: Part, deep: bool) -> tuple[Any, type[HedgerowClass
                 f"{rows.path} has features and no texts, which a transformer reads; give it texts",
             )
         for name in sorted(plan.given & set(plan.texts)):
-            option = name.replace("_", "-")
             raise Failure(
-                ExitCode.USAGE, f"--{option} is for texts, but {rows.path} has features; leave it out"
+                ExitCode.USAGE,
+                f"--{option_of(name)} is for texts, but {rows.path} has features; leave it out",
             )
         return part.X, hedgerow.HedgerowClassifier
     if part.texts is not None:
+        if "fields" in plan.given and part.fields is None:
+            raise Failure(ExitCode.USAGE, f"--text-field: {rows.path} has texts without fields; leave it out")
         return part.texts, (
             hedgerow.HedgerowTransformerClassifier if deep else hedgerow.HedgerowTextClassifier
         )

@@ -20,7 +20,7 @@ from hedgerow.training.memory import parse_bytes
 LARGE = "Large data"
 LONGEST_NGRAM = 32
 # Options for texts, which features do not have.
-TEXTS = ("language", "analyzer", "ngrams", "char_ngrams", "min_count", "max_features", "sublinear")
+TEXTS = ("fields", "language", "analyzer", "ngrams", "char_ngrams", "min_count", "max_features", "sublinear")
 
 
 Method = StrEnum(
@@ -109,6 +109,28 @@ def _candidates(value: str | None) -> str | None:
     raise typer.BadParameter(f"{value!r} is neither scored, nor all, nor a positive number")
 
 
+def parse_field(value: str) -> tuple[str, float]:
+    """Name and weight of a field: "title", or "title:2"."""
+    name, colon, weight = value.rpartition(":")
+    if colon and re.fullmatch(r"[0-9]*\.?[0-9]+", weight):
+        return name, float(weight)
+    return value, 1.0
+
+
+def _text_fields(values: list[str]) -> list[str]:
+    from hedgerow.features.fields import Fields  # imports the engine
+
+    if values:
+        try:
+            named = dict(map(parse_field, values))
+            if len(named) < len(values):
+                raise typer.BadParameter("a field is named twice")
+            Fields.of(named)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+    return values
+
+
 def _language(value: str | None) -> str | None:
     from hedgerow.features.stemming import check_language  # imports the engine
 
@@ -139,6 +161,12 @@ def given(context: typer.Context) -> frozenset[str]:
     """Names of the parameters on the command line, as opposed to those left at their defaults."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+
+
+def option_of(parameter: str) -> str:
+    """The option, without its dashes, that sets a parameter of the estimators."""
+    renamed = {"random_state": "seed", "fields": "text-field"}
+    return renamed.get(parameter, parameter.replace("_", "-"))
 
 
 def values_of(context: typer.Context, names: Iterable[str]) -> dict[str, Any]:
@@ -276,6 +304,18 @@ WeightThreshold = Annotated[
 
 # --- texts ---
 
+TextFields = Annotated[
+    list[str],
+    text_option(
+        "--text-field",
+        metavar="NAME[:WEIGHT]",
+        callback=_text_fields,
+        default_factory=list,
+        show_default=False,
+        help="A field or column with a text, such as title, that gets features of its own; repeat it for"
+        " more. title+abstract joins two, title:2 counts twice as much. Default: the field text.",
+    ),
+]
 LanguageOption = Annotated[
     str | None,
     text_option(

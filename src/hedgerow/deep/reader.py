@@ -16,6 +16,7 @@ from hedgerow.deep.encoder import DropoutPass, Encoder
 from hedgerow.deep.features import join_features
 from hedgerow.deep.passes import PassEnsemble
 from hedgerow.deep.team import join_team
+from hedgerow.features.field_reader import FieldReader
 from hedgerow.features.readers import Reading, Sections, TextReader
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import check_real
@@ -44,7 +45,7 @@ class TransformerReader:
     machine: where encoders run, and where embeddings are kept.
     """
 
-    words: TextReader
+    words: TextReader | FieldReader
     encoders: tuple[Encoder, ...]
     weight: float
     scale: bool
@@ -64,8 +65,13 @@ class TransformerReader:
         """Whether pairs of words are among the terms."""
         return self.words.has_pairs
 
-    def inputs(self, X: Any) -> tuple[str, ...]:
-        """The texts, all of them strings."""
+    @property
+    def text_fields(self) -> tuple[str, ...] | None:
+        """The texts of a record that are read; None where inputs have no fields."""
+        return self.words.text_fields
+
+    def inputs(self, X: Any) -> tuple[Any, ...]:
+        """The texts or records, checked."""
         return self.words.inputs(X)
 
     def check(self, inputs: Any, threads: int) -> None:
@@ -79,11 +85,11 @@ class TransformerReader:
         self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
     ) -> Reading:
         """Words and embeddings; with MC dropout, all passes of a text one after the other."""
-        read = self.words.vectorizer.read(inputs, wording=wording, threads=threads)
+        read = self.words.tfidf(inputs, threads, wording)
         if self.passes is None:
             features = self.joined(read.features, self.embeddings(inputs, threads, progress))
         else:
-            features = self._in_passes(inputs, read.features, threads, progress)
+            features = self._in_passes(self.words.texts(inputs), read.features, threads, progress)
         return Reading(as_rows(features, columns=self.width, threads=threads), read.wording)
 
     def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
@@ -101,10 +107,18 @@ class TransformerReader:
         named = self.words.feature_names(inputs, columns[own])
         return [*named, *(self.feature_name(column) for column in columns[~own].tolist())]
 
-    def embeddings(
+    def feature_field(self, column: int) -> str | None:
+        """The field of a term; an embedding is of the whole record."""
+        return self.words.feature_field(column) if column < self.words.width else None
+
+    def embeddings(self, inputs: Any, threads: int, progress: Progress | None) -> list[npt.NDArray[Any]]:
+        """The embeddings of inputs by each encoder; it reads the fields of a record as one text."""
+        return self.embed_texts(self.words.texts(inputs), threads, progress)
+
+    def embed_texts(
         self, texts: Sequence[str], threads: int, progress: Progress | None
     ) -> list[npt.NDArray[Any]]:
-        """The embeddings of texts by each encoder."""
+        """The same of plain texts."""
         self._place()
         count = len(self.encoders)
         return [
@@ -187,7 +201,10 @@ def expect_embeddings(forest: Ensemble, reader: TransformerReader, threads: int)
 
 
 def open_reader(
-    words: TextReader, forest: Ensemble, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]
+    words: TextReader | FieldReader,
+    forest: Ensemble,
+    header: Mapping[str, Any],
+    sections: Mapping[str, npt.NDArray[Any]],
 ) -> tuple[TransformerReader, Ensemble]:
     """Take back what `TransformerReader.to_file` gave, after checking it, with the forest that it needs."""
     about, parameters = header["encoder"], header["parameters"]

@@ -187,6 +187,8 @@ def plain_parameters(estimator: Parameters) -> dict[str, Any]:
             value = None
         if name in estimator.fixed_in_files:
             value = estimator.fixed_in_files[name]
+        if isinstance(value, Mapping):  # as pairs, since files sort what they have by name
+            value = [list(pair) for pair in value.items()]
         plain[name] = list(value) if isinstance(value, tuple) else value
     defaults = signature(type(estimator).__init__).parameters
     for name in estimator.left_out_at_default:
