@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.encoder import DropoutPass, Encoder
-from hedgerow.deep.features import join_features
+from hedgerow.deep.features import join_features, unit_rows
 from hedgerow.deep.passes import PassEnsemble
 from hedgerow.deep.team import join_team
 from hedgerow.features.field_reader import FieldReader
@@ -132,6 +132,8 @@ class TransformerReader:
         """Features with embeddings behind them; by default those of all encoders."""
         count = len(self.encoders)
         own = range(count) if places is None else places
+        if self.words.text_fields is not None:  # several rows of length 1 beside each other
+            tfidf = unit_rows(tfidf)
         return join_features(tfidf, embeddings, list(own), count, self.weight, self.scale)
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
