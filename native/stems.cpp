@@ -60,6 +60,15 @@ void Stems::find(const Tokens& tokens, int language, std::vector<std::uint64_t>&
   }
 }
 
+void Stems::find_new(const Tokens& tokens, int language, std::vector<std::uint64_t>& ids) const {
+  const std::shared_lock lock(mutex_);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (ids[i] != kNotMet) continue;
+    const std::uint32_t at = met_.find(tokens[i], tokens.fingerprints[i], tag(language));
+    if (at != kUnknownTerm) ids[i] = ids_[at];
+  }
+}
+
 void Stems::remember(const WordList& words, std::span<const std::string> stems, const Vocabulary& vocabulary) {
   std::vector<std::uint64_t> ids(words.size());
   for (std::size_t i = 0; i < words.size(); ++i) ids[i] = stem_id(stems[i], vocabulary);

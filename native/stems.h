@@ -51,6 +51,8 @@ class Stems {
   // Sets `ids` to those of the tokens' stems in the vocabulary, to something above kUnknownTerm that is the same for
   // equal stems where the vocabulary lacks them, and to kNotMet where the word is new.
   void find(const Tokens& tokens, int language, std::vector<std::uint64_t>& ids) const;
+  // Looks again for those that were new, and no others.
+  void find_new(const Tokens& tokens, int language, std::vector<std::uint64_t>& ids) const;
 
   // Remembers words, of which these are the stems.
   void remember(const WordList& words, std::span<const std::string> stems, const Vocabulary& vocabulary);

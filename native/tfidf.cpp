@@ -19,8 +19,7 @@ void find_words(const Vocabulary& vocabulary, const Tokens& tokens, TfidfScratch
     scratch.words[i] = vocabulary.find_word(tokens[i], tokens.fingerprints[i]);
 }
 
-void find_stems(const Stems& stems, CutText& cut, WordList& missing) {
-  stems.find(cut.tokens, cut.language, cut.stems);
+void note_missing(const Stems& stems, CutText& cut, WordList& missing) {
   cut.complete = true;
   for (std::size_t i = 0; i < cut.stems.size(); ++i) {
     if (cut.stems[i] != Stems::kNotMet) continue;
@@ -66,7 +65,8 @@ void cut_text(const Lexicon& lexicon, std::string_view text, CutText& cut, WordL
   tokenize(text, lexicon.analyzer, cut.tokens);
   if (lexicon.stems == nullptr) return;
   cut.language = lexicon.stems->language_of(cut.tokens);
-  find_stems(*lexicon.stems, cut, missing);
+  lexicon.stems->find(cut.tokens, cut.language, cut.stems);
+  note_missing(*lexicon.stems, cut, missing);
 }
 
 void learn_stems(const Lexicon& lexicon, WordList& missing) {
@@ -82,7 +82,8 @@ void find_terms(const Lexicon& lexicon, CutText& cut, TfidfScratch& scratch) {
   if (lexicon.stems == nullptr) find_words(lexicon.vocabulary, cut.tokens, scratch);
   while (!cut.complete) {  // again where another thread made room in the meantime
     WordList missing;
-    find_stems(*lexicon.stems, cut, missing);
+    lexicon.stems->find_new(cut.tokens, cut.language, cut.stems);
+    note_missing(*lexicon.stems, cut, missing);
     learn_stems(lexicon, missing);
   }
   for (std::size_t i = 0; i < cut.stems.size(); ++i)

@@ -39,8 +39,9 @@ std::uint32_t WordList::add(std::string_view word, std::uint32_t fingerprint, st
   if (word.size() > std::numeric_limits<std::uint32_t>::max()) throw std::length_error("a word has over 4 GB");
   if (size() >= table_.size() / 2) {
     std::vector<std::uint64_t> larger(2 * table_.size());
-    for (std::size_t id = 0; id < size(); ++id)
-      table_insert(larger, scrambled(fingerprints_[id], this->tag(id)), static_cast<std::uint32_t>(id));
+    // In the order of the slots, which is that of the homes in the larger table, too: memory is written front to back.
+    for (const std::uint64_t slot : table_)
+      if (slot != 0) table_insert(larger, static_cast<std::uint32_t>(slot >> 32), static_cast<std::uint32_t>(slot) - 1);
     table_ = std::move(larger);
   }
   const auto id = static_cast<std::uint32_t>(size());

@@ -39,7 +39,7 @@ class WordList {
   std::vector<char> bytes_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> fingerprints_;
-  std::vector<std::uint64_t> table_ = std::vector<std::uint64_t>(1024);
+  std::vector<std::uint64_t> table_ = std::vector<std::uint64_t>(64);
 };
 
 }  // namespace hedgerow
