@@ -18,7 +18,7 @@ NEEDS = {
     "ray": ("ray", ["tests/cluster/test_*.py", "tests/trust/test_cluster.py"]),
     "browser": (
         "playwright",
-        ["tests/test_report_charts.py", "tests/test_report_page.py", "tests/test_serve_page.py"],
+        ["tests/test_report_charts.py", "tests/test_report_page.py", "tests/test_serve_page*.py"],
     ),
     "schema": ("schemathesis", ["tests/test_serve_schema.py"]),
 }

@@ -1,4 +1,4 @@
-"""Write unicode_tables.h: the lower case of every character, and what `re` takes for a word character.
+"""Write unicode_tables.h: lower case, what `re` takes for a word character, and scripts without spaces.
 
 Run it to move to the Unicode version of the Python that runs it. The header is committed, so that texts give
 the same tokens whatever Python reads them.
@@ -29,6 +29,20 @@ def is_cased(char: str) -> bool:
 def is_ignorable(char: str) -> bool:
     """Whether the character is case-ignorable."""
     return ("a" + char + SIGMA).lower().endswith(FINAL_SIGMA) and not is_cased(char)
+
+
+# Python does not show scripts either; the names of characters begin with theirs.
+UNSPACED = (
+    *("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "IDEOGRAPHIC ITERATION MARK"),
+    *("IDEOGRAPHIC CLOSING MARK", "IDEOGRAPHIC NUMBER ZERO", "VERTICAL IDEOGRAPHIC ITERATION MARK"),
+    *("HIRAGANA ", "KATAKANA", "HALFWIDTH KATAKANA", "THAI ", "LAO ", "KHMER ", "MYANMAR "),
+)
+
+
+def is_unspaced(char: str) -> bool:
+    """Whether the character is a letter or mark of a script that puts no spaces between words."""
+    category = unicodedata.category(char)
+    return (category[0] in "LM" or category == "Nl") and unicodedata.name(char, "").startswith(UNSPACED)
 
 
 def characters() -> Iterator[str]:
@@ -95,6 +109,7 @@ def main() -> None:
         table("Word characters, once in lower case.", "word", is_word),
         table("Cased and not case-ignorable.", "cased", is_cased),
         table("Case-ignorable.", "ignorable", is_ignorable),
+        table("Letters and marks of scripts that put no spaces between words.", "unspaced", is_unspaced),
         "// Characters whose lower case is one other character.\n"
         f"inline constexpr LowerRange lower[] = {{\n{rows(lower)}\n}};\n",
         "}  // namespace hedgerow::unicode\n// clang-format on\n",

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "parallel.h"
-#include "vocabulary.h"
+#include "tfidf.h"
 
 namespace hedgerow {
 
@@ -39,7 +39,7 @@ struct Reading {
   Wording wording;
 };
 
-Reading read_texts(const Vocabulary& vocabulary, std::span<const std::string_view> texts, const ReadOptions& options,
+Reading read_texts(const Lexicon& lexicon, std::span<const std::string_view> texts, const ReadOptions& options,
                    int threads, Watch& watch);
 
 }  // namespace hedgerow

@@ -4,21 +4,28 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
 
 namespace hedgerow {
 
 namespace {
 
 // All addresses are known before the first look-up, so the memory can be asked for ahead of its use.
-void find_words(const Vocabulary& vocabulary, std::string_view text, TfidfScratch& scratch) {
-  Tokens& tokens = scratch.tokens;
-  tokenize(text, tokens);
+void find_words(const Vocabulary& vocabulary, const Tokens& tokens, TfidfScratch& scratch) {
   const std::span<const std::uint64_t> table = vocabulary.word_table;
   for (const std::uint32_t fingerprint : tokens.fingerprints)
     __builtin_prefetch(&table[table_home(table.size(), fingerprint)]);
-  scratch.words.resize(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i)
     scratch.words[i] = vocabulary.find_word(tokens[i], tokens.fingerprints[i]);
+}
+
+void note_missing(const Stems& stems, CutText& cut, WordList& missing) {
+  cut.complete = true;
+  for (std::size_t i = 0; i < cut.stems.size(); ++i) {
+    if (cut.stems[i] != Stems::kNotMet) continue;
+    missing.add(cut.tokens[i], cut.tokens.fingerprints[i], stems.tag(cut.language));
+    cut.complete = false;
+  }
 }
 
 void find_pairs(const Vocabulary& vocabulary, TfidfScratch& scratch) {
@@ -54,11 +61,34 @@ void sort_terms(std::vector<std::uint32_t>& ids, std::vector<std::uint32_t>& spa
 
 }  // namespace
 
-void find_terms(const Vocabulary& vocabulary, std::string_view text, TfidfScratch& scratch) {
-  find_words(vocabulary, text, scratch);
+void cut_text(const Lexicon& lexicon, std::string_view text, CutText& cut, WordList& missing) {
+  tokenize(text, lexicon.analyzer, cut.tokens);
+  if (lexicon.stems == nullptr) return;
+  cut.language = lexicon.stems->language_of(cut.tokens);
+  lexicon.stems->find(cut.tokens, cut.language, cut.stems);
+  note_missing(*lexicon.stems, cut, missing);
+}
+
+void learn_stems(const Lexicon& lexicon, WordList& missing) {
+  if (missing.size() == 0) return;
+  lexicon.stems->remember(missing, lexicon.stems->stems(missing), lexicon.vocabulary);
+  missing = {};
+}
+
+void find_terms(const Lexicon& lexicon, CutText& cut, TfidfScratch& scratch) {
+  scratch.words.resize(cut.tokens.size());
   scratch.pairs.clear();
   scratch.terms.clear();
-  if (!vocabulary.pairs.empty()) find_pairs(vocabulary, scratch);
+  if (lexicon.stems == nullptr) find_words(lexicon.vocabulary, cut.tokens, scratch);
+  while (!cut.complete) {  // again where another thread made room in the meantime
+    WordList missing;
+    lexicon.stems->find_new(cut.tokens, cut.language, cut.stems);
+    note_missing(*lexicon.stems, cut, missing);
+    learn_stems(lexicon, missing);
+  }
+  for (std::size_t i = 0; i < cut.stems.size(); ++i)
+    scratch.words[i] = cut.stems[i] < kUnknownTerm ? static_cast<std::uint32_t>(cut.stems[i]) : kUnknownTerm;
+  if (!lexicon.vocabulary.pairs.empty()) find_pairs(lexicon.vocabulary, scratch);
 }
 
 void append_tfidf(const Vocabulary& vocabulary, bool sublinear, TfidfScratch& scratch,

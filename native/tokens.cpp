@@ -1,58 +1,13 @@
 #include "tokens.h"
 
+#include <algorithm>
 #include <array>
 
-#include "unicode_tables.h"
+#include "characters.h"
 
 namespace hedgerow {
 
 namespace {
-
-constexpr std::uint32_t kMalformed = 0xfffd;
-constexpr std::uint32_t kCapitalSigma = 0x3a3, kSmallSigma = 0x3c3, kFinalSigma = 0x3c2, kCapitalDottedI = 0x130;
-
-// The ranges of unicode_tables.h unfolded to one load a character. Pages that no range touches cost no memory.
-class Characters {
- public:
-  static const Characters& get() {
-    static const Characters table;
-    return table;
-  }
-
-  bool word(std::uint32_t c) const { return (at(c) & kWord) != 0; }
-  bool cased(std::uint32_t c) const { return (at(c) & kCased) != 0; }
-  bool ignorable(std::uint32_t c) const { return (at(c) & kIgnorable) != 0; }
-  std::uint32_t lower(std::uint32_t c) const { return c + static_cast<std::uint32_t>(deltas_[at(c) >> kDeltaShift]); }
-
- private:
-  static constexpr std::uint16_t kWord = 1, kCased = 2, kIgnorable = 4;
-  static constexpr int kDeltaShift = 3;
-
-  Characters() {
-    const auto mark = [](const auto& ranges, std::uint16_t flag) {
-      for (const auto& range : ranges)
-        for (std::uint32_t c = range.first; c <= range.last; ++c) records_[c] |= flag;
-    };
-    mark(unicode::word, kWord);
-    mark(unicode::cased, kCased);
-    mark(unicode::ignorable, kIgnorable);
-    std::size_t used = 1;  // deltas_[0] is 0: no change
-    for (const auto& range : unicode::lower) {
-      deltas_[used] = range.delta;
-      for (std::uint32_t c = range.first; c <= range.last; c += range.step)
-        records_[c] = static_cast<std::uint16_t>(records_[c] | (used << kDeltaShift));
-      ++used;
-    }
-  }
-
-  std::uint16_t at(std::uint32_t c) const { return c < kCodePoints ? records_[c] : 0; }
-
-  static constexpr std::uint32_t kCodePoints = 0x110000;
-  static std::array<std::uint16_t, kCodePoints> records_;
-  std::array<std::int32_t, std::size(unicode::lower) + 1> deltas_{};
-};
-
-std::array<std::uint16_t, Characters::kCodePoints> Characters::records_;
 
 // Lower case of an ASCII word character, 0 for all other bytes.
 constexpr auto kAsciiWord = [] {
@@ -66,85 +21,62 @@ constexpr auto kAsciiWord = [] {
   return table;
 }();
 
-bool continues(unsigned char byte) { return (byte & 0xc0) == 0x80; }
-
-// Reads the character at `at` and moves behind it.
-std::uint32_t decode(const unsigned char*& at, const unsigned char* end) {
-  const unsigned char lead = *at++;
-  if (lead < 0x80) return lead;
-  const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-  if (lead < 0xc0 || lead > 0xf7 || end - at < more) return kMalformed;
-  std::uint32_t c = lead & (0x3fu >> more);
-  for (int i = 0; i < more; ++i) {
-    if (!continues(at[i])) return kMalformed;
-    c = (c << 6) | (at[i] & 0x3fu);
-  }
-  at += more;
-  return c;
+void add_token(Tokens& tokens, const char* start, const char* end) {
+  tokens.ends.push_back(static_cast<std::size_t>(end - tokens.bytes.data()));
+  tokens.fingerprints.push_back(token_fingerprint({start, static_cast<std::size_t>(end - start)}));
 }
 
-// `to` has room for 4 bytes.
-char* encode(std::uint32_t c, char* to) {
-  const auto byte = [](std::uint32_t bits) { return static_cast<char>(static_cast<unsigned char>(bits)); };
-  if (c < 0x80) {
-    *to++ = byte(c);
-  } else if (c < 0x800) {
-    *to++ = byte(0xc0 | (c >> 6));
-    *to++ = byte(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    *to++ = byte(0xe0 | (c >> 12));
-    *to++ = byte(0x80 | ((c >> 6) & 0x3f));
-    *to++ = byte(0x80 | (c & 0x3f));
-  } else {
-    *to++ = byte(0xf0 | (c >> 18));
-    *to++ = byte(0x80 | ((c >> 12) & 0x3f));
-    *to++ = byte(0x80 | ((c >> 6) & 0x3f));
-    *to++ = byte(0x80 | (c & 0x3f));
+// The characters of a run of a script without spaces, one after the other: every neighbouring two are a token, and a
+// letter that stands alone is one, too.
+class UnspacedRun {
+ public:
+  // Adds a character of the text; the token goes to `to`, which is moved behind it.
+  void add(const unsigned char* begin, const unsigned char* end, bool letter, Tokens& tokens, char*& to) {
+    if (length_ > 0) token(previous_, end, tokens, to);
+    previous_ = begin;
+    end_ = end;
+    letter_ = letter;
+    ++length_;
   }
-  return to;
-}
 
-// Final_Sigma of the Unicode standard: a cased character before, none behind, case-ignorable ones skipped. Every
-// character is looked at by at most two sigmas, as a sigma itself stops the search.
-std::uint32_t lower_sigma(const Characters& characters, const unsigned char* begin, const unsigned char* sigma,
-                          const unsigned char* behind, const unsigned char* end) {
-  bool cased_before = false;
-  for (const unsigned char* at = sigma; at > begin && !cased_before;) {
-    const unsigned char* before = at - 1;
-    while (before > begin && continues(*before)) --before;
-    const unsigned char* read = before;
-    const std::uint32_t c = decode(read, at);
-    if (!characters.ignorable(c)) {
-      if (!characters.cased(c)) break;
-      cased_before = true;
-    }
-    at = before;
+  void finish(Tokens& tokens, char*& to) {
+    if (length_ == 1 && letter_) token(previous_, end_, tokens, to);
+    length_ = 0;
   }
-  if (!cased_before) return kSmallSigma;
-  while (behind < end) {
-    const std::uint32_t c = decode(behind, end);
-    if (characters.ignorable(c)) continue;
-    return characters.cased(c) ? kSmallSigma : kFinalSigma;
+
+ private:
+  static void token(const unsigned char* from, const unsigned char* until, Tokens& tokens, char*& to) {
+    const char* start = to;
+    to = std::copy(from, until, to);
+    add_token(tokens, start, to);
+    tokens.unspaced = true;
   }
-  return kFinalSigma;
-}
 
-}  // namespace
+  const unsigned char* previous_ = nullptr;
+  const unsigned char* end_ = nullptr;
+  std::size_t length_ = 0;
+  bool letter_ = false;
+};
 
-void tokenize(std::string_view text, Tokens& tokens) {
+template <bool kBigrams>
+void cut_words(std::string_view text, Tokens& tokens) {
   const Characters& characters = Characters::get();
-  tokens.ends.clear();
-  tokens.fingerprints.clear();
-  // Lower case needs up to 3 bytes where the capital has 2 (U+023A), plus room for one character to be dropped.
-  if (const std::size_t most = text.size() + text.size() / 2 + 4; tokens.bytes.size() < most) tokens.bytes.resize(most);
+  // Lower case needs up to 3 bytes where the capital has 2 (U+023A), plus room for one character to be dropped;
+  // characters of overlapping pairs are written twice.
+  const std::size_t most = text.size() + (kBigrams ? text.size() : text.size() / 2) + 4;
+  if (tokens.bytes.size() < most) tokens.bytes.resize(most);
 
   char* start = tokens.bytes.data();  // of the current token
   char* to = start;
   std::size_t length = 0;  // in characters
+  UnspacedRun run;
   const auto finish = [&] {
+    if constexpr (kBigrams) {
+      run.finish(tokens, to);
+      if (length == 0) start = to;
+    }
     if (length >= 2) {
-      tokens.ends.push_back(static_cast<std::size_t>(to - tokens.bytes.data()));
-      tokens.fingerprints.push_back(token_fingerprint({start, static_cast<std::size_t>(to - start)}));
+      add_token(tokens, start, to);
       start = to;
     } else {
       to = start;
@@ -157,9 +89,11 @@ void tokenize(std::string_view text, Tokens& tokens) {
   for (const unsigned char* at = begin; at < end;) {
     if (*at < 0x80) {
       if (const char small = kAsciiWord[*at]; small != 0) {
+        if constexpr (kBigrams)
+          if (length == 0) finish();
         *to++ = small;
         ++length;
-      } else if (length > 0) {
+      } else if (kBigrams || length > 0) {
         finish();
       }
       ++at;
@@ -167,6 +101,14 @@ void tokenize(std::string_view text, Tokens& tokens) {
     }
     const unsigned char* here = at;
     const std::uint32_t c = decode(at, end);
+    if (kBigrams && characters.unspaced(c)) {
+      if (length > 0) finish();
+      run.add(here, at, characters.word(c), tokens, to);
+      start = to;
+      continue;
+    }
+    if constexpr (kBigrams)
+      if (length == 0) finish();
     if (c == kCapitalDottedI) {  // becomes "i" and a combining dot, which is no word character
       *to++ = 'i';
       ++length;
@@ -179,6 +121,81 @@ void tokenize(std::string_view text, Tokens& tokens) {
     }
   }
   finish();
+}
+
+// What str.split() takes for white space.
+bool is_space(std::uint32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= 0x9 && c <= 0xd) || (c >= 0x1c && c <= 0x1f);
+  return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
+         c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+// The n-grams of a piece of text, whose characters begin at `starts`; the last is its end.
+void add_grams(const std::vector<char>& piece, const std::vector<std::size_t>& starts, const Analyzer& analyzer,
+               Tokens& tokens) {
+  const std::size_t length = starts.size() - 1;
+  for (std::size_t n = analyzer.shortest; n <= analyzer.longest; ++n) {
+    for (std::size_t first = 0; first == 0 || first + n <= length; ++first) {
+      const char* from = piece.data() + starts[first];
+      const std::size_t size = starts[std::min(first + n, length)] - starts[first];
+      const std::size_t before = tokens.ends.empty() ? 0 : tokens.ends.back();
+      if (tokens.bytes.size() < before + size) tokens.bytes.resize(2 * (before + size));
+      char* to = tokens.bytes.data() + before;
+      add_token(tokens, to, std::copy(from, from + size, to));
+    }
+    if (length <= n) return;  // the whole piece counts once
+  }
+}
+
+void cut_characters(std::string_view text, const Analyzer& analyzer, Tokens& tokens) {
+  const Characters& characters = Characters::get();
+  std::vector<char> piece;
+  std::vector<std::size_t> starts;
+  const auto add = [&](std::uint32_t c) {
+    std::array<char, 4> bytes;
+    starts.push_back(piece.size());
+    piece.insert(piece.end(), bytes.data(), encode(c, bytes.data()));
+  };
+  const auto finish = [&] {
+    if (piece.empty()) return;
+    add(' ');
+    starts.push_back(piece.size());
+    add_grams(piece, starts, analyzer, tokens);
+    piece.clear();
+    starts.clear();
+  };
+
+  const auto* begin = reinterpret_cast<const unsigned char*>(text.data());
+  const unsigned char* end = begin + text.size();
+  for (const unsigned char* at = begin; at < end;) {
+    const unsigned char* here = at;
+    const std::uint32_t c = decode(at, end);
+    if (is_space(c)) {
+      finish();
+      continue;
+    }
+    if (piece.empty()) add(' ');
+    if (c == kCapitalDottedI) {
+      add('i');
+      add(kCombiningDot);
+    } else {
+      add(c == kCapitalSigma ? lower_sigma(characters, begin, here, at, end) : characters.lower(c));
+    }
+  }
+  finish();
+}
+
+}  // namespace
+
+void tokenize(std::string_view text, const Analyzer& analyzer, Tokens& tokens) {
+  tokens.ends.clear();
+  tokens.fingerprints.clear();
+  if (analyzer.characters)
+    cut_characters(text, analyzer, tokens);
+  else if (analyzer.bigrams)
+    cut_words<true>(text, tokens);
+  else
+    cut_words<false>(text, tokens);
 }
 
 bool is_utf8(std::string_view bytes) {

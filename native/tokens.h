@@ -1,7 +1,8 @@
-// Words of a text: runs of at least two word characters, in lower case.
+// What a text is cut into, in lower case: words, or n-grams of characters.
 //
-// The same tokens as Python's re.findall(r"\w\w+", text.lower()), and so as scikit-learn's vectorisers, for every text:
-// also where lower-casing depends on the neighbours (final sigma) or gives two characters (U+0130).
+// Words are runs of at least two word characters, the same as Python's re.findall(r"\w\w+", text.lower()), and n-grams
+// are those of scikit-learn's analyzer "char_wb", for every text: also where lower-casing depends on the neighbours
+// (final sigma) or gives two characters (U+0130).
 #pragma once
 
 #include <cstddef>
@@ -37,11 +38,18 @@ inline std::uint32_t token_fingerprint(std::string_view token) {
   return static_cast<std::uint32_t>(mix_bits(hash ^ tail) >> 32);
 }
 
+struct Analyzer {
+  bool characters = false;                // n-grams within what white space separates, a space on either side; or words
+  bool bigrams = false;                   // words: a run of a script without spaces is cut into overlapping pairs
+  std::size_t shortest = 3, longest = 5;  // characters of an n-gram
+};
+
 // The tokens of one text, reused from text to text so that memory is taken only once.
 struct Tokens {
   std::vector<char> bytes;  // at least ends.back() long
   std::vector<std::size_t> ends;
   std::vector<std::uint32_t> fingerprints;
+  bool unspaced = false;  // whether this text, or one before it, had a run that was cut into pairs
 
   std::size_t size() const { return ends.size(); }
   std::string_view operator[](std::size_t i) const {
@@ -51,7 +59,7 @@ struct Tokens {
 };
 
 // `text` should be UTF-8; malformed bytes separate words.
-void tokenize(std::string_view text, Tokens& tokens);
+void tokenize(std::string_view text, const Analyzer& analyzer, Tokens& tokens);
 
 // True if `bytes` is well-formed UTF-8 as Python decodes it.
 bool is_utf8(std::string_view bytes);

@@ -4,7 +4,6 @@
 // Words have the ids [0, words) in the order of their bytes; pairs follow in the order of their word ids.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,29 +13,12 @@
 #include <vector>
 
 #include "parallel.h"
+#include "slot_table.h"
 #include "tokens.h"
 
 namespace hedgerow {
 
-inline constexpr std::uint32_t kUnknownTerm = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::uint64_t kMostTerms = std::numeric_limits<std::int32_t>::max();
-
-// Open addressing, linear probing, a power of two of slots. A slot is 0 (empty) or fingerprint << 32 | (id + 1). The
-// probing starts at the leading bits of the fingerprint, so a table can be checked, and grown, in the order of its
-// slots.
-inline std::size_t table_home(std::size_t slots, std::uint32_t fingerprint) {
-  return static_cast<std::size_t>((std::uint64_t{fingerprint} * slots) >> 32);
-}
-
-template <class Same>
-std::uint32_t table_find(std::span<const std::uint64_t> table, std::uint32_t fingerprint, const Same& same) {
-  for (std::size_t at = table_home(table.size(), fingerprint);; at = (at + 1) & (table.size() - 1)) {
-    const std::uint64_t slot = table[at];
-    if (slot == 0) return kUnknownTerm;
-    const auto id = static_cast<std::uint32_t>(slot) - 1;
-    if (slot >> 32 == fingerprint && same(id)) return id;
-  }
-}
 
 inline std::uint64_t word_pair(std::uint32_t first, std::uint32_t second) {
   return std::uint64_t{first} << 32 | second;
@@ -74,26 +56,6 @@ struct Vocabulary {
   // from a file, before anything else is called.
   void validate() const;
 };
-
-struct VocabularyArrays {
-  std::vector<std::uint8_t> word_bytes;
-  std::vector<std::uint64_t> word_starts{0};
-  std::vector<std::uint64_t> word_table;
-  std::vector<std::uint64_t> pairs;
-  std::vector<std::uint64_t> pair_table;
-  std::vector<float> idf;
-};
-
-struct VocabularyOptions {
-  bool with_pairs = true;
-  std::uint64_t min_count = 2;                       // texts that must have the term
-  std::uint64_t max_terms = 0;                       // keep the terms of most texts; 0: all
-  std::size_t pairs_at_once = std::size_t{1} << 26;  // bounds the memory for counting pairs, 8 bytes each
-};
-
-// The same arrays at any number of threads. No term left is no error here: the caller knows what to advise.
-VocabularyArrays fit_vocabulary(std::span<const std::string_view> texts, const VocabularyOptions& options, int threads,
-                                Watch& watch);
 
 // Consecutive texts of some 64 KB together, as tasks for parallel_for: block b holds texts [b, b + 1) of the result.
 std::vector<std::size_t> text_blocks(std::span<const std::string_view> texts);

@@ -184,13 +184,13 @@ def test_file_without_rows_is_named_by_every_command(
         assert str(features if features in arguments else texts) in message
 
 
-def test_texts_without_a_common_word_are_refused_without_naming_what_is_no_option(
+def test_texts_without_a_common_word_are_refused_with_the_option_that_helps(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     records = [{"text": word, "labels": ["a"]} for word in ("one", "two", "three")]
     (tmp_path / "x.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     code, message = failure(capsys, "fit", tmp_path / "x.jsonl", tmp_path / "m")
-    assert (code, "add texts" in message, "min_count" in message) == (ExitCode.DATA, True, False)
+    assert (code, "add texts" in message, "lower --min-count" in message) == (ExitCode.DATA, True, True)
 
 
 @pytest.mark.parametrize(

@@ -367,3 +367,29 @@ def test_rest_of_the_package_never_imports_torch() -> None:
         "assert not {'torch', 'transformers', 'tokenizers'} & set(sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("way", ["single", "encoders", "mc-dropout"])
+def test_encoder_reads_the_fields_of_a_record_as_one_text(
+    way: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    def records(texts: list[str]) -> list[dict[str, str]]:
+        halves = [(text.split()[:3], text.split()[3:]) for text in texts]
+        return [{"title": " ".join(first), "abstract": " ".join(rest)} for first, rest in halves]
+
+    own = model(tiny_encoder, fields={"title": 2, "abstract": 1}, **WAYS[way])
+    own.fit(records(TEXTS), LABELS)
+    own.save(tmp_path / "m")
+    same_votes(load(tmp_path / "m").predict_votes(records(NEW)), own.predict_votes(records(NEW)))
+    reader = own.source.reader
+    inputs = reader.inputs(records(NEW))
+    whole = [" ".join(text.split()[:3]) + "\n" + " ".join(text.split()[3:]) for text in NEW]
+    embedded = own.encoders_[0].embed(whole, threads=1)
+    features = reader.plain_features(inputs, 1)
+    words = reader.words.width
+    lengths = np.sqrt((features[:, :words] ** 2).sum(axis=1))
+    np.testing.assert_allclose(lengths / lengths.max(), 1, rtol=1e-5)
+    ratio = features[:, words : words + embedded.shape[1]].toarray() / lengths[:, None]
+    np.testing.assert_allclose(ratio, embedded, rtol=1e-3, atol=1e-5)
+    why = explain(own, records(NEW)[0])
+    assert {"title", "abstract", None} >= set(why.fields)

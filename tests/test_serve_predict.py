@@ -304,7 +304,8 @@ def test_examples_then_they_are_of_the_sample_and_one_is_out_of_distribution(cli
 def test_description_then_it_has_limits_and_valid_examples(open_client: Open) -> None:
     description = open_client(limits=Limits(text=77, batch=5, k=9)).get("/openapi.json").json()
     schemas = description["components"]["schemas"]
-    assert schemas["TextRequest"]["properties"]["text"]["maxLength"] == 77
+    text, record = schemas["TextRequest"]["properties"]["text"]["anyOf"]
+    assert (text["maxLength"], record["additionalProperties"]["maxLength"]) == (77, 77)
     assert schemas["TextsRequest"]["properties"]["texts"]["maxItems"] == 5
     assert schemas["FeaturesRequest"]["properties"]["k"]["maximum"] == 9
     assert all(

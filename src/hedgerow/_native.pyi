@@ -2,7 +2,7 @@
 The native engine of hedgerow. Private: use the classes of the package.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy
@@ -502,17 +502,46 @@ class Vocabulary:
     @property
     def idf(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
 
+    @property
+    def unspaced(self) -> bool: ...
+
+class Analyzer:
+    """How texts are cut: into words, or n-grams of characters."""
+
+    def __init__(self, characters: bool = False, bigrams: bool = False, shortest: int = 3, longest: int = 5) -> None: ...
+
+class Stems:
+    """Asks for the stems of words, and remembers them; for one vocabulary."""
+
+    def __init__(self, language: int, usual: int, ask: Callable) -> None:
+        """
+        language is the number of one, or EACH_TEXT; usual is that of texts that show none, or NO_LANGUAGE.
+        """
+
+    @property
+    def usual(self) -> int: ...
+
+EACH_TEXT: int = -2
+
+NO_LANGUAGE: int = -1
+
+def languages() -> list[tuple[str, str]]:
+    """Name and code of each language, in the order of their numbers."""
+
+def guess_language(text: object) -> int:
+    """The number of the language that function words speak for."""
+
 unicode_version: str = '14.0.0'
 
-def tokenize(text: object) -> list[str]: ...
+def tokenize(text: object, analyzer: Analyzer) -> list[str]: ...
 
-def fit_vocabulary(texts: tuple, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int) -> Vocabulary:
+def fit_vocabulary(texts: tuple, analyzer: Analyzer, stems: Stems | None, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int) -> Vocabulary:
     """The terms in at least min_count texts."""
 
 class Tfidf:
     """Text to tf-idf rows by a vocabulary, whose arrays are checked here."""
 
-    def __init__(self, word_bytes: numpy.typing.NDArray[numpy.uint8], word_starts: numpy.typing.NDArray[numpy.uint64], word_table: numpy.typing.NDArray[numpy.uint64], pairs: numpy.typing.NDArray[numpy.uint64], pair_table: numpy.typing.NDArray[numpy.uint64], idf: numpy.typing.NDArray[numpy.float32]) -> None: ...
+    def __init__(self, word_bytes: numpy.typing.NDArray[numpy.uint8], word_starts: numpy.typing.NDArray[numpy.uint64], word_table: numpy.typing.NDArray[numpy.uint64], pairs: numpy.typing.NDArray[numpy.uint64], pair_table: numpy.typing.NDArray[numpy.uint64], idf: numpy.typing.NDArray[numpy.float32], analyzer: Analyzer, stems: Stems | None) -> None: ...
 
     def read(self, texts: tuple, sublinear: bool, unknown_idf: float, rows: bool, wording: bool, threads: int) -> TextReading:
         """
@@ -521,6 +550,9 @@ class Tfidf:
 
     def row(self, text: object, sublinear: bool) -> TextRow:
         """The row of one text."""
+
+    def written(self, text: object) -> list[tuple[int, str]]:
+        """Known terms of a text, each with the words that it stands for."""
 
     def term(self, id: int) -> str: ...
 

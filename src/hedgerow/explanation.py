@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hedgerow.features.fields import Record
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.model import Fitted, Model, fitted_model
 from hedgerow.trees.tree_model import TreeClassifier
@@ -43,6 +44,7 @@ class FeatureEffect:
     disagreement: float
     members_for: int
     members_against: int
+    field: str | None = None  # of a record with several texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,8 @@ class Explanation:
     votes : float64 array, shape (members,)
         The probability that each member gives the label; 0 where its tree lacks the label.
     features : array, shape (f,)
-        Names or columns of the features that the input has, by falling size of the effect.
+        Names or columns of the features that the input has, by falling size of the effect. Words are as the
+        text writes them, in lower case; where several of it have the same stem, all of them: "hedge/hedges".
     value : float64 array, shape (f,)
         Their values as the model sees them: scaled to length 1, if the model does so.
     effect : float64 array, shape (f,)
@@ -80,6 +83,8 @@ class Explanation:
     without_dropout : bool
         Whether the model is one of "mc-dropout". Then the single model is explained, with all its weights,
         whose probability is near the mean of the passes but not equal to it.
+    fields : array, shape (f,), or None
+        The field of each feature, where inputs are records of several texts.
     """
 
     label: Any
@@ -93,6 +98,7 @@ class Explanation:
     bias: Floats
     paths: tuple[MemberPath | None, ...]
     without_dropout: bool = False
+    fields: npt.NDArray[Any] | None = None
 
     @property
     def members(self) -> int:
@@ -124,6 +130,7 @@ class Explanation:
                 float(self.disagreement[place]),
                 int((self.effects[place] > 0).sum()),
                 int((self.effects[place] < 0).sum()),
+                None if self.fields is None else self.fields[place],
             )
             for place in places.tolist()
         ]
@@ -138,8 +145,9 @@ def explain(
     ----------
     model : HedgerowClassifier or HedgerowTextClassifier
         A fitted model. Of "mc-dropout" the single model is explained, with all its weights.
-    x : str, or sparse matrix or array of shape (1, d) or (d,)
-        One input: a text for a model of texts, else a row of features.
+    x : str, mapping, or sparse matrix or array of shape (1, d) or (d,)
+        One input: a text for a model of texts, a mapping of names to texts for one with fields, else a row of
+        features.
     label : str or int, optional
         A label, as in `classes_`; the most probable one, if not given.
     names : sequence of str, shape (d,), optional
@@ -180,11 +188,14 @@ def explain(
     effect = each[:, knows].mean(axis=1)
     order = np.argsort(-np.abs(effect), kind="stable")
     votes = np.exp(np.concatenate(logs))
+    fields = None
+    if source.reader.text_fields is not None:
+        fields = np.array([source.reader.feature_field(column) for column in columns.tolist()], dtype=object)
     return Explanation(
         label=source.classes[number],
         probability=float(votes.mean()),
         votes=votes,
-        features=_named(source, columns, names)[order],
+        features=_named(source, x, columns, names)[order],
         value=values[order],
         effect=effect[order],
         disagreement=each[:, knows].std(axis=1)[order],
@@ -192,6 +203,7 @@ def explain(
         bias=np.concatenate(bias),
         paths=tuple(paths),
         without_dropout=forest.dropout is not None or forest.rows_each > 1,
+        fields=None if fields is None else fields[order],
     )
 
 
@@ -276,8 +288,12 @@ def _log_probability(scores: Floats, transform: str) -> Floats:
 
 
 def _as_inputs(source: Model, x: Any) -> Any:
+    records = source.reader.text_fields is not None
+    if records and isinstance(x, Mapping | Record):
+        return source.inputs([x])
     if sp.issparse(x) or isinstance(x, bytes) or not isinstance(x, str | Sequence | np.ndarray):
-        raise TypeError(f"x is a {type(x).__name__}, but the model reads texts; give a string")
+        wanted = "a mapping of names to texts" if records else "a string"
+        raise TypeError(f"x is a {type(x).__name__}, but the model reads texts; give {wanted}")
     return source.inputs([x] if isinstance(x, str) else x)
 
 
@@ -297,7 +313,9 @@ def _one_row(source: Model, x: Any) -> sp.csr_array:
     return rows
 
 
-def _named(source: Model, columns: npt.NDArray[np.int32], names: Sequence[str] | None) -> npt.NDArray[Any]:
+def _named(
+    source: Model, x: Any, columns: npt.NDArray[np.int32], names: Sequence[str] | None
+) -> npt.NDArray[Any]:
     if isinstance(names, str | bytes):
         raise TypeError(f"names is {names!r:.60}; give a list with the name of each feature")
     if names is not None:
@@ -306,4 +324,4 @@ def _named(source: Model, columns: npt.NDArray[np.int32], names: Sequence[str] |
         return np.array([names[column] for column in columns.tolist()], dtype=object)
     if source.reader.kind == "features":
         return columns.astype(np.int64)
-    return np.array([source.reader.feature_name(column) for column in columns.tolist()], dtype=object)
+    return np.array(source.reader.feature_names(_as_inputs(source, x), columns), dtype=object)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from hedgerow.decisions.policy import Policy
 from hedgerow.deep.extra import load_torch
 from hedgerow.familiarity.detector import OODDetector
-from hedgerow.features.readers import MatrixReader, Reader, TextReader
+from hedgerow.features.field_reader import open_words
+from hedgerow.features.readers import MatrixReader, Reader
 from hedgerow.inputs.labels import add_label_sections, read_label_sections
 from hedgerow.inputs.training_record import TrainingRecord
 from hedgerow.judge.calibration import Calibration
@@ -116,7 +117,7 @@ def _read_reader(file: ModelFile, forest: Ensemble) -> tuple[Reader, Ensemble]:
     header, sections = file.header, file.sections
     if header["kind"] == "features":
         return MatrixReader(forest.features), forest
-    words = TextReader.from_file(header["parameters"], sections)
+    words = open_words(header, sections)
     if header["kind"] == "text":
         if words.width != forest.features:
             raise ValueError("the vocabulary and the weights differ in their number of features")

@@ -11,7 +11,7 @@ import typer
 from rich.filesize import decimal
 
 from .failures import ExitCode, Failure, failing_as
-from .options import AsJson, Pooling, Precision, Threads, Verbose
+from .options import AsJson, Pooling, Precision, TextFields, Threads, Verbose, parse_field
 from .terminal import print_json, say, show_progress
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def embed(
     ],
     data: Annotated[Path, typer.Argument(help="A file, or a data folder.", metavar="DATA")],
     out: Annotated[Path, typer.Option(help="The folder for embeddings.", metavar="FOLDER")],
+    text_field: TextFields,
     part: Annotated[
         str | None,
         typer.Option(
@@ -67,15 +68,17 @@ def embed(
 
     if out.exists() and not out.is_dir():
         raise Failure(ExitCode.WRITE, f"{out} is a file; name a folder with --out")
-    from .inputs import Selection
+    from .inputs import Selection, sources
 
-    encoders = _open_encoders(encoder, max_length, pooling)
+    encoders, fields = _open_encoders(encoder, max_length, pooling)
+    if text_field:
+        fields = sources(dict(map(parse_field, text_field)))
     cache = EmbeddingCache(out, precision.value)
     with show_progress(verbose) as report:
-        rows = Selection(data, part, threads=threads).read(report, "train")
-        if rows.texts is None or not rows.n:
+        rows = Selection(data, part, threads=threads, text_fields=fields).read(report, "train")
+        texts = rows.whole_texts
+        if texts is None or not rows.n:
             raise Failure(ExitCode.DATA, f"{data} has no texts to embed")
-        texts = list(rows.texts)
         found: list[dict[str, Any]] = []
         for one in encoders:
             start = time.perf_counter()
@@ -108,7 +111,10 @@ def embed(
         )
 
 
-def _open_encoders(name: str, max_length: int, pooling: Pooling) -> list[Encoder]:
+def _open_encoders(
+    name: str, max_length: int, pooling: Pooling
+) -> tuple[list[Encoder], tuple[str, ...] | None]:
+    """The encoders, and the texts of records that a model reads."""
     from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.encoder import Encoder
 
@@ -116,11 +122,11 @@ def _open_encoders(name: str, max_length: int, pooling: Pooling) -> list[Encoder
 
     if not os.path.isfile(name):
         with failing_as(ExitCode.USAGE, ValueError):
-            return [Encoder.open(name, pooling.value, max_length)]
+            return [Encoder.open(name, pooling.value, max_length)], None
     model = open_model(Path(name)).classifier
     if not isinstance(model, HedgerowTransformerClassifier):
         raise Failure(
             ExitCode.MODEL,
             f"{name} has no encoder; name a model trained with --base transformer, or an encoder",
         )
-    return model.encoders_
+    return model.encoders_, model.source.reader.text_fields

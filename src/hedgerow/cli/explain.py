@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -30,7 +31,11 @@ _VOTES_SHOWN = 20
 def explain(
     model: ModelFile,
     text_or_file: Annotated[
-        str, typer.Argument(help="A text, - for one on stdin, or with --row a file.", metavar="TEXT_OR_FILE")
+        str,
+        typer.Argument(
+            help="A text (or a JSON object of several), - for one on stdin, or with --row a file.",
+            metavar="TEXT_OR_FILE",
+        ),
     ],
     label: Annotated[
         str | None, typer.Option(help="The label to explain. Default: the most probable one.")
@@ -60,7 +65,7 @@ def explain(
     opened = open_model(model, threads)
     wanted = None if label is None else _as_label(opened, label)
     if opened.reads_texts and row is None:
-        x: Any = _one_text(text_or_file)
+        x: Any = _one_input(opened, _one_text(text_or_file))
     else:
         with show_progress(verbose) as report:
             x = _one_row(opened, Selection(Path(text_or_file), part, threads=threads), row, report)
@@ -102,6 +107,17 @@ def _one_text(text_or_file: str) -> str:
     return text_or_file
 
 
+def _one_input(model: OpenModel, text: str) -> Any:
+    """A text, or the texts of a record as JSON."""
+    fields = model.classifier.source.reader.text_fields
+    if fields is None or not text.lstrip().startswith("{"):
+        return text
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
 def _one_row(model: OpenModel, rows: Selection, row: int | None, report: Report) -> Any:
     part, inputs = model.read_inputs(rows, report)
     if row is None and part.n > 1:
@@ -113,16 +129,19 @@ def _one_row(model: OpenModel, rows: Selection, row: int | None, report: Report)
 
 
 def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
-    place = {feature: number for number, feature in enumerate(explanation.features.tolist())}
+    names = explanation.features.tolist()
+    fields = [None] * len(names) if explanation.fields is None else explanation.fields.tolist()
+    place = {key: number for number, key in enumerate(zip(names, fields, strict=True))}
 
     def effects(found: list[FeatureEffect]) -> list[dict[str, Any]]:
         return [
             {
                 "feature": one.feature,
+                **({} if explanation.fields is None else {"field": one.field}),
                 "value": one.value,
                 "effect": one.effect,
                 "disagreement": one.disagreement,
-                "effects": _known(explanation.effects[place[one.feature]].tolist()),
+                "effects": _known(explanation.effects[place[one.feature, one.field]].tolist()),
             }
             for one in found
         ]
@@ -212,7 +231,7 @@ def _effects(found: list[FeatureEffect], several: bool) -> Table:
             if count
         ]
         table.add_row(
-            cell(f"{one.feature}"),
+            cell(f"{one.feature}" if one.field is None else f"{one.feature} ({one.field})"),
             cell(f"{one.effect:+.3f}", "green" if one.effect > 0 else "red"),
             *([cell(f"± {one.disagreement:.3f}"), cell(", ".join(sides), "dim")] if several else []),
         )

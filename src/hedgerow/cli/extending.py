@@ -7,9 +7,11 @@ from typing import Any
 
 from hedgerow.data import Part
 from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.features.fields import Fields
 
 from .failures import ExitCode, Failure
 from .inputs import open_model
+from .options import TEXTS, option_of
 
 # Where a transformer computes and keeps embeddings: this may differ from one fit to the next.
 PLACE = ("device", "cache")
@@ -50,12 +52,13 @@ def open_extendable(path: Path, settings: dict[str, Any], given: frozenset[str])
         raise Failure(ExitCode.USAGE, "--extend gives every new member a tree of its own; leave out --trees")
     params = model.get_params(deep=False)
     for name in sorted(given - {"members", "trees"}):
-        option = "seed" if name == "random_state" else name.replace("_", "-")
+        option = option_of(name)
         if name not in params:
-            raise Failure(
-                ExitCode.USAGE, f"--{option} is for a transformer, but {path} has none; leave it out"
-            )
-        used = params[name]
+            kind = "texts, but {} reads features" if name in TEXTS else "a transformer, but {} has none"
+            raise Failure(ExitCode.USAGE, f"--{option} is for {kind.format(path)}; leave it out")
+        used = tuple(params[name]) if isinstance(params[name], list) else params[name]
+        if name == "fields" and used is not None and Fields.of(used) == Fields.of(settings[name]):
+            continue
         if name not in PLACE and settings[name] != used:
             raise Failure(
                 ExitCode.USAGE,

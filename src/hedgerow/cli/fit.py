@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,16 @@ import hedgerow.cli.options as options
 
 from .failures import ExitCode, Failure, failing_as, reason
 from .kept_members import KeptMembers
-from .options import deep_option, expert_option, expert_share, finite, given, refuse_without, values_of
+from .options import (
+    deep_option,
+    expert_option,
+    expert_share,
+    finite,
+    given,
+    option_of,
+    refuse_without,
+    values_of,
+)
 from .targets import check_new_file
 from .terminal import Report, print_json, say, show_progress
 
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
     from .inputs import Selection
 
 
-# Options that are parameters of the estimators, and those of the transformer alone.
+# Options that are parameters of the estimators, and those for texts and of the transformer alone.
 _SETTINGS = (
     *("method", "members", "trees", "alpha", "hard_negatives", "dropout", "branching", "leaf_size"),
     *("loss", "C", "weight_threshold", "negatives", "judge", "wide", "beam"),
@@ -43,14 +52,16 @@ _TUNING = (
 class Plan:
     """What to train: settings of the estimator, where it computes, and the model that it extends.
 
-    `place` says where a transformer computes and keeps embeddings, `site` has the cluster or the memory
-    budget of other models, `given` names the settings on the command line.
+    `texts` has the settings for texts, which features do not have. `place` says where a transformer computes
+    and keeps embeddings, `site` has the cluster or the memory budget of other models, `given` names the
+    settings on the command line.
     """
 
     rows: Selection
     model: Path
     deep: bool
     settings: dict[str, Any]
+    texts: dict[str, Any]
     place: dict[str, Any]
     site: dict[str, str | None]
     extend: Path | None
@@ -64,6 +75,7 @@ def fit(
         Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
     ],
     model: options.NewModelFile,
+    text_field: options.TextFields,
     method: Annotated[
         options.Method,
         typer.Option(
@@ -98,6 +110,13 @@ def fit(
     verbose: options.Verbose = False,
     cluster: options.Cluster = None,
     memory: options.Memory = None,
+    language: options.LanguageOption = None,
+    analyzer: options.AnalyzerOption = options.Words.word,
+    ngrams: options.Ngrams = 2,
+    char_ngrams: options.CharNgrams = "3-5",
+    min_count: options.MinCount = 2,
+    max_features: options.MaxFeatures = None,
+    sublinear: options.Sublinear = True,
     encoder: options.EncoderName = "bert-base-uncased",
     encoders: Annotated[
         int,
@@ -208,6 +227,8 @@ def fit(
     Examples:
       hedgerow fit records.jsonl tags.hedgerow
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --method bagging
+      hedgerow fit records.jsonl tags.hedgerow --language auto --min-count 3
+      hedgerow fit records.jsonl tags.hedgerow --text-field title --text-field abstract
       hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl deep.hedgerow --base transformer --encoder MiniLM/
@@ -221,10 +242,12 @@ def fit(
             param_hint="--trees",
         )
     settings = values_of(context, _SETTINGS) | {"random_state": seed}
+    texts = _text_settings(context)
     tuning = values_of(context, _TUNING)
     place = {"device": device, "cache": cache}
     deep = base is options.Base.transformer
-    asked = {"random_state" if name == "seed" else name for name in given(context)}
+    renamed = {"seed": "random_state", "text_field": "fields"}
+    asked = {renamed.get(name, name) for name in given(context)}
     if deep:
         if "dropout" not in asked:
             settings["dropout"] = None  # the encoder's own
@@ -244,21 +267,42 @@ def fit(
         raise typer.BadParameter(f"it cannot be used with {other}", ctx=context, param_hint="--memory")
     check_new_file(model, overwrite)
     from .connection import connected
-    from .inputs import Selection
+    from .inputs import Selection, sources
 
     plan = Plan(
-        rows=Selection(data, None, labels_field, threads),
+        rows=Selection(data, None, labels_field, threads, sources(texts["fields"])),
         model=model,
         deep=deep,
         settings=settings,
+        texts=texts,
         place=place,
         site={"cluster": cluster, "memory": memory},
         extend=extend,
-        given=frozenset(asked) & {*settings, *place},
+        given=frozenset(asked) & {*settings, *texts, *place},
         overwrite=overwrite,
     )
     with connected(cluster):
         _run(plan, json, verbose)
+
+
+def _text_settings(context: typer.Context) -> dict[str, Any]:
+    """The options for texts, as the estimators take them."""
+    texts = values_of(context, [name for name in options.TEXTS if name != "fields"])
+    fields = dict(map(options.parse_field, context.params["text_field"]))
+    plain = all(weight == 1 for weight in fields.values())
+    texts["fields"] = (list(fields) if plain else fields) or None
+    first, last = texts["char_ngrams"].split("-")
+    texts |= {"ngrams": (1, texts["ngrams"]), "char_ngrams": (int(first), int(last))}
+    if texts["analyzer"] == "char_wb":
+        asked = given(context)
+        for name in ("language", "ngrams"):
+            if name in asked:
+                raise typer.BadParameter(
+                    "it is for words, not for --analyzer char_wb", ctx=context, param_hint=f"--{name}"
+                )
+    else:
+        refuse_without(context, {"char_ngrams"}, "--analyzer char_wb")
+    return texts
 
 
 def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
@@ -269,7 +313,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     from .extending import open_extendable, trains_members
 
     settings = plan.settings
-    old = None if plan.extend is None else open_extendable(plan.extend, settings, plan.given)
+    old = None if plan.extend is None else open_extendable(plan.extend, settings | plan.texts, plan.given)
     deep = plan.deep or isinstance(old, HedgerowTransformerClassifier)
     in_blocks = any(plan.site.values())
     if deep and in_blocks:
@@ -286,11 +330,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     before = _identity(plan.model)
     try:
         with show_progress(verbose) as report:
-            part = plan.rows.read(report, "train")
-            inputs, estimator = _choose(plan.rows, part, deep)
+            rows = plan.rows if old is None else replace(plan.rows, text_fields=old.source.reader.text_fields)
+            part = rows.read(report, "train")
+            inputs, estimator = _choose(plan, part, deep)
+            words = {} if part.texts is None or part.X is not None else plan.texts
             own = {**(plan.place if deep else plan.site), "n_jobs": plan.rows.threads or -1}
             if old is None:
-                classifier = estimator(**settings, **own)
+                classifier = estimator(**settings, **words, **own)
                 _fit(classifier, inputs, part, kept, report)
             else:
                 if type(old) is not estimator:
@@ -342,10 +388,11 @@ def _check_deep_option(device: str, settings: dict[str, Any]) -> None:
             HedgerowTransformerClassifier(**settings).check_encoder()
 
 
-def _choose(rows: Selection, part: Part, deep: bool) -> tuple[Any, type[HedgerowClassifier]]:
+def _choose(plan: Plan, part: Part, deep: bool) -> tuple[Any, type[HedgerowClassifier]]:
     """What to learn from, and the estimator that can."""
     import hedgerow
 
+    rows = plan.rows
     rows.check_rows(part)
     rows.labels_of(part, "learn from")
     if part.X is not None:
@@ -354,8 +401,15 @@ def _choose(rows: Selection, part: Part, deep: bool) -> tuple[Any, type[Hedgerow
                 ExitCode.DATA,
                 f"{rows.path} has features and no texts, which a transformer reads; give it texts",
             )
+        for name in sorted(plan.given & set(plan.texts)):
+            raise Failure(
+                ExitCode.USAGE,
+                f"--{option_of(name)} is for texts, but {rows.path} has features; leave it out",
+            )
         return part.X, hedgerow.HedgerowClassifier
     if part.texts is not None:
+        if "fields" in plan.given and part.fields is None:
+            raise Failure(ExitCode.USAGE, f"--text-field: {rows.path} has texts without fields; leave it out")
         return part.texts, (
             hedgerow.HedgerowTransformerClassifier if deep else hedgerow.HedgerowTextClassifier
         )
@@ -407,19 +461,20 @@ def _training() -> Iterator[None]:
     except ImportError as error:
         raise Failure(ExitCode.USAGE, reason(error)) from error
     except NoWordsError as error:
-        raise Failure(
-            ExitCode.DATA,
-            "no word occurs in more than one text, and only such words can be learned from; add texts",
-        ) from error
+        raise Failure(ExitCode.DATA, _with_options(reason(error))) from error
     except (ValueError, TypeError) as error:
         wrong = isinstance(error, ParameterError | BudgetTooSmallError)  # all else that does not fit is data
         raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
 
 
+def _with_options(message: str) -> str:
+    return message.replace("min_count=", "--min-count ").replace("min_count", "--min-count")
+
+
 def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: float) -> dict[str, Any]:
     from hedgerow import HedgerowTransformerClassifier
 
-    about = classifier.describe()
+    about, params = classifier.describe(), classifier.get_params(deep=False)
     summary: dict[str, Any] = {
         "model": str(plan.model),
         "bytes": plan.model.stat().st_size,
@@ -428,7 +483,7 @@ def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: flo
         "rows": rows,
         "labels": about["labels"],
         "seconds": round(seconds, 3),
-        "settings": {name: about["parameters"][name] for name in plan.settings},
+        "settings": {name: params[name] for name in (*plan.settings, *plan.texts) if name in params},
     }
     # Extending a model leaves its encoder as it is.
     if isinstance(classifier, HedgerowTransformerClassifier) and plan.extend is None:

@@ -5,7 +5,8 @@ This imports the whole library, which takes a while: commands import it when the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hedgerow.data import DataError, Part, read_part
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.loading import load
 from hedgerow.estimators.text import HedgerowTextClassifier
+from hedgerow.features.fields import Fields
 from hedgerow.inputs.labels import align_labels
 from hedgerow.storage.container import ModelFileError
 
@@ -26,12 +28,13 @@ _FIELDS_SHOWN = 20
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows to read, and which field of records has their labels (None: no labels)."""
+    """Which rows to read, and which fields of records have their labels (None: no labels) and texts."""
 
     path: Path
     part: str | None = None
     labels_field: str | None = None
     threads: int = 0
+    text_fields: Sequence[str] | None = None
 
     def read(self, report: Report, default_part: str = "test") -> Part:
         """The rows; of a folder the default part, where none is named."""
@@ -41,6 +44,7 @@ class Selection:
                 self.part or (default_part if self.path.is_dir() else None),
                 labels_field=self.labels_field,
                 threads=self.threads,
+                text_fields=self.text_fields,
                 progress=lambda share: report(share, "reading"),
             )
         if self.part is not None and part.n and part.split is None and not self.path.is_dir():
@@ -100,7 +104,7 @@ class OpenModel:
 
     def read_inputs(self, rows: Selection, report: Report, may_be_empty: bool = False) -> tuple[Part, Any]:
         """Rows, and what the model predicts from: their texts or features."""
-        part = rows.read(report)
+        part = replace(rows, text_fields=self.classifier.source.reader.text_fields).read(report)
         inputs = part.texts if self.reads_texts else part.X
         if inputs is None:
             wanted, found = ("texts", "features") if self.reads_texts else ("features", "texts")
@@ -145,6 +149,11 @@ class OpenModel:
                 )
             ood[name] = inputs
         return ood
+
+
+def sources(fields: Any) -> tuple[str, ...] | None:
+    """The texts of records that fields are made of; None where there are no fields."""
+    return None if fields is None else Fields.of(fields).sources
 
 
 def open_model(path: Path, threads: int = 0, **search: Any) -> OpenModel:

@@ -18,6 +18,9 @@ import typer
 from hedgerow.training.memory import parse_bytes
 
 LARGE = "Large data"
+LONGEST_NGRAM = 32
+# Options for texts, which features do not have.
+TEXTS = ("fields", "language", "analyzer", "ngrams", "char_ngrams", "min_count", "max_features", "sublinear")
 
 
 Method = StrEnum(
@@ -40,6 +43,7 @@ CalibrationMethod = StrEnum("CalibrationMethod", ["isotonic", "platt", "temperat
 CalibrationGroups = StrEnum("CalibrationGroups", ["all", "depth", "frequency"])
 CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
+Words = StrEnum("Words", ["word", "char_wb"])
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
 
 
@@ -51,6 +55,11 @@ def expert_option(*names: str, **about: Any) -> Any:
 def deep_option(*names: str, **about: Any) -> Any:
     """An option for transformers."""
     return typer.Option(*names, rich_help_panel="Transformer", **about)
+
+
+def text_option(*names: str, **about: Any) -> Any:
+    """An option for texts, as opposed to features."""
+    return typer.Option(*names, rich_help_panel="Texts", **about)
 
 
 def share_option(about: str, panel: str | None = None) -> Any:
@@ -100,6 +109,45 @@ def _candidates(value: str | None) -> str | None:
     raise typer.BadParameter(f"{value!r} is neither scored, nor all, nor a positive number")
 
 
+def parse_field(value: str) -> tuple[str, float]:
+    """Name and weight of a field: "title", or "title:2"."""
+    name, colon, weight = value.rpartition(":")
+    if colon and re.fullmatch(r"[0-9]*\.?[0-9]+", weight):
+        return name, float(weight)
+    return value, 1.0
+
+
+def _text_fields(values: list[str]) -> list[str]:
+    from hedgerow.features.fields import Fields  # imports the engine
+
+    if values:
+        try:
+            named = dict(map(parse_field, values))
+            if len(named) < len(values):
+                raise typer.BadParameter("a field is named twice")
+            Fields.of(named)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+    return values
+
+
+def _language(value: str | None) -> str | None:
+    from hedgerow.features.stemming import check_language  # imports the engine
+
+    try:
+        check_language(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    return value
+
+
+def _char_ngrams(value: str) -> str:
+    found = re.fullmatch("([0-9]{1,2})-([0-9]{1,2})", value)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]) <= LONGEST_NGRAM:
+        raise typer.BadParameter(f"{value!r} is not a range of lengths up to {LONGEST_NGRAM}, such as 3-5")
+    return value
+
+
 def _size_of_memory(value: str | None) -> str | None:
     if value is not None:
         try:
@@ -113,6 +161,12 @@ def given(context: typer.Context) -> frozenset[str]:
     """Names of the parameters on the command line, as opposed to those left at their defaults."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+
+
+def option_of(parameter: str) -> str:
+    """The option, without its dashes, that sets a parameter of the estimators."""
+    renamed = {"random_state": "seed", "fields": "text-field"}
+    return renamed.get(parameter, parameter.replace("_", "-"))
 
 
 def values_of(context: typer.Context, names: Iterable[str]) -> dict[str, Any]:
@@ -245,6 +299,61 @@ WeightThreshold = Annotated[
     float,
     expert_option(
         min=0.0, callback=finite, help="Drop weights smaller than this: larger values make smaller models."
+    ),
+]
+
+# --- texts ---
+
+TextFields = Annotated[
+    list[str],
+    text_option(
+        "--text-field",
+        metavar="NAME[:WEIGHT]",
+        callback=_text_fields,
+        default_factory=list,
+        show_default=False,
+        help="A field or column with a text, such as title, that gets features of its own; repeat it for"
+        " more. title+abstract joins two, title:2 counts twice as much. Default: the field text.",
+    ),
+]
+LanguageOption = Annotated[
+    str | None,
+    text_option(
+        "--language",
+        metavar="LANGUAGE",
+        callback=_language,
+        help="Reduce words to their stems: a language by name or code, such as english or de, or auto to"
+        " decide for each text. Default: words as they are written.",
+    ),
+]
+AnalyzerOption = Annotated[
+    Words,
+    text_option(
+        "--analyzer",
+        help="What counts as a feature: words, or n-grams of characters within words (char_wb), which forgive"
+        " spelling.",
+    ),
+]
+Ngrams = Annotated[
+    int, text_option("--ngrams", min=1, max=2, help="1: words alone; 2: also pairs of neighbouring words.")
+]
+CharNgrams = Annotated[
+    str,
+    text_option(
+        "--char-ngrams", metavar="FROM-TO", callback=_char_ngrams, help="With char_wb: their lengths."
+    ),
+]
+MinCount = Annotated[
+    int, text_option("--min-count", min=1, help="Drop words and pairs that occur in fewer texts.")
+]
+MaxFeatures = Annotated[
+    int | None,
+    text_option("--max-features", min=1, help="Keep only the N words and pairs that most texts have."),
+]
+Sublinear = Annotated[
+    bool,
+    text_option(
+        "--sublinear/--no-sublinear", help="Weigh a word that occurs n times in a text by 1 + ln n, or by n."
     ),
 ]
 

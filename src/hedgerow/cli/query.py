@@ -125,7 +125,7 @@ def _print(console: Console, records: list[dict[str, Any]], part: Part) -> None:
     what = "pairs of input and label" if pairs else "inputs"
     say(f"Label these {what} first: of {part.n:,} inputs, the members disagree most on them.")
     # Excerpts take what room the rest leaves; beside labels that is enough on a wide terminal only.
-    texts = None if pairs and console.width < _WIDE else part.texts
+    texts = None if pairs and console.width < _WIDE else part.whole_texts
     table = Table(box=None, padding=(0, 1), expand=texts is not None)
     for title in ("", "input", *(["label"] if pairs else []), "knowledge", "score"):
         table.add_column(

@@ -55,7 +55,7 @@ def report(
             progress(0.0, "composing")
             content = compose(
                 classifier,
-                EvaluatedData(rows.inputs, rows.part.texts, rows.part.ids, rows.unknown),
+                EvaluatedData(rows.inputs, rows.part.whole_texts, rows.part.ids, rows.unknown),
                 found,
                 title=f"{model.stem} on {data.resolve().name}",
                 subtitle=f"{classifier.method}, {found.settings['members']} members,"

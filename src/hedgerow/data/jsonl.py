@@ -27,6 +27,7 @@ def read_jsonl(
     *,
     label_names: Sequence[str] | None = None,
     labels_field: str | None = "labels",
+    text_fields: Sequence[str] | None = None,
     progress: Stage | None = None,
 ) -> Part:
     """Read records ``{"text": ..., "labels": [...], "id": ...}``, one per line.
@@ -45,6 +46,8 @@ def read_jsonl(
         The label space to map onto; None makes it of what occurs.
     labels_field : str or None, default "labels"
         The field that holds the labels; None reads no labels.
+    text_fields : sequence of str, optional
+        The fields that hold texts, such as ``["title", "abstract"]``; None reads ``text``.
     progress : callable(share), optional
         Called with the share of the file that was read.
 
@@ -53,7 +56,9 @@ def read_jsonl(
     Part
         With `texts`, and with `Y`, `label_names` and `ids` where the records have them.
     """
-    return read_records(Path(path), part, Reading(label_names, labels_field, progress=progress))
+    return read_records(
+        Path(path), part, Reading(label_names, labels_field, progress=progress, text_fields=text_fields)
+    )
 
 
 def read_records(path: Path, part: str | None, reading: Reading) -> Part:
@@ -85,7 +90,7 @@ def read_records(path: Path, part: str | None, reading: Reading) -> Part:
         if has_split and labels_field not in (None, "labels") and not labels:
             records.skipped += 1
             continue
-        records.add(number, record.get("text"), labels, record.get("id"))
+        records.add(number, reading.text_of(record), labels, record.get("id"))
     if records.n == 0 and splits and part not in splits:
         raise DataError(path, f"no record has the split {part!r}; the file has {', '.join(sorted(splits))}")
     if records.n == 0 and records.skipped:

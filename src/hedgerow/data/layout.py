@@ -30,6 +30,7 @@ def read_part(
     label_separator: str | None = None,
     threads: int = 0,
     progress: Stage | None = None,
+    text_fields: Sequence[str] | None = None,
 ) -> Part:
     """Read one part of a data set from a folder or a file.
 
@@ -66,6 +67,9 @@ def read_part(
         Threads that parse; 0 means all processors. The result does not depend on it.
     progress : callable(share), optional
         Called with the share of the work that is done, between 0 and 1.
+    text_fields : sequence of str, optional
+        The fields or columns of records that hold texts, such as ``["title", "abstract"]``; their texts are
+        then mappings of these names. A record without any of them is read by its ``text``.
 
     Raises
     ------
@@ -84,7 +88,7 @@ def read_part(
     >>> folder.cleanup()
     """
     path = Path(path)
-    reading = Reading(label_names, labels_field, label_separator, threads, progress)
+    reading = Reading(label_names, labels_field, label_separator, threads, progress, text_fields)
     if path.is_dir():
         if part is None:
             raise DataError(path, "is a folder; say which part of it to read, such as 'train' or 'test'")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,8 +15,8 @@ class Part:
     ----------
     X : csr_array of float32, shape (n, d), or None
         Features; indices ascend within a row and none occurs twice.
-    texts : list of str, or None
-        Raw texts, one per row.
+    texts : list of str or of dict of str to str, or None
+        Raw texts, one per row; texts by name where several fields were asked for.
     Y : csr_array of float32, shape (n, L), or None
         Labels: ones, indices ascend. None if the data carry no labels.
     label_names : list of str, or None
@@ -33,7 +34,7 @@ class Part:
     """
 
     X: csr_array | None = None
-    texts: list[str] | None = None
+    texts: list[Any] | None = None
     Y: csr_array | None = None
     label_names: list[str] | None = None
     ids: list[str] | None = None
@@ -54,6 +55,15 @@ class Part:
             raise ValueError(
                 f"Y has {self.Y.shape[1]} columns, but there are {len(self.label_names)} label names"
             )
+
+    @property
+    def whole_texts(self) -> list[str] | None:
+        """The texts, several of a row joined to one."""
+        if self.texts is None:
+            return None
+        return [
+            text if isinstance(text, str) else "\n".join(filter(None, text.values())) for text in self.texts
+        ]
 
     @property
     def n(self) -> int:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hedgerow.progress import Stage
 
@@ -15,3 +16,12 @@ class Reading:
     label_separator: str | None = None
     threads: int = 0
     progress: Stage | None = None
+    text_fields: Sequence[str] | None = None
+
+    def text_of(self, record: Mapping[str, Any]) -> Any:
+        """The text of a record, or its texts by name; None if it has neither."""
+        wanted = self.text_fields
+        if wanted is None or not any(name in record for name in wanted):
+            return record.get("text")
+        found = {name: record[name] for name in wanted if record.get(name) is not None}
+        return found or {wanted[0]: ""}

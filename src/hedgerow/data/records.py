@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from .errors import DataError
 from .label_space import LabelCollector
@@ -17,7 +18,8 @@ class RecordCollector:
         self._path = path
         self._labels = LabelCollector(path, names)
         self._labelled = names is not None
-        self._texts: list[str] = []
+        self._text_fields = reading.text_fields
+        self._texts: list[Any] = []
         self._ids: list[str] = []
         self.skipped = 0
 
@@ -28,9 +30,7 @@ class RecordCollector:
 
     def add(self, line: int, text: object, labels: object, id: object) -> None:
         """Add a record; None stands for labels or an id that are missing."""
-        if not isinstance(text, str):
-            found = "is missing" if text is None else f"is {text!r:.60}, not a string"
-            raise DataError(self._path, f"the text {found}; every record needs a text", line)
+        self._check_text(line, text)
         if self._texts and (id is not None) != bool(self._ids):
             raise DataError(
                 self._path, "some records have an id and some have none; give all of them one", line
@@ -41,6 +41,16 @@ class RecordCollector:
             self._ids.append(str(id))
         self._texts.append(text)
         self._labels.add(self._names(line, labels))
+
+    def _check_text(self, line: int, text: object) -> None:
+        if text is None and self._text_fields is not None:
+            names = ", ".join(self._text_fields)
+            raise DataError(self._path, f"the record has none of the texts {names}, and no text", line)
+        texts = text if isinstance(text, dict) else {"text": text}
+        for name, one in texts.items():
+            if not isinstance(one, str):
+                found = "is missing" if one is None else f"is {one!r:.60}, not a string"
+                raise DataError(self._path, f"the {name} {found}; every record needs a text", line)
 
     def _names(self, line: int, labels: object) -> list[str]:
         if labels is None:

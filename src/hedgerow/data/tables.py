@@ -22,7 +22,7 @@ def read_csv(path: Path, reading: Reading) -> Part:
     with _large_fields():
         try:
             columns = next(rows, [])
-            _check_columns(path, columns)
+            _check_columns(path, columns, reading)
             for row in rows:
                 if not row:
                     continue
@@ -36,7 +36,7 @@ def read_csv(path: Path, reading: Reading) -> Part:
                 cells = dict(zip(columns, row, strict=True))
                 cell = None if reading.labels_field is None else cells.get(reading.labels_field)
                 labels = None if cell is None else split_cell(cell, separator)
-                records.add(rows.line_num, cells["text"], labels, cells.get("id"))
+                records.add(rows.line_num, reading.text_of(cells), labels, cells.get("id"))
         except csv.Error as error:
             raise DataError(path, f"is not CSV: {error}; check the quotes", rows.line_num) from error
     return records.finish(columns)
@@ -52,10 +52,12 @@ def _large_fields() -> Iterator[None]:
         csv.field_size_limit(old)
 
 
-def _check_columns(path: Path, columns: Sequence[str]) -> None:
-    if "text" not in columns:
+def _check_columns(path: Path, columns: Sequence[str], reading: Reading) -> None:
+    wanted = ["text"] if reading.text_fields is None else [*reading.text_fields, "text"]
+    if not set(wanted) & set(columns):
         found = ", ".join(columns) or "none"
-        raise DataError(path, f"there is no column 'text'; the columns are: {found}", 1)
+        named = " or ".join(map(repr, wanted))
+        raise DataError(path, f"there is no column {named}; the columns are: {found}", 1)
 
 
 def read_parquet(path: Path, reading: Reading) -> Part:
@@ -72,13 +74,14 @@ def read_parquet(path: Path, reading: Reading) -> Part:
     try:
         with pyarrow.parquet.ParquetFile(path) as table:
             columns: list[str] = table.schema_arrow.names
-            _check_columns(path, columns)
-            wanted = [name for name in ("text", reading.labels_field, "id") if name in columns]
+            _check_columns(path, columns, reading)
+            texts = reading.text_fields or ()
+            wanted = [name for name in ("text", *texts, reading.labels_field, "id") if name in columns]
             total = max(1, table.metadata.num_rows)
             for batch in table.iter_batches(batch_size=8192, columns=wanted):
                 for row in batch.to_pylist():
                     labels = row.get(reading.labels_field)
-                    records.add(records.n + 1, row["text"], labels, row.get("id"))
+                    records.add(records.n + 1, reading.text_of(row), labels, row.get("id"))
                 if reading.progress is not None:
                     reading.progress(records.n / total)
     except DataError:

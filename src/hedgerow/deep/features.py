@@ -10,6 +10,23 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 
+def unit_rows(rows: sp.csr_array) -> sp.csr_array:
+    """Rows of length 1, but for those that are empty.
+
+    Examples
+    --------
+    >>> unit_rows(sp.csr_array(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32))).toarray()
+    array([[0.6, 0.8],
+           [0. , 0. ]], dtype=float32)
+    """
+    own = np.diff(rows.indptr)
+    squares = np.zeros(len(own))
+    np.add.at(squares, np.repeat(np.arange(len(own)), own), rows.data.astype(np.float64) ** 2)
+    lengths = np.sqrt(np.where(squares > 0, squares, 1.0))
+    data = (rows.data / np.repeat(lengths, own)).astype(np.float32)
+    return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
 def join_features(
     tfidf: sp.csr_array,
     embeddings: Sequence[npt.NDArray[Any]],

@@ -13,9 +13,10 @@ import scipy.sparse as sp
 
 from hedgerow.deep.embedding_cache import EmbeddingCache
 from hedgerow.deep.encoder import DropoutPass, Encoder
-from hedgerow.deep.features import join_features
+from hedgerow.deep.features import join_features, unit_rows
 from hedgerow.deep.passes import PassEnsemble
 from hedgerow.deep.team import join_team
+from hedgerow.features.field_reader import FieldReader
 from hedgerow.features.readers import Reading, Sections, TextReader
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import check_real
@@ -44,7 +45,7 @@ class TransformerReader:
     machine: where encoders run, and where embeddings are kept.
     """
 
-    words: TextReader
+    words: TextReader | FieldReader
     encoders: tuple[Encoder, ...]
     weight: float
     scale: bool
@@ -64,8 +65,13 @@ class TransformerReader:
         """Whether pairs of words are among the terms."""
         return self.words.has_pairs
 
-    def inputs(self, X: Any) -> tuple[str, ...]:
-        """The texts, all of them strings."""
+    @property
+    def text_fields(self) -> tuple[str, ...] | None:
+        """The texts of a record that are read; None where inputs have no fields."""
+        return self.words.text_fields
+
+    def inputs(self, X: Any) -> tuple[Any, ...]:
+        """The texts or records, checked."""
         return self.words.inputs(X)
 
     def check(self, inputs: Any, threads: int) -> None:
@@ -79,11 +85,11 @@ class TransformerReader:
         self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
     ) -> Reading:
         """Words and embeddings; with MC dropout, all passes of a text one after the other."""
-        read = self.words.vectorizer.read(inputs, wording=wording, threads=threads)
+        read = self.words.tfidf(inputs, threads, wording)
         if self.passes is None:
             features = self.joined(read.features, self.embeddings(inputs, threads, progress))
         else:
-            features = self._in_passes(inputs, read.features, threads, progress)
+            features = self._in_passes(self.words.texts(inputs), read.features, threads, progress)
         return Reading(as_rows(features, columns=self.width, threads=threads), read.wording)
 
     def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
@@ -95,10 +101,24 @@ class TransformerReader:
         words = self.words.width
         return self.words.feature_name(column) if column < words else f"embedding[{column - words}]"
 
-    def embeddings(
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """Terms as the text writes them, and places in the embedding."""
+        own = columns < self.words.width
+        named = self.words.feature_names(inputs, columns[own])
+        return [*named, *(self.feature_name(column) for column in columns[~own].tolist())]
+
+    def feature_field(self, column: int) -> str | None:
+        """The field of a term; an embedding is of the whole record."""
+        return self.words.feature_field(column) if column < self.words.width else None
+
+    def embeddings(self, inputs: Any, threads: int, progress: Progress | None) -> list[npt.NDArray[Any]]:
+        """The embeddings of inputs by each encoder; it reads the fields of a record as one text."""
+        return self.embed_texts(self.words.texts(inputs), threads, progress)
+
+    def embed_texts(
         self, texts: Sequence[str], threads: int, progress: Progress | None
     ) -> list[npt.NDArray[Any]]:
-        """The embeddings of texts by each encoder."""
+        """The same of plain texts."""
         self._place()
         count = len(self.encoders)
         return [
@@ -112,13 +132,15 @@ class TransformerReader:
         """Features with embeddings behind them; by default those of all encoders."""
         count = len(self.encoders)
         own = range(count) if places is None else places
+        if self.words.text_fields is not None:  # several rows of length 1 beside each other
+            tfidf = unit_rows(tfidf)
         return join_features(tfidf, embeddings, list(own), count, self.weight, self.scale)
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
         """Parameters as they were fitted, entries of the header, and arrays."""
-        parameters, _, sections = self.words.to_file()
+        parameters, header, sections = self.words.to_file()
         first = self.encoders[0]
-        header: dict[str, Any] = {
+        header |= {
             "encoder": {
                 "max_length": first.max_length,
                 "pooling": first.pooling,
@@ -181,7 +203,10 @@ def expect_embeddings(forest: Ensemble, reader: TransformerReader, threads: int)
 
 
 def open_reader(
-    words: TextReader, forest: Ensemble, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]
+    words: TextReader | FieldReader,
+    forest: Ensemble,
+    header: Mapping[str, Any],
+    sections: Mapping[str, npt.NDArray[Any]],
 ) -> tuple[TransformerReader, Ensemble]:
     """Take back what `TransformerReader.to_file` gave, after checking it, with the forest that it needs."""
     about, parameters = header["encoder"], header["parameters"]

@@ -55,7 +55,7 @@ def tune_encoders(
     tokens = start.tokenize(texts)
     first = None
     if reader.cache is not None or tuning.encoders > 1:  # all start from the same embeddings
-        first = reader.embeddings(texts, team.threads, tuning.progress)[0].astype(np.float32)
+        first = reader.embed_texts(texts, team.threads, tuning.progress)[0].astype(np.float32)
     trained, reports = [], []
     for number in range(tuning.encoders):
         seed, costs = plan.seed, data.costs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -87,6 +88,8 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
     # What belongs to this machine or this fit: not in model files, or always with this value.
     left_out_of_files: ClassVar[frozenset[str]] = frozenset({"cluster", "memory", "verbose"})
     fixed_in_files: ClassVar[Mapping[str, Any]] = {"n_jobs": None}
+    # Newer than the first files: written where it says something, so that other files stay as they were.
+    left_out_at_default: ClassVar[frozenset[str]] = frozenset()
 
     def keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Set the parameters of a constructor, given its ``locals()``."""
@@ -191,7 +194,14 @@ def plain_parameters(estimator: Parameters) -> dict[str, Any]:
             value = None
         if name in estimator.fixed_in_files:
             value = estimator.fixed_in_files[name]
+        if isinstance(value, Mapping):  # as pairs, since files sort what they have by name
+            value = [list(pair) for pair in value.items()]
         plain[name] = list(value) if isinstance(value, tuple) else value
+    defaults = signature(type(estimator).__init__).parameters
+    for name in estimator.left_out_at_default:
+        default = defaults[name].default
+        if plain[name] == (list(default) if isinstance(default, tuple) else default):
+            del plain[name]
     return plain
 
 

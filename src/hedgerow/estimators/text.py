@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hedgerow.estimators.features import HedgerowClassifier, TrainingInputs
 from hedgerow.estimators.parameters import FitOptions
+from hedgerow.features.analyzer import check_analyzer
+from hedgerow.features.field_reader import FieldReader, fit_words
+from hedgerow.features.fields import Fields
 from hedgerow.features.readers import TextReader, checked_texts
 from hedgerow.features.tfidf import TfidfVectorizer
 from hedgerow.inputs.labels import LabelledRows
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer
 from hedgerow.inputs.threads import threads_for
-from hedgerow.inputs.training_record import hash_texts
 
 __all__ = ["HedgerowTextClassifier"]
 
@@ -32,13 +35,27 @@ class HedgerowTextClassifier(HedgerowClassifier):
         Keep this many terms, the most frequent ones.
     sublinear : bool, default=True
         Weigh a term that occurs tf times by 1 + ln(tf).
+    analyzer : {"word", "char_wb"}, default="word"
+        Words, or n-grams of characters within words; these have no pairs, so `ngrams` is not used.
+    language : str or None, default=None
+        Stem words by the rules of a language, such as "english" or "de" (Snowball's, by name or ISO code);
+        "auto" decides for each text. None leaves words as they are.
+    char_ngrams : (int, int), default=(3, 5)
+        With "char_wb", the fewest and the most characters of an n-gram.
+    fields : sequence of str, mapping of str to float, or None, default=None
+        The texts of an input, such as ``["title", "abstract"]``, or with their weights
+        ``{"title": 2, "abstract": 1}``. Each field has its own vocabulary and features; "title+abstract" is a
+        field that joins two texts. Inputs are then mappings of names to texts, a mapping of names to lists of
+        texts, or a data frame; texts may be missing. A text alone is read as the last of them.
     **parameters
         As of `HedgerowClassifier`.
 
     Attributes
     ----------
     vectorizer_ : TfidfVectorizer
-        From texts to features.
+        From texts to features; absent with `fields`.
+    vectorizers_ : dict of str to TfidfVectorizer
+        The same of each field; absent without `fields`.
 
     Examples
     --------
@@ -49,6 +66,10 @@ class HedgerowTextClassifier(HedgerowClassifier):
     array([['holly']], dtype=object)
     """
 
+    left_out_at_default: ClassVar[frozenset[str]] = frozenset(
+        {"analyzer", "language", "char_ngrams", "fields"}
+    )
+
     def __init__(
         self,
         *,
@@ -56,6 +77,10 @@ class HedgerowTextClassifier(HedgerowClassifier):
         min_count: int = 2,
         max_features: int | None = None,
         sublinear: bool = True,
+        analyzer: str = "word",
+        language: str | None = None,
+        char_ngrams: tuple[int, int] = (3, 5),
+        fields: Sequence[str] | Mapping[str, float] | None = None,
         method: str = "single",
         members: int = 10,
         trees: int | None = None,
@@ -91,7 +116,23 @@ class HedgerowTextClassifier(HedgerowClassifier):
     @property
     def vectorizer_(self) -> TfidfVectorizer:
         """From texts to features."""
-        return _words(self._fitted().reader).vectorizer
+        words = _words(self._fitted().reader)
+        if isinstance(words, FieldReader):
+            raise AttributeError("the model has a vectorizer for each field: vectorizers_")
+        return words.vectorizer
+
+    @property
+    def vectorizers_(self) -> dict[str, TfidfVectorizer]:
+        """From texts to features, for each field."""
+        words = _words(self._fitted().reader)
+        if not isinstance(words, FieldReader):
+            raise AttributeError("the model has no fields: vectorizer_ reads its texts")
+        names = [field.name for field in words.fields.fields]
+        return dict(zip(names, words.vectorizers, strict=True))
+
+    def describe(self) -> dict[str, Any]:
+        """What the model is, for people and programs."""
+        return {**super().describe(), **_words(self._fitted().reader).describe()}
 
     def check_parameters(self) -> None:
         """Raise ParameterError, or ValueError, for whatever `fit` or a prediction would refuse."""
@@ -102,6 +143,8 @@ class HedgerowTextClassifier(HedgerowClassifier):
         if self.max_features is not None:
             check_integer("max_features", self.max_features, 1)
         check_choice("sublinear", self.sublinear, (True, False))
+        check_analyzer(self.analyzer, self.char_ngrams, self.language)
+        self._fields()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,8 +153,12 @@ class HedgerowTextClassifier(HedgerowClassifier):
         tags.input_tags.string = True
         return tags
 
-    def _training_inputs(self, X: Any) -> tuple[tuple[str, ...], int]:
-        texts = checked_texts(X)
+    def _fields(self) -> Fields | None:
+        return None if self.fields is None else Fields.of(self.fields)
+
+    def _training_inputs(self, X: Any) -> tuple[tuple[Any, ...], int]:
+        fields = self._fields()
+        texts: tuple[Any, ...] = checked_texts(X) if fields is None else fields.records(X)
         if not texts:
             raise ValueError("there are no texts to fit to")
         return texts, len(texts)
@@ -121,10 +168,10 @@ class HedgerowTextClassifier(HedgerowClassifier):
     ) -> TrainingInputs:
         if options.progress is not None:
             options.progress(0.0, "reading words")
-        vectorizer = self._new_vectorizer()
-        features = vectorizer.fit_transform(inputs)
-        rows = as_rows(features, threads=threads_for(self.n_jobs))
-        return TrainingInputs(TextReader(vectorizer), rows, hash_texts(inputs))
+        threads = threads_for(self.n_jobs)
+        reader, features = fit_words(inputs, self._fields(), self._new_vectorizer)
+        rows = as_rows(features, threads=threads)
+        return TrainingInputs(reader, rows, reader.hashes(inputs, threads))
 
     def _new_vectorizer(self) -> TfidfVectorizer:
         return TfidfVectorizer(
@@ -133,9 +180,12 @@ class HedgerowTextClassifier(HedgerowClassifier):
             max_features=self.max_features,
             sublinear=self.sublinear,
             n_jobs=self.n_jobs,
+            analyzer=self.analyzer,
+            language=self.language,
+            char_ngrams=tuple(self.char_ngrams),
         )
 
 
-def _words(reader: Any) -> TextReader:
+def _words(reader: Any) -> TextReader | FieldReader:
     """What reads the words; a transformer has one, too."""
-    return reader if isinstance(reader, TextReader) else reader.words
+    return reader if isinstance(reader, TextReader | FieldReader) else reader.words

@@ -15,12 +15,13 @@ from hedgerow.deep.extra import is_first, load_torch
 from hedgerow.estimators.features import TrainingInputs
 from hedgerow.estimators.parameters import FitOptions, plain_parameters
 from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.features.readers import Reader, TextReader, checked_texts
+from hedgerow.features.field_reader import fit_words
+from hedgerow.features.readers import Reader
 from hedgerow.inputs.labels import LabelledRows, encode_labels
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer, check_real
 from hedgerow.inputs.threads import threads_for
-from hedgerow.inputs.training_record import MOST_SEEN, hash_texts
+from hedgerow.inputs.training_record import MOST_SEEN
 from hedgerow.model import Model
 from hedgerow.training.data import TrainingData, as_costs
 from hedgerow.training.plan import TrainingPlan
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from hedgerow.deep.team import Team
 
 __all__ = ["HedgerowTransformerClassifier"]
-
-Texts = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +153,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         min_count: int = 2,
         max_features: int | None = None,
         sublinear: bool = True,
+        analyzer: str = "word",
+        language: str | None = None,
+        char_ngrams: tuple[int, int] = (3, 5),
+        fields: Sequence[str] | Mapping[str, float] | None = None,
         method: str = "single",
         members: int = 10,
         trees: int | None = None,
@@ -243,10 +246,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self.check_parameters()
         asked = FitOptions(**options)
         self.check_resumable(asked.checkpoint)
-        texts = checked_texts(X)
-        labels = encode_labels(Y, len(texts), asked.classes, threads_for(self.n_jobs))
+        inputs, count = self._training_inputs(X)
+        labels = encode_labels(Y, count, asked.classes, threads_for(self.n_jobs))
         asked.check_tree(labels.indicator.shape[1])
-        tuned = self._tune(texts, labels, asked, self.draw_seed())
+        tuned = self._tune(inputs, labels, asked, self.draw_seed())
         if tuned.team.rank == 0:
             tuned.reader.encoders[0].save(folder)
         tuned.team.wait()
@@ -355,7 +358,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
 
         self.fine_tuning_ = tuned.reports
         views: Callable[[int], TrainingData] | None = view if self.encoders > 1 else None
-        return TrainingInputs(reader, rows, hash_texts(inputs), views)
+        return TrainingInputs(reader, rows, reader.hashes(inputs, threads), views)
 
     # Of several processes, one writes.
     def _own_checkpoint(self, options: FitOptions) -> str | os.PathLike[str] | None:
@@ -373,7 +376,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         expect_embeddings(forest, reader, threads_for(self.n_jobs))  # type: ignore[arg-type]
         return forest
 
-    def _tune(self, texts: Texts, labels: LabelledRows, options: FitOptions, seed: int) -> _Tuned:
+    def _tune(self, inputs: Any, labels: LabelledRows, options: FitOptions, seed: int) -> _Tuned:
         """Fine-tune the encoders, all from the same start."""
         load_torch()
         from hedgerow.deep.encoder import Encoder
@@ -387,16 +390,16 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         start.model.to(team.device)
         if options.progress is not None:
             options.progress(0.0, "reading words")
-        vectorizer = self._new_vectorizer()
-        tfidf = vectorizer.fit_transform(texts)
+        words, tfidf = fit_words(inputs, self._fields(), self._new_vectorizer)
+        texts = words.texts(inputs)
         costs = as_costs(options.sample_weight, len(texts))
         rows = as_rows(tfidf, threads=threads)
         data = TrainingData(rows, labels.rows, labels.indicator, tfidf.shape[1], costs)
-        hashes = hash_texts(texts)
+        hashes = words.hashes(inputs, threads)
         learns = self._fine_tuning().steps_for(len(texts)) > 0
         known_before = np.isin(hashes, start.trained_on).mean() > MOST_SEEN
         reader = TransformerReader(
-            TextReader(vectorizer),
+            words,
             (start,),
             float(self.embedding_weight),
             self.normalize and not self.engine_scales,

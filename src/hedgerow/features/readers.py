@@ -11,14 +11,20 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow import _native
+from hedgerow.features.analyzer import Analyzer
+from hedgerow.features.tfidf import Reading as Tfidf
 from hedgerow.features.tfidf import TfidfVectorizer, Wording, as_texts
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.training_record import Hashes, hash_texts
 from hedgerow.progress import Progress
 
-__all__ = ["MatrixReader", "Reader", "Reading", "TextReader", "checked_texts"]
+__all__ = ["MatrixReader", "Reader", "Reading", "TextReader", "checked_texts", "vectorizer_settings"]
 
 Sections = dict[str, npt.NDArray[Any]]
+
+# Parameters of the vectoriser that model files have, and those that are there if they are not the default.
+_NEEDED = ("ngrams", "min_count", "max_features", "sublinear")
+_OPTIONAL = ("analyzer", "language", "char_ngrams")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +75,16 @@ class Reader(Protocol):
     def feature_name(self, column: int) -> str | int:
         """What a feature is called."""
 
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """The same of features that the one input has; words as it writes them."""
+
+    def feature_field(self, column: int) -> str | None:
+        """The field of a record that a feature belongs to; None where inputs have no fields."""
+
+    @property
+    def text_fields(self) -> tuple[str, ...] | None:
+        """The texts of a record that are read; None where inputs have no fields."""
+
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
         """For a model file: fitted parameters, entries of the header, and arrays."""
 
@@ -79,6 +95,7 @@ class MatrixReader:
 
     width: int
     kind = "features"
+    text_fields = None
     knows_training = False
     has_pairs = False
 
@@ -110,6 +127,14 @@ class MatrixReader:
         """The number of the column."""
         return column
 
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """The numbers of the columns."""
+        return list(columns.tolist())
+
+    def feature_field(self, column: int) -> str | None:
+        """None: rows have no fields."""
+        return None
+
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
         """Nothing: the trees know how many features there are."""
         return {}, {}, {}
@@ -121,6 +146,7 @@ class TextReader:
 
     vectorizer: TfidfVectorizer
     kind = "text"
+    text_fields = None
     knows_training = False
 
     @property
@@ -144,33 +170,63 @@ class TextReader:
         """Hashes of the texts."""
         return hash_texts(inputs)
 
+    def texts(self, inputs: Any) -> tuple[str, ...]:
+        """The texts as they are."""
+        return tuple(inputs)
+
+    def tfidf(self, inputs: Any, threads: int, wording: bool = False) -> Tfidf:
+        """Features and, where asked for, wording of the texts."""
+        return self.vectorizer.read(inputs, wording=wording, threads=threads)
+
     def read(
         self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
     ) -> Reading:
         """tf-idf of the texts."""
-        found = self.vectorizer.read(inputs, wording=wording, threads=threads)
+        found = self.tfidf(inputs, threads, wording)
         return Reading(as_rows(found.features, columns=self.width, threads=threads), found.wording)
 
     def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
         """tf-idf of the texts."""
-        return self.vectorizer.read(inputs, wording=False, threads=threads).features
+        return self.tfidf(inputs, threads).features
 
     def feature_name(self, column: int) -> str:
         """The term of a column."""
         return self.vectorizer.feature_name(column)
 
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """The terms as the text writes them, not as stems."""
+        written = self.vectorizer.written(inputs[0])
+        return [written.get(column) or self.feature_name(column) for column in columns.tolist()]
+
+    def feature_field(self, column: int) -> str | None:
+        """None: a text has no fields."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """How texts are read, for people and programs."""
+        return {"analyzer": self.vectorizer.analyzer_.to_header() or {"name": "word"}}
+
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
-        """The vocabulary, and the parameters that it was fitted with."""
+        """The vocabulary, the parameters it was fitted with, and the analyzer unless it is the old one."""
         arrays = {f"text.{name}": array for name, array in self.vectorizer.to_arrays().items()}
-        return {"sublinear": self.vectorizer.sublinear}, {}, arrays
+        analyzer = self.vectorizer.analyzer_.to_header()
+        header = {} if analyzer is None else {"analyzer": analyzer}
+        return {"sublinear": self.vectorizer.sublinear}, header, arrays
 
     @classmethod
-    def from_file(cls, parameters: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> TextReader:
+    def from_file(cls, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> TextReader:
         """Take back what `to_file` gave."""
         prefix = "text."
         arrays = {name[len(prefix) :]: a for name, a in sections.items() if name.startswith(prefix)}
-        names = ("ngrams", "min_count", "max_features", "sublinear")
-        return cls(TfidfVectorizer.from_arrays({name: parameters[name] for name in names}, arrays))
+        analyzer = Analyzer.from_header(header.get("analyzer"))
+        settings = vectorizer_settings(header["parameters"])
+        return cls(TfidfVectorizer.from_arrays(settings, arrays, analyzer))
+
+
+def vectorizer_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a model file's parameters that are for the vectoriser."""
+    settings = {name: parameters[name] for name in _NEEDED}
+    return settings | {name: parameters[name] for name in _OPTIONAL if name in parameters}
 
 
 def checked_texts(X: Any) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from hedgerow import _native
+from hedgerow.features.analyzer import Analyzer
 from hedgerow.inputs.threads import threads_for
 
 __all__ = ["NoWordsError", "Reading", "TfidfVectorizer", "Wording", "as_texts", "tokenize"]
@@ -42,7 +43,7 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("The Fuß, it's 5 o'clock ΟΔΟΣ")
     ['the', 'fuß', 'it', 'clock', 'οδος']
     """
-    words: list[str] = _native.tokenize(text)
+    words: list[str] = _native.tokenize(text, _native.Analyzer())
     return words
 
 
@@ -77,13 +78,15 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 
     The features are those of scikit-learn's vectoriser of the same name with ``ngram_range=(1, 2)``,
     ``min_df=2`` and ``sublinear_tf=True``: lower-cased runs of at least two word characters (``\w\w+``; an
-    apostrophe separates, a text in a script without spaces is one word) and pairs of consecutive such words,
-    the smooth idf :math:`\ln\frac{1+n}{1+df} + 1`, weights :math:`(1 + \ln tf) \cdot idf`, rows scaled to
-    length 1.
+    apostrophe separates) and pairs of consecutive such words, the smooth idf
+    :math:`\ln\frac{1+n}{1+df} + 1`, weights :math:`(1 + \ln tf) \cdot idf`, rows scaled to length 1. On
+    request, words are stemmed, or n-grams of characters replace them.
 
     Differences to scikit-learn: columns are ordered by words first, then pairs; `max_features` goes by the
     number of texts that have a term, not by its occurrences; a pair is only ever a feature if both its words
-    are; and characters are those of Unicode 14 whatever Python runs, newer ones separate words.
+    are; characters are those of Unicode 14 whatever Python runs, newer ones separate words; and a run of a
+    script that has no spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) is not one word: every two
+    neighbouring characters are, and a letter that stands alone.
 
     Parameters
     ----------
@@ -98,9 +101,20 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         Weigh a term that occurs `tf` times by ``1 + ln(tf)`` instead of `tf`.
     n_jobs : int or None, default=None
         Threads; None and -1 are all processors, -2 all but one. The result is the same bit for bit.
+    analyzer : {"word", "char_wb"}, default="word"
+        Words, or n-grams of characters within what white space separates, padded with a space on either side,
+        as of scikit-learn. They have no pairs: `ngrams` is not used.
+    language : str or None, default=None
+        Stem words by the rules of a language, such as "english" or "de" (Snowball's, by name or ISO code).
+        "auto" decides for each text by its function words; a text without any takes the language of most of
+        the texts that were fitted to. None leaves words as they are.
+    char_ngrams : (int, int), default=(3, 5)
+        With "char_wb", the fewest and the most characters of an n-gram.
 
     Attributes
     ----------
+    analyzer_ : Analyzer
+        How texts are read. Of texts without scripts that have no spaces, none is cut for their sake later.
     arrays_ : dict of str to ndarray
         The vocabulary, see `to_arrays`.
     idf_ : ndarray of float32, shape (n_features,)
@@ -130,12 +144,18 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         max_features: int | None = None,
         sublinear: bool = True,
         n_jobs: int | None = None,
+        analyzer: str = "word",
+        language: str | None = None,
+        char_ngrams: tuple[int, int] = (3, 5),
     ) -> None:
         self.ngrams = ngrams
         self.min_count = min_count
         self.max_features = max_features
         self.sublinear = sublinear
         self.n_jobs = n_jobs
+        self.analyzer = analyzer
+        self.language = language
+        self.char_ngrams = char_ngrams
 
     def fit(self, texts: Iterable[str], y: object = None) -> TfidfVectorizer:
         """Find the terms of the texts.
@@ -264,6 +284,30 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         name: str = engine.term(int(column))
         return name
 
+    def written(self, text: str) -> dict[int, str]:
+        """The terms of a text that are features, by column, as they stand in it.
+
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        dict of int to str
+            Words in lower case; where several have the same stem, all of them, with a slash between them.
+
+        Examples
+        --------
+        >>> vectorizer = TfidfVectorizer(min_count=1, ngrams=(1, 1), language="en").fit(["hedge"])
+        >>> vectorizer.written("Hedges! Hedging a hedge")
+        {0: 'hedges/hedging/hedge'}
+        """
+        found: dict[int, dict[str, None]] = {}
+        for column, words in self._fitted().written(text):
+            found.setdefault(column, {})[words] = None
+        return {column: "/".join(words) for column, words in found.items()}
+
     @property
     def idf_(self) -> npt.NDArray[np.float32]:
         """Inverse document frequencies."""
@@ -291,7 +335,10 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 
     @classmethod
     def from_arrays(
-        cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+        cls,
+        params: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[Any]],
+        analyzer: Analyzer | None = None,
     ) -> TfidfVectorizer:
         """A fitted vectoriser from its parameters and arrays.
 
@@ -302,6 +349,8 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         arrays : mapping of str to ndarray
             As `to_arrays` gives them. They may be read-only or mapped from a file; they are checked, used
             in place, and must not change afterwards. An array that is not aligned is copied.
+        analyzer : Analyzer, optional
+            The attribute `analyzer_`; if not given, words as they are written.
 
         Returns
         -------
@@ -313,10 +362,11 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             If the arrays are not those of a vocabulary.
         """
         params = dict(params)
-        if "ngrams" in params:  # JSON has no tuples
-            params["ngrams"] = tuple(params["ngrams"])
+        for name in {"ngrams", "char_ngrams"} & set(params):  # JSON has no tuples
+            params[name] = tuple(params[name])
         vectorizer = cls(**params)
-        vectorizer._use(arrays)
+        analyzer = analyzer or Analyzer()
+        vectorizer._use(arrays, analyzer, analyzer.stems())
         return vectorizer
 
     def _fit(self, texts: tuple[object, ...]) -> None:
@@ -324,18 +374,25 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             raise ValueError(f"ngrams={self.ngrams!r}; use (1, 1) for words or (1, 2) for words and pairs")
         min_count = _positive("min_count", self.min_count)
         max_features = 0 if self.max_features is None else _positive("max_features", self.max_features)
-        pairs = tuple(self.ngrams) == (1, 2)
+        analyzer = Analyzer.of(self.analyzer, self.char_ngrams, self.language)
+        stems = analyzer.stems()
+        pairs = tuple(self.ngrams) == (1, 2) and analyzer.name == "word"
         threads = threads_for(self.n_jobs)
-        found = _native.fit_vocabulary(texts, pairs, min_count, max_features, _PAIRS_AT_ONCE, threads)
+        found = _native.fit_vocabulary(
+            texts, analyzer.engine(), stems, pairs, min_count, max_features, _PAIRS_AT_ONCE, threads
+        )
         arrays = {name: getattr(found, name) for name in _ARRAYS}
         if len(arrays["idf"]) == 0:
             if not texts:
                 raise ValueError("there are no texts to fit to; give at least one")
             way_out = "lower min_count or add texts" if min_count > 1 else "the texts are empty"
             raise NoWordsError(f"no word is in min_count={min_count} of the {len(texts)} texts; {way_out}")
-        self._use({**arrays, "format": np.array([_FORMAT], dtype=np.uint32)})
+        arrays["format"] = np.array([_FORMAT], dtype=np.uint32)
+        self._use(arrays, analyzer.fitted(found.unspaced, stems), stems)
 
-    def _use(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    def _use(
+        self, arrays: Mapping[str, npt.NDArray[Any]], analyzer: Analyzer, stems: _native.Stems | None
+    ) -> None:
         missing = [name for name in ("format", *_ARRAYS) if name not in arrays]
         if missing:
             raise ValueError(f"the vocabulary lacks the arrays {', '.join(missing)}")
@@ -356,10 +413,12 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
                     f"not of {array.dtype} with shape {array.shape}"
                 )
             kept[name] = np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"]).view()
-        engine = _native.Tfidf(*(kept[name] for name in _ARRAYS))
+        arguments: list[Any] = [*(kept[name] for name in _ARRAYS), analyzer.engine(), stems]
+        engine = _native.Tfidf(*arguments)
         for array in kept.values():
             array.flags.writeable = False
         self.arrays_ = kept
+        self.analyzer_ = analyzer
         self._engine = engine
         self._unknown_idf = float(kept["idf"][: len(kept["word_starts"]) - 1].max()) + math.log(2)
 
@@ -409,7 +468,8 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         arrays = state.pop("arrays_", None)
         super().__setstate__(state)
         if arrays is not None:
-            self._use(arrays)
+            analyzer = state.get("analyzer_") or Analyzer()
+            self._use(arrays, analyzer, analyzer.stems())
 
 
 def _wording(found: _native.TextReading) -> Wording:

@@ -15,13 +15,14 @@ from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.votes import Votes
 
 from .errors import ApiError
+from .queue_store import TextInput
 from .served_model import ServedModel
 from .verdicts import Sorting
 
 _MEASURES = ("probability", "total", "data", "knowledge", "variance")
 _SUMS = ("expected", "total", "data", "knowledge", "variance")
 
-Inputs = Any  # a list of texts, or a CSR matrix
+Inputs = Any  # a list of texts or of texts by name, or a CSR matrix
 Codes = npt.NDArray[np.int8]  # decisions on candidates
 
 
@@ -82,7 +83,9 @@ def predict(
     return results
 
 
-def said_of(served: ServedModel, text: str, label: str | int) -> tuple[np.float32, npt.NDArray[np.float32]]:
+def said_of(
+    served: ServedModel, text: TextInput, label: str | int
+) -> tuple[np.float32, npt.NDArray[np.float32]]:
     """What `predict` says of one label of a text, wherever it would be listed: probability and votes.
 
     Both are 0 where the search does not find the label.

@@ -33,6 +33,9 @@ CREATE TABLE item (
 CREATE INDEX item_by_doubt ON item (state, doubt DESC, id);
 CREATE UNIQUE INDEX item_waiting ON item (text) WHERE state = 'waiting';
 """
+# A text, or the texts of a record by name. In files, the latter are JSON behind this mark.
+TextInput = str | dict[str, str]
+_RECORD = "\x1e"
 _PAGE = 500  # items of an export that are in memory at once
 
 
@@ -49,7 +52,7 @@ class QueueItem:
     """A text that waits for review, and what the model of that id predicted."""
 
     id: int
-    text: str
+    text: TextInput
     knowledge: float
     model: str
     prediction: dict[str, Any]
@@ -125,14 +128,14 @@ class QueueStore:
         except sqlite3.Error as error:
             raise QueueError(f"{self.path}: nothing can be written: {error}") from error
 
-    def add(self, items: Sequence[tuple[str, float, dict[str, Any]]], model: str) -> list[int]:
+    def add(self, items: Sequence[tuple[TextInput, float, dict[str, Any]]], model: str) -> list[int]:
         """Add texts, each with knowledge uncertainty and prediction, all or none; return their numbers.
 
         One that waits already gets the new prediction and keeps its number.
         """
         with _transaction(self._connection):
             numbers = [
-                self._add(text, float(knowledge), _packed(predicted), model)
+                self._add(_stored(text), float(knowledge), _packed(predicted), model)
                 for text, knowledge, predicted in items
             ]
             waiting = self.counts().waiting
@@ -166,7 +169,7 @@ class QueueStore:
             (limit,),
         )
         return [
-            QueueItem(number, text, knowledge, model, orjson.loads(prediction))
+            QueueItem(number, _taken(text), knowledge, model, orjson.loads(prediction))
             for number, text, knowledge, model, prediction in rows
         ]
 
@@ -181,13 +184,13 @@ class QueueStore:
             )
         return changed.rowcount == 1
 
-    def export_page(self, after: int) -> list[tuple[int, str, list[str | int]]]:
+    def export_page(self, after: int) -> list[tuple[int, TextInput, list[str | int]]]:
         """Texts with the labels that people confirmed or corrected: some that follow the number `after`."""
         rows = self._connection.execute(
             "SELECT id, text, labels FROM item WHERE state IN (?, ?) AND id > ? ORDER BY id LIMIT ?",
             (*_TEACHING, after, _PAGE),
         )
-        return [(number, text, _named(orjson.loads(labels))) for number, text, labels in rows]
+        return [(number, _taken(text), _named(orjson.loads(labels))) for number, text, labels in rows]
 
     def counts(self) -> QueueCounts:
         """How many texts are in each state."""
@@ -210,6 +213,23 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # an error may have ended it
             connection.execute("ROLLBACK")
         raise
+
+
+def _stored(text: TextInput) -> str:
+    if isinstance(text, str):
+        return text
+    return _RECORD + orjson.dumps(text, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _taken(text: str) -> TextInput:
+    if not text.startswith(_RECORD):
+        return text
+    try:
+        found = orjson.loads(text[len(_RECORD) :])
+    except orjson.JSONDecodeError:
+        return text
+    whole = isinstance(found, dict) and all(isinstance(one, str) for one in found.values())
+    return found if whole else text
 
 
 def _named(labels: list[str | int]) -> list[str | int]:

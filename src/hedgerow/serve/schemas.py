@@ -12,6 +12,8 @@ _TEXT = "a fast terminal music player with playlists"
 _LABEL = "role::program"
 _MODEL = "5f0e8a11c2d39b47"
 Text = Annotated[str, Field(examples=[_TEXT])]
+# Of a model with fields, the texts of a record by name; a text alone is the last of them.
+TextInput = Text | Annotated[dict[str, str], Field(min_length=1, max_length=64)]
 Label = Annotated[str | int, Field(examples=[_LABEL])]
 ModelId = Annotated[str, Field(description="A hash of the model's file.", examples=[_MODEL])]
 Probability = Annotated[float, Field(description="Mean over the members.", examples=[0.9])]
@@ -100,7 +102,7 @@ class _Prediction(_Strict):
 class TextRequest(_Prediction):
     """One text."""
 
-    text: Text
+    text: TextInput
 
     model_config = _example({"text": _TEXT, "k": 3, "votes": True, "decide": {"risk": 0.1}})
 
@@ -108,7 +110,7 @@ class TextRequest(_Prediction):
 class TextsRequest(_Prediction):
     """Several texts."""
 
-    texts: list[Text] = Field(min_length=1)
+    texts: list[TextInput] = Field(min_length=1)
 
     model_config = _example({"texts": [_TEXT, "an address book"], "k": 5})
 
@@ -215,7 +217,7 @@ class PredictResponse(_Answer):
 class ExplainRequest(_Strict):
     """Which words made this label probable?"""
 
-    text: Text
+    text: TextInput
     label: AskedLabel
     top: int = Field(8, ge=1, le=100, description="Words of each kind.")
 
@@ -224,6 +226,7 @@ class Effect(_Answer):
     """What a word, or a pair of words, did to the label."""
 
     word: str
+    field: str | None = Field(None, description="The field of the word, of a model with fields.")
     effect: float = Field(description="Change of the logarithm of the probability.")
     disagreement: float = Field(description="Its standard deviation over the members.")
 
@@ -280,6 +283,9 @@ class ModelInfo(_Answer):
     members: int
     method: str
     texts: bool = Field(description="Whether it reads texts, not features.")
+    fields: list[str] | None = Field(
+        None, description="The texts of an input by name; null where it is one text."
+    )
     calibrated: bool = Field(description="Whether a probability of 0.8 is right four times out of five.")
     detects_ood: bool = Field(description="Whether it can detect out-of-distribution (OOD) inputs.")
     policy: Policy | None = Field(
@@ -306,7 +312,10 @@ class Examples(_Answer):
 class AddToQueue(_Strict):
     """Texts for a human to review."""
 
-    texts: list[Annotated[str, Field(min_length=1, examples=[_TEXT])]] = Field(min_length=1)
+    texts: list[
+        Annotated[str, Field(min_length=1, examples=[_TEXT])]
+        | Annotated[dict[str, str], Field(min_length=1, max_length=64)]
+    ] = Field(min_length=1)
 
 
 class Added(_Answer):
@@ -325,7 +334,7 @@ class QueuedText(_Answer):
     """A text that waits for review."""
 
     id: int
-    text: Text
+    text: TextInput
     knowledge: float = Field(description="The largest knowledge uncertainty of any of its labels, in nats.")
     model: ModelId
     prediction: Result
@@ -399,11 +408,18 @@ def with_limits(description: dict[str, Any], limits: Limits) -> dict[str, Any]:
 
     for name in ("TextRequest", "TextsRequest", "FeaturesRequest"):
         properties(name)["k"]["maximum"] = limits.k
+
+    def limit_text(kinds: Any) -> None:
+        """A text alone is limited, and so are the texts of a record, all together."""
+        text, record = kinds["anyOf"]
+        text["maxLength"] = limits.text
+        record["additionalProperties"]["maxLength"] = limits.text
+
     for name in ("TextRequest", "ExplainRequest"):
-        properties(name)["text"]["maxLength"] = limits.text
+        limit_text(properties(name)["text"])
     for name in ("TextsRequest", "AddToQueue"):
         properties(name)["texts"]["maxItems"] = limits.batch
-        properties(name)["texts"]["items"]["maxLength"] = limits.text
+        limit_text(properties(name)["texts"]["items"])
     properties("FeaturesRequest")["features"]["maxItems"] = limits.batch
     for name in ("indices", "values"):
         properties("FeatureVector")[name]["maxItems"] = limits.entries

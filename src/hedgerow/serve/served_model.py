@@ -28,6 +28,11 @@ class ServedModel:
         return self.model.reader.kind != "features"
 
     @cached_property
+    def fields(self) -> tuple[str, ...] | None:
+        """The texts of an input by name; None where it is one text, or features."""
+        return self.model.reader.text_fields
+
+    @cached_property
     def tolerance(self) -> float | None:
         """How far to search: guarantees hold for the search that they were learned with."""
         policy = self.model.policy

@@ -27,7 +27,7 @@ from .logs import log_event
 from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, load_model
 from .prediction import Wanted, predict, said_of
-from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore
+from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore, TextInput
 from .served_model import ServedModel
 from .verdicts import flag_ood
 
@@ -69,7 +69,7 @@ class Service:
             observe=self.metrics.batch,
         )
 
-    def fill_queue(self, texts: Sequence[str]) -> None:
+    def fill_queue(self, texts: Sequence[TextInput]) -> None:
         """Put texts into the queue before the server runs."""
         served = self.slot.current
         if texts:
@@ -86,7 +86,7 @@ class Service:
     # --- predictions ---
 
     async def predict_texts(
-        self, texts: Sequence[str], wanted: Wanted, goal: Goal | None, false_alarm: float, where: str
+        self, texts: Sequence[TextInput], wanted: Wanted, goal: Goal | None, false_alarm: float, where: str
     ) -> tuple[str, list[dict[str, Any]]]:
         """The id of the model, and what it says of each text."""
         served = self.slot.current
@@ -125,7 +125,7 @@ class Service:
         flag_ood(results, false_alarm)
         return served.id, results
 
-    async def explain(self, text: str, label: str | int, top: int) -> dict[str, Any]:
+    async def explain(self, text: TextInput, label: str | int, top: int) -> dict[str, Any]:
         """Which words of a text moved a label."""
         served = self.slot.current
         self._check_texts(served, [text], "text")
@@ -170,6 +170,7 @@ class Service:
             "members": served.model.members,
             "method": served.model.method.value,
             "texts": served.reads_texts,
+            "fields": served.fields,
             "calibrated": served.model.calibrated,
             "detects_ood": served.model.ood is not None,
             "policy": served.curves,
@@ -198,7 +199,7 @@ class Service:
 
     # --- the queue ---
 
-    async def add_to_queue(self, texts: Sequence[str]) -> list[int]:
+    async def add_to_queue(self, texts: Sequence[TextInput]) -> list[int]:
         """Predict texts and keep them for a human to review."""
         model, results = await self.predict_texts(texts, _REVIEWED, None, FALSE_ALARM, "texts")
         try:
@@ -224,7 +225,10 @@ class Service:
         after = 0
         while page := await self._write(partial(self.store.export_page, after)):
             yield b"".join(
-                orjson.dumps({"text": text, "labels": labels}, option=orjson.OPT_APPEND_NEWLINE)
+                orjson.dumps(
+                    {**({"text": text} if isinstance(text, str) else text), "labels": labels},
+                    option=orjson.OPT_APPEND_NEWLINE,
+                )
                 for _, text, labels in page
             )
             after = page[-1][0]
@@ -259,17 +263,20 @@ class Service:
         finally:
             self._slow_jobs -= 1
 
-    def _check_texts(self, served: ServedModel, texts: Sequence[str], where: str) -> None:
+    def _check_texts(self, served: ServedModel, texts: Sequence[TextInput], where: str) -> None:
         if not served.reads_texts:
             raise ApiError(422, "kind", "the model reads features, not texts; send features", where)
         self._check_count(len(texts), where)
         for number, text in enumerate(texts):
-            if len(text) > self.limits.text:
+            place = where if where == "text" else f"{where}.{number}"
+            _check_fields(served, text, place)
+            size = len(text) if isinstance(text, str) else sum(map(len, text.values()))
+            if size > self.limits.text:
                 raise ApiError(
                     422,
                     "too_long",
-                    f"the text has {len(text)} characters; send at most {self.limits.text}",
-                    where if where == "text" else f"{where}.{number}",
+                    f"the text has {size} characters; send at most {self.limits.text}",
+                    place,
                 )
 
     def _check_count(self, count: int, where: str) -> None:
@@ -279,9 +286,22 @@ class Service:
             )
 
 
+def _check_fields(served: ServedModel, text: TextInput, where: str) -> None:
+    """Refuse texts by name that the model does not have."""
+    if isinstance(text, str):
+        return
+    if served.fields is None:
+        raise ApiError(422, "fields", "the model reads one text without fields; send a string", where)
+    for name in text:
+        if name not in served.fields:
+            raise ApiError(
+                422, "fields", f"the model has no such field; it reads {', '.join(served.fields)}", where
+            )
+
+
 def _queued(
-    texts: Sequence[str], results: Sequence[dict[str, Any]]
-) -> list[tuple[str, float, dict[str, Any]]]:
+    texts: Sequence[TextInput], results: Sequence[dict[str, Any]]
+) -> list[tuple[TextInput, float, dict[str, Any]]]:
     """Texts for the queue, each with the largest knowledge uncertainty of any of its labels.
 
     Where the members disagree most, a review teaches most. The sum over all labels would rank texts with many
@@ -298,7 +318,8 @@ def _thread(name: str) -> ThreadPoolExecutor:
 
 
 def _effect(found: Any) -> dict[str, Any]:
-    return {"word": str(found.feature), "effect": found.effect, "disagreement": found.disagreement}
+    effect = {"word": str(found.feature), "effect": found.effect, "disagreement": found.disagreement}
+    return effect if found.field is None else {**effect, "field": found.field}
 
 
 def _matrix(rows: Sequence[tuple[Sequence[int], Sequence[float]]], width: int, most: int) -> sp.csr_array:

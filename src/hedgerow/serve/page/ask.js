@@ -24,17 +24,20 @@ export function askPage(model, queued) {
   const answer = document.getElementById("answer");
   const trouble = document.getElementById("ask-trouble");
   const remembered = {};
+  const boxes = model.fields ? fieldBoxes(model.fields, box) : [box];
   let latest = 0;
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     ask(FEW);
   });
-  box.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    ask(FEW);
-  });
+  for (const one of boxes) {
+    one.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      ask(FEW);
+    });
+  }
   document.getElementById("suggest").disabled = false;
   if (model.texts) examples();
   else forFeatures();
@@ -55,7 +58,7 @@ export function askPage(model, queued) {
     }
     const example = ({ text, about }) => {
       const take = () => {
-        box.value = text;
+        for (const one of boxes) one.value = one === box ? text : "";
         ask(FEW);
       };
       const words = [html("b", {}, sentence(about)), html("span", { dir: "auto" }, shortened(text, 90))];
@@ -68,10 +71,11 @@ export function askPage(model, queued) {
   async function ask(k) {
     const mine = ++latest;
     tell(trouble, null);
-    const text = box.value.toWellFormed?.() ?? box.value;
+    const values = boxes.map(({ value }) => value.toWellFormed?.() ?? value);
+    const text = model.fields ? Object.fromEntries(model.fields.map((name, i) => [name, values[i]])) : values[0];
     try {
-      if (!text.trim()) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
-      const input = model.texts ? { text } : { features: [parsed(text)] };
+      if (!values.some((value) => value.trim())) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
+      const input = model.texts ? { text } : { features: [parsed(values[0])] };
       answer.setAttribute("aria-busy", "true");
       const result = await predicted(input, k);
       if (mine === latest) show(text, result, k);
@@ -145,6 +149,21 @@ export function askPage(model, queued) {
     const button = html("button", { type: "button", class: "more", click: add }, "Put this text into the review queue");
     return html("span", { class: "to-queue" }, button, said);
   }
+}
+
+/** A box for each field of the model; the one that is there is for the last of them. */
+function fieldBoxes(fields, last) {
+  const label = document.getElementById("text-label");
+  label.textContent = sentence(fields.at(-1));
+  last.removeAttribute("placeholder");
+  const others = fields.slice(0, -1).map((name, i) => {
+    const made = last.cloneNode();
+    made.id = `text-${i}`;
+    made.rows = 2;
+    label.before(html("label", { for: made.id }, sentence(name)), made);
+    return made;
+  });
+  return [...others, last];
 }
 
 /** "12:0.5 90:1" as the server wants it. */

@@ -36,7 +36,7 @@ function route(pages) {
 try {
   const model = await get("model");
   document.getElementById("model").textContent = described(model);
-  const review = reviewPage();
+  const review = reviewPage(model);
   askPage(model, review.refresh);
   const pages = { ask: () => {}, review: review.enter };
   if (!model.texts) {

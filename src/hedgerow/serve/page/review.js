@@ -3,7 +3,7 @@
 import { download, get, post } from "./api.js";
 import { kindOf, strip, uncertainty } from "./found.js";
 import { picker } from "./picker.js";
-import { counted, named, percent, sentence, tell, unseen, whole } from "./words.js";
+import { counted, joined, named, percent, sentence, tell, unseen, whole } from "./words.js";
 
 const { html, shortened } = Dom;
 const AGREED = 0.005; // nats of knowledge uncertainty
@@ -14,7 +14,7 @@ const MOST_PROBABLE = 10; // and those on which the members disagree
 const STATES = ["waiting", "confirmed", "corrected", "skipped"];
 
 /** Brings the page to life. `refresh()` counts again; `enter()` is called when the page is shown. */
-export function reviewPage() {
+export function reviewPage(model) {
   const desk = document.getElementById("desk");
   const trouble = document.getElementById("review-trouble");
   const status = document.getElementById("review-status");
@@ -196,7 +196,7 @@ export function reviewPage() {
         html("h3", { id: "item-title" }, `Text ${item.id}`),
         html("p", { class: "why" }, ...reason(labels)),
         ood?.is_ood ? html("p", { class: "ood" }, "This text is out-of-distribution (OOD): unlike the training data.") : null,
-        passage(item.text),
+        passage(joined(item.text)),
       ),
       html(
         "form",
@@ -251,16 +251,25 @@ export function reviewPage() {
     if (!file) return;
     try {
       const lines = (await file.text()).split("\n");
-      const textOf = (line) => (line.trim() ? String(JSON.parse(line).text ?? "") : "");
+      const textOf = (line) => (line.trim() ? textsOf(JSON.parse(line)) : "");
       await send(/\.jsonl$/i.test(file.name) ? lines.map(textOf) : lines);
     } catch {
-      tell(trouble, `${file.name} is not JSONL: every line must be an object with a field "text".`);
+      tell(trouble, `${file.name} is not JSONL: every line must be an object with a field "${(model.fields ?? ["text"]).join('" or "')}".`);
     }
     event.target.value = "";
   }
 
+  /** The text of a record, or those of the model's fields by name. */
+  function textsOf(record) {
+    const there = (model.fields ?? []).filter((name) => name in record);
+    return there.length ? Object.fromEntries(there.map((name) => [name, String(record[name] ?? "")])) : String(record.text ?? "");
+  }
+
   async function send(lines) {
-    const texts = lines.map((line) => line.trim().toWellFormed?.() ?? line.trim()).filter(Boolean);
+    const wellFormed = (text) => text.trim().toWellFormed?.() ?? text.trim();
+    const cleaned = (one) =>
+      typeof one === "string" ? wellFormed(one) : Object.fromEntries(Object.entries(one).map(([name, text]) => [name, wellFormed(text)]));
+    const texts = lines.map(cleaned).filter(joined);
     if (!texts.length) return tell(trouble, "There is no text to add.");
     try {
       for (let i = 0; i < texts.length; i += SENT_AT_ONCE) await post("queue", { texts: texts.slice(i, i + SENT_AT_ONCE) });

@@ -1,7 +1,7 @@
 /** Why a label: the words of the text that made it more or less probable. */
 
 import { post } from "./api.js";
-import { tell, unseen } from "./words.js";
+import { joined, tell, unseen } from "./words.js";
 
 const { html, shortened } = Dom;
 const TOP = 8;
@@ -58,7 +58,7 @@ function drawn(text, { speaks_for, speaks_against }) {
       side("Made it more probable", pro, "for"),
       side("Made it less probable", contra, "against"),
     ),
-    marked(text, pro, contra),
+    marked(joined(text), pro, contra),
     html(
       "p",
       { class: "fine" },
@@ -71,14 +71,14 @@ function drawn(text, { speaks_for, speaks_against }) {
 const isDisputed = ({ effect, disagreement }) => disagreement > Math.abs(effect);
 
 function weighed(found, largest) {
-  const { word, effect } = found;
+  const { word, field, effect } = found;
   const disputed = isDisputed(found) ? [html("span", { class: "split" }), unseen(" (the members disagree)")] : [];
   const bar = html("span", { class: "weight", "aria-hidden": "true" }, html("span"));
   bar.firstChild.style.width = `${Math.max(3, (100 * Math.abs(effect)) / largest)}%`;
   return html(
     "li",
     {},
-    html("bdi", { class: "word" }, String(word)),
+    html("bdi", { class: "word" }, String(word), field ? html("span", { class: "hint" }, ` ${field}`) : null),
     bar,
     html("span", { class: "times" }, times(effect), ...disputed),
   );
@@ -86,7 +86,9 @@ function weighed(found, largest) {
 
 /** The text with these words marked where they stand. */
 function marked(text, pro, contra) {
-  const sides = new Map([...pro.map(({ word }) => [spelled(word), "for"]), ...contra.map(({ word }) => [spelled(word), "against"])]);
+  // Words with the same stem come with a slash between them.
+  const spellings = (words, side) => words.flatMap(({ word }) => String(word).split("/").map((one) => [spelled(one), side]));
+  const sides = new Map([...spellings(pro, "for"), ...spellings(contra, "against")].filter(([word]) => word));
   const passage = html("p", { class: "text marked", dir: "auto" });
   if (!sides.size) return null;
   // Pairs of words before the single ones; between two words may stand what is no word.

@@ -21,6 +21,9 @@ export function listed(parts) {
   return parts.flatMap((part, i) => (i === 0 ? [part] : [i === parts.length - 1 ? " and " : ", ", part]));
 }
 
+/** A text, or the texts of a record, as one. */
+export const joined = (text) => (typeof text === "string" ? text : Object.values(text).filter(Boolean).join("\n"));
+
 /** Shows a message in one of the page's places for trouble, or hides the place. */
 export function tell(place, message) {
   place.textContent = message ?? "";

@@ -1,0 +1,213 @@
+"""Reads records of several texts: each field has features of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow.features.analyzer import Analyzer
+from hedgerow.features.fields import Field, Fields, Record
+from hedgerow.features.readers import Reading, Sections, TextReader, vectorizer_settings
+from hedgerow.features.tfidf import NoWordsError, TfidfVectorizer, Wording
+from hedgerow.features.tfidf import Reading as Tfidf
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.inputs.training_record import Hashes
+from hedgerow.progress import Progress
+
+__all__ = ["FieldReader", "fit_words", "open_words"]
+
+
+@dataclass(frozen=True, eq=False)
+class FieldReader:
+    """Inputs are records: tf-idf of each field, of length 1 times its weight, one after the other."""
+
+    fields: Fields
+    vectorizers: tuple[TfidfVectorizer, ...]
+    kind = "text"
+    knows_training = False
+
+    @property
+    def width(self) -> int:
+        """Number of terms of all fields."""
+        return int(self._ends[-1])
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of words are among the terms."""
+        return any(vectorizer.has_pairs for vectorizer in self.vectorizers)
+
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """The texts of a record that are read."""
+        return self.fields.sources
+
+    def inputs(self, X: Any) -> tuple[Record, ...]:
+        """The records, all of them complete."""
+        return self.fields.records(X)
+
+    def check(self, inputs: Any, threads: int) -> None:
+        """Nothing: `inputs` refuses what is not a text."""
+
+    def hashes(self, inputs: Any, threads: int) -> Hashes:
+        """Hashes of the records."""
+        return self.fields.hashes(inputs)
+
+    def texts(self, inputs: Any) -> tuple[str, ...]:
+        """Each record as one text."""
+        return self.fields.whole(inputs)
+
+    def tfidf(self, inputs: Any, threads: int, wording: bool = False) -> Tfidf:
+        """Features and, where asked for, wording of the records."""
+        parts = [
+            vectorizer.read(self.fields.texts(inputs, field), wording=wording, threads=threads)
+            for field, vectorizer in zip(self.fields.fields, self.vectorizers, strict=True)
+        ]
+        features = _joined([part.features for part in parts], self.fields.fields)
+        return Tfidf(features, _added([part.wording for part in parts if part.wording is not None]))
+
+    def read(
+        self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
+    ) -> Reading:
+        """tf-idf of the records."""
+        found = self.tfidf(inputs, threads, wording)
+        return Reading(as_rows(found.features, columns=self.width, threads=threads), found.wording)
+
+    def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
+        """tf-idf of the records."""
+        return self.tfidf(inputs, threads).features
+
+    def feature_name(self, column: int) -> str:
+        """The field and the term of a column."""
+        field, own = self._place(column)
+        return f"{self.fields.fields[field].name}: {self.vectorizers[field].feature_name(own)}"
+
+    def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
+        """The terms as the record writes them, not as stems."""
+        written = [
+            vectorizer.written(self.fields.texts(inputs[:1], field)[0])
+            for field, vectorizer in zip(self.fields.fields, self.vectorizers, strict=True)
+        ]
+        names: list[str | int] = []
+        for column in columns.tolist():
+            field, own = self._place(column)
+            names.append(written[field].get(own) or self.vectorizers[field].feature_name(own))
+        return names
+
+    def feature_field(self, column: int) -> str | None:
+        """The field of a column."""
+        return self.fields.fields[self._place(column)[0]].name
+
+    def describe(self) -> dict[str, Any]:
+        """How texts are read, for people and programs."""
+        return {
+            "fields": [
+                {
+                    "field": field.name,
+                    "weight": field.weight,
+                    "terms": len(vectorizer.idf_),
+                    **{
+                        "analyzer" if key == "name" else key: value
+                        for key, value in (vectorizer.analyzer_.to_header() or {"name": "word"}).items()
+                    },
+                }
+                for field, vectorizer in zip(self.fields.fields, self.vectorizers, strict=True)
+            ]
+        }
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
+        """Parameters, the fields with their analyzers, and their vocabularies."""
+        entries: list[dict[str, Any]] = []
+        sections: Sections = {}
+        for number, (field, vectorizer) in enumerate(zip(self.fields.fields, self.vectorizers, strict=True)):
+            entry: dict[str, Any] = {"name": field.name, "weight": field.weight}
+            analyzer = vectorizer.analyzer_.to_header()
+            entries.append(entry if analyzer is None else {**entry, "analyzer": analyzer})
+            sections |= {f"text.{number}.{name}": of for name, of in vectorizer.to_arrays().items()}
+        return {"sublinear": self.vectorizers[0].sublinear}, {"fields": entries}, sections
+
+    @classmethod
+    def from_file(cls, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> FieldReader:
+        """Take back what `to_file` gave, after checking it."""
+        entries = header["fields"]
+        if not isinstance(entries, list) or not all(
+            isinstance(entry, dict)
+            and {"name", "weight"} <= set(entry) <= {"name", "weight", "analyzer"}
+            and isinstance(entry["name"], str)
+            for entry in entries
+        ):
+            raise ValueError(f"the fields are {entries!r:.60}, not a list of names and weights")
+        named = {entry["name"]: entry["weight"] for entry in entries}
+        if len(named) != len(entries):
+            raise ValueError("two fields have the same name")
+        vectorizers = []
+        for number, entry in enumerate(entries):
+            prefix = f"text.{number}."
+            arrays = {name[len(prefix) :]: a for name, a in sections.items() if name.startswith(prefix)}
+            analyzer = Analyzer.from_header(entry.get("analyzer"))
+            settings = vectorizer_settings(header["parameters"])
+            vectorizers.append(TfidfVectorizer.from_arrays(settings, arrays, analyzer))
+        return cls(Fields.of(named), tuple(vectorizers))
+
+    @property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        return np.cumsum([len(vectorizer.idf_) for vectorizer in self.vectorizers])
+
+    def _place(self, column: int) -> tuple[int, int]:
+        """The number of a column's field, and its number there."""
+        field = int(np.searchsorted(self._ends, column, side="right"))
+        if not 0 <= column < self.width:
+            raise IndexError(f"column {column} of {self.width}")
+        return field, column - (int(self._ends[field - 1]) if field else 0)
+
+
+def fit_words(
+    inputs: Any, fields: Fields | None, vectorizer: Callable[[], TfidfVectorizer]
+) -> tuple[TextReader | FieldReader, sp.csr_array]:
+    """A reader for inputs like these, and their features."""
+    if fields is None:
+        words = vectorizer()
+        features = words.fit_transform(inputs)
+        return TextReader(words), features
+    vectorizers, parts = [], []
+    for field in fields.fields:
+        vectorizers.append(vectorizer())
+        try:
+            parts.append(vectorizers[-1].fit_transform(fields.texts(inputs, field)))
+        except NoWordsError as error:
+            raise NoWordsError(f"field {field.name!r}: {error}") from None
+    return FieldReader(fields, tuple(vectorizers)), _joined(parts, fields.fields)
+
+
+def open_words(
+    header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]
+) -> TextReader | FieldReader:
+    """The reader of texts in a model file."""
+    return (FieldReader if "fields" in header else TextReader).from_file(header, sections)
+
+
+def _joined(parts: Sequence[sp.csr_array], fields: Sequence[Field]) -> sp.csr_array:
+    weighted = [
+        part if field.weight == 1 else part * np.float32(field.weight)
+        for part, field in zip(parts, fields, strict=True)
+    ]
+    return sp.csr_array(sp.hstack(weighted, format="csr", dtype=np.float32))
+
+
+def _added(parts: Sequence[Wording]) -> Wording | None:
+    """The wording of whole records; a field has a say in the rarity by its number of words."""
+    if not parts:
+        return None
+    words = np.sum([part.words for part in parts], axis=0)
+    shares = np.array([part.words for part in parts], dtype=np.float64)
+    shares[:, words == 0] = 1.0
+    return Wording(
+        words,
+        np.sum([part.unknown_words for part in parts], axis=0),
+        np.sum([part.unknown_pairs for part in parts], axis=0),
+        np.average([part.rarity for part in parts], axis=0, weights=shares),
+    )
