@@ -89,7 +89,7 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
     left_out_of_files: ClassVar[frozenset[str]] = frozenset({"cluster", "memory", "verbose"})
     fixed_in_files: ClassVar[Mapping[str, Any]] = {"n_jobs": None}
     # Newer than the first files: written where it says something, so that other files stay as they were.
-    left_out_at_default: ClassVar[frozenset[str]] = frozenset()
+    left_out_at_default: ClassVar[frozenset[str]] = frozenset({"judge", "wide"})
 
     def keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Set the parameters of a constructor, given its ``locals()``."""
@@ -198,7 +198,7 @@ def plain_parameters(estimator: Parameters) -> dict[str, Any]:
             value = [list(pair) for pair in value.items()]
         plain[name] = list(value) if isinstance(value, tuple) else value
     defaults = signature(type(estimator).__init__).parameters
-    for name in estimator.left_out_at_default:
+    for name in estimator.left_out_at_default & plain.keys():
         default = defaults[name].default
         if plain[name] == (list(default) if isinstance(default, tuple) else default):
             del plain[name]

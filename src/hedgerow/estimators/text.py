@@ -66,9 +66,9 @@ class HedgerowTextClassifier(HedgerowClassifier):
     array([['holly']], dtype=object)
     """
 
-    left_out_at_default: ClassVar[frozenset[str]] = frozenset(
-        {"analyzer", "language", "char_ngrams", "fields"}
-    )
+    left_out_at_default: ClassVar[frozenset[str]] = HedgerowClassifier.left_out_at_default | {
+        *("analyzer", "language", "char_ngrams", "fields")
+    }
 
     def __init__(
         self,
