@@ -26,7 +26,7 @@ if [ "${1:-}" = pack ]; then
   exec "$PYTHON" -m pip download -q -d carry/wheels --only-binary=:all: --no-deps --python-version 3.12 \
     --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 \
     scikit-build-core nanobind pathspec packaging \
-    xxhash orjson zstandard joblib typer click shellingham annotated-doc rich markdown-it-py mdurl pygments \
+    xxhash orjson zstandard joblib PyStemmer typer click shellingham annotated-doc rich markdown-it-py mdurl pygments \
     pytest pluggy iniconfig pytest-timeout hypothesis sortedcontainers attrs safetensors
 fi
 
