@@ -29,7 +29,7 @@ _SHARE, _MOST_ROWS = 0.15, 5000
 # The candidates of an input that the judge learns from, and how many inputs are searched together.
 _BEST, _TOGETHER = 100, 500
 # A judge has some twenty coefficients: every label is not needed to learn them.
-_LABELS_SHARE, _LEAST_LABELS = 0.3, 1000
+_LABELS_SHARE, _LEAST_LABELS = 0.5, 1000
 _MEMBERS_TWICE = 3
 
 

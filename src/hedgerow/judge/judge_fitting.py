@@ -17,6 +17,8 @@ __all__ = ["JudgedCandidates", "learn_judge"]
 LEAST_TRUE = 200
 _PENALTY = 1.0
 _RANKED = 5
+# Newton steps end where they gain less of the log-likelihood than this, or become this short.
+_CONVERGED, _SHORTEST = 1e-5, 1e-6
 
 
 class JudgedCandidates:
@@ -107,12 +109,12 @@ def _fit(evidence: Floats, true: npt.NDArray[np.bool_], known: Floats) -> Floats
     for _ in range(50):
         value, gradient = loss(weights)
         step = np.linalg.solve(curvature(weights), gradient)
+        if gradient @ step < _CONVERGED:
+            break
         size = 1.0
-        while loss(weights - size * step)[0] > value and size > 1e-6:
+        while loss(weights - size * step)[0] > value and size > _SHORTEST:
             size /= 2
         weights = weights - size * step
-        if gradient @ step < 1e-8 * max(1.0, value):
-            break
     slopes = _slopes(known)
     if (slopes @ weights <= 0).all():
         return weights
