@@ -106,9 +106,15 @@ def _node(vectors: sp.csr_array) -> _Node:
     """Features, labels, weights and biases of a group of labels: of each its largest features."""
     size = np.diff(vectors.indptr)
     lanes = np.repeat(np.arange(len(size), dtype=np.int32), size)
-    order = np.lexsort((vectors.indices, -vectors.data, lanes))
-    place = np.arange(len(order)) - np.repeat(vectors.indptr[:-1], size)
-    kept = np.sort(order[place < _FEATURES_KEPT])
+    kept = np.ones(len(lanes), dtype=bool)
+    for row in np.flatnonzero(size > _FEATURES_KEPT):
+        own = slice(vectors.indptr[row], vectors.indptr[row + 1])
+        values = vectors.data[own]
+        least = np.partition(values, -_FEATURES_KEPT)[-_FEATURES_KEPT]
+        kept[own] = values > least
+        # Of equals, the first.
+        equal = np.flatnonzero(values == least)
+        kept[own][equal[: _FEATURES_KEPT - kept[own].sum()]] = True
     weights = vectors.data[kept].astype(np.float32)
     bias = np.zeros(len(size), dtype=np.float32)
     return vectors.indices[kept].astype(np.int32), lanes[kept], weights, bias
