@@ -19,6 +19,8 @@ LEVELS = ("baseline", "v3", "v4")
 
 
 def main() -> int:
+    if {"-h", "--help"} & set(sys.argv):
+        sys.exit(__doc__)
     shutil.rmtree(WORK / "lines", ignore_errors=True)
     (WORK / "lines").mkdir(parents=True)
     for old in WORK.rglob("*.gcda"):
