@@ -10,6 +10,7 @@ from scipy.optimize import LinearConstraint, minimize
 from scipy.special import expit
 
 from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, terms
+from hedgerow.judge.maps import OTHERS
 
 __all__ = ["JudgedCandidates", "learn_judge"]
 
@@ -56,14 +57,18 @@ def learn_judge(
     highest[-1] = np.log1p(label_counts.max())
     known = np.column_stack([np.zeros(len(highest)), highest])
     before, after = [], []
+    unseen = np.empty(len(true))  # log-odds by the judge that was not learned from the input
     for half in (0, 1):
         learn, judge = inputs % 2 == half, inputs % 2 != half
         found = _fit(evidence[learn], true[learn], known)
+        unseen[judge] = terms(evidence[judge]) @ found
         before.append(_ndcg(-evidence[judge, 0], true[judge], inputs[judge]))
-        after.append(_ndcg(terms(evidence[judge]) @ found, true[judge], inputs[judge]))
+        after.append(_ndcg(unseen[judge], true[judge], inputs[judge]))
     if np.mean(after) <= np.mean(before):
         return None
-    coefficients = _fit(evidence, true, known)
+    scale, shift = _calibrated(unseen, true, inputs)
+    coefficients = scale * _fit(evidence, true, known)
+    coefficients[0] += shift
     rows = len(np.unique(inputs))
     return Judge(
         scorers,
@@ -77,11 +82,41 @@ def learn_judge(
     )
 
 
-def _ndcg(scores: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> float:
-    """How well the best five candidates are ranked (nDCG), the mean over inputs that have a true one."""
+def _places(
+    scores: Floats, inputs: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The candidates input by input, best first; their places, from 0; and where each input begins."""
     order = np.lexsort((-scores, inputs))
     _, begins, sizes = np.unique(inputs[order], return_index=True, return_counts=True)
-    place = np.arange(len(order)) - np.repeat(begins, sizes)
+    return order, np.arange(len(order)) - np.repeat(begins, sizes), begins
+
+
+def _calibrated(
+    log_odds: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]
+) -> tuple[float, float]:
+    """A factor and a shift of log-odds that make probabilities true, above all those of the best labels.
+
+    The many candidates that are hardly probable would else decide how sure the judge is of the few others.
+    """
+    order, place, _ = _places(log_odds, inputs)
+    weight = np.empty(len(order))
+    weight[order] = np.where(place < _RANKED, 1.0, OTHERS)
+    positive = true.astype(np.float64)
+
+    def loss(free: Floats) -> tuple[float, Floats]:
+        z = np.exp(free[0]) * log_odds + free[1]
+        off = weight * (expit(z) - positive)
+        value = weight @ (np.logaddexp(0.0, z) - positive * z)
+        gradient = [off @ log_odds * np.exp(free[0]), off.sum()]
+        return float(value / weight.sum()), np.array(gradient) / weight.sum()
+
+    found = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(-2.0, 2.0), (-5.0, 5.0)])
+    return float(np.exp(found.x[0])), float(found.x[1])
+
+
+def _ndcg(scores: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> float:
+    """How well the best five candidates are ranked (nDCG), the mean over inputs that have a true one."""
+    order, place, begins = _places(scores, inputs)
     gains = np.where(place < _RANKED, 1 / np.log2(place + 2), 0.0)
     most = np.minimum(np.add.reduceat(true[order].astype(np.int64), begins), _RANKED)
     ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(_RANKED) + 2))])[most]
