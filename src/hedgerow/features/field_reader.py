@@ -12,18 +12,16 @@ import scipy.sparse as sp
 
 from hedgerow.features.analyzer import Analyzer
 from hedgerow.features.fields import Field, Fields, Record
-from hedgerow.features.readers import Reading, Sections, TextReader, vectorizer_settings
+from hedgerow.features.readers import Sections, TextReader, TfidfReading, vectorizer_settings
 from hedgerow.features.tfidf import NoWordsError, TfidfVectorizer, Wording
 from hedgerow.features.tfidf import Reading as Tfidf
-from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.training_record import Hashes
-from hedgerow.progress import Progress
 
 __all__ = ["FieldReader", "fit_words", "open_words"]
 
 
 @dataclass(frozen=True, eq=False)
-class FieldReader:
+class FieldReader(TfidfReading):
     """Inputs are records: tf-idf of each field, of length 1 times its weight, one after the other."""
 
     fields: Fields
@@ -69,17 +67,6 @@ class FieldReader:
         ]
         features = _joined([part.features for part in parts], self.fields.fields)
         return Tfidf(features, _added([part.wording for part in parts if part.wording is not None]))
-
-    def read(
-        self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
-    ) -> Reading:
-        """tf-idf of the records."""
-        found = self.tfidf(inputs, threads, wording)
-        return Reading(as_rows(found.features, columns=self.width, threads=threads), found.wording)
-
-    def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
-        """tf-idf of the records."""
-        return self.tfidf(inputs, threads).features
 
     def feature_name(self, column: int) -> str:
         """The field and the term of a column."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,7 +19,15 @@ from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.training_record import Hashes, hash_texts
 from hedgerow.progress import Progress
 
-__all__ = ["MatrixReader", "Reader", "Reading", "TextReader", "checked_texts", "vectorizer_settings"]
+__all__ = [
+    "MatrixReader",
+    "Reader",
+    "Reading",
+    "TextReader",
+    "TfidfReading",
+    "checked_texts",
+    "vectorizer_settings",
+]
 
 Sections = dict[str, npt.NDArray[Any]]
 
@@ -140,8 +149,32 @@ class MatrixReader:
         return {}, {}, {}
 
 
+class TfidfReading(ABC):
+    """Reads inputs as their tf-idf, whatever it is made of."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Number of terms."""
+
+    @abstractmethod
+    def tfidf(self, inputs: Any, threads: int, wording: bool = False) -> Tfidf:
+        """Features and, where asked for, wording of the inputs."""
+
+    def read(
+        self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
+    ) -> Reading:
+        """tf-idf of the inputs."""
+        found = self.tfidf(inputs, threads, wording)
+        return Reading(as_rows(found.features, columns=self.width, threads=threads), found.wording)
+
+    def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
+        """tf-idf of the inputs."""
+        return self.tfidf(inputs, threads).features
+
+
 @dataclass(frozen=True, eq=False)
-class TextReader:
+class TextReader(TfidfReading):
     """Inputs are texts: tf-idf of words and pairs of words."""
 
     vectorizer: TfidfVectorizer
@@ -177,17 +210,6 @@ class TextReader:
     def tfidf(self, inputs: Any, threads: int, wording: bool = False) -> Tfidf:
         """Features and, where asked for, wording of the texts."""
         return self.vectorizer.read(inputs, wording=wording, threads=threads)
-
-    def read(
-        self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
-    ) -> Reading:
-        """tf-idf of the texts."""
-        found = self.tfidf(inputs, threads, wording)
-        return Reading(as_rows(found.features, columns=self.width, threads=threads), found.wording)
-
-    def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
-        """tf-idf of the texts."""
-        return self.tfidf(inputs, threads).features
 
     def feature_name(self, column: int) -> str:
         """The term of a column."""
