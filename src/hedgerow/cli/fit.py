@@ -189,15 +189,16 @@ def fit(
         bool,
         expert_option(
             "--judge",
-            help="Learn to score what the trees find: better ranked and calibrated, and slower to train.",
+            help="Learn to re-rank the labels that the trees find: more accurate, and slower to train.",
         ),
     ] = False,
     wide: Annotated[
         int | None,
         expert_option(
             min=1,
-            metavar="LABELS",
-            help="With --judge: train another classifier per label, against the inputs of this many labels.",
+            metavar="N",
+            help="With --judge: also ask a classifier per label that is trained on the inputs of N"
+            " labels; more labels take longer.",
         ),
     ] = None,
     beam: Annotated[
