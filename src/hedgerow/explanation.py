@@ -13,10 +13,15 @@ import scipy.sparse as sp
 
 from hedgerow.features.fields import Record
 from hedgerow.inputs.matrices import as_rows
+from hedgerow.judge.judging import Judge
+from hedgerow.judge.verdict import Said, Verdict, judge_verdicts, percent, plain_probability
 from hedgerow.model import Fitted, Model, fitted_model
+from hedgerow.trees.forest import Ensemble
 from hedgerow.trees.tree_model import TreeClassifier
+from hedgerow.votes.predictions import UncertainLabels
+from hedgerow.votes.votes import Votes
 
-__all__ = ["Explanation", "FeatureEffect", "MemberPath", "explain", "label_number"]
+__all__ = ["Explanation", "FeatureEffect", "MemberPath", "explain", "label_number", "label_verdicts"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,6 +50,10 @@ class FeatureEffect:
     members_for: int
     members_against: int
     field: str | None = None  # of a record with several texts
+    # With a judge: what the feature did to the logarithm of the probability of the members alone, and of the
+    # wide classifier alone, if there is one.
+    members_effect: float | None = None
+    wide_effect: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +66,18 @@ class Explanation:
     add up to the effect of removing them all. With the squared hinge a score of 1 is certainty, and a feature
     without which the score is still above 1 has no effect.
 
+    With a judge, p and p' are what it makes of the members, the wide classifier and the centroids, all with
+    and without the feature. Effects are before calibration.
+
     Attributes
     ----------
     label : str or int
         The label, as in `classes_`.
     probability : float
-        Mean of the votes. Both are what the members say, before a judge or a calibration.
+        What the model predicts: after judge and calibration, where there are any.
     votes : float64 array, shape (members,)
-        The probability that each member gives the label; 0 where its tree lacks the label.
+        The probability that each member gives the label, before judge and calibration; 0 where its tree lacks
+        the label.
     features : array, shape (f,)
         Names or columns of the features that the input has, by falling size of the effect. Words are as the
         text writes them, in lower case; where several of it have the same stem, all of them: "hedge/hedges".
@@ -85,6 +98,15 @@ class Explanation:
         whose probability is near the mean of the passes but not equal to it.
     fields : array, shape (f,), or None
         The field of each feature, where inputs are records of several texts.
+    verdict : Verdict or None
+        With a judge: what it saw of the label, and how each part of that moved its answer.
+    found : bool
+        Whether the search finds the label; if not, `probability` is what the model would say if it did. Only
+        looked up where there is a judge or a calibration.
+    calibrated : bool
+        Whether probabilities are calibrated.
+    members_effect, wide_effect : float64 array, shape (f,), or None
+        With a judge: the effects on the members alone, and on the wide classifier alone, if there is one.
     """
 
     label: Any
@@ -99,11 +121,36 @@ class Explanation:
     paths: tuple[MemberPath | None, ...]
     without_dropout: bool = False
     fields: npt.NDArray[Any] | None = None
+    verdict: Verdict | None = None
+    found: bool = True
+    calibrated: bool = False
+    members_effect: Floats | None = None
+    wide_effect: Floats | None = None
 
     @property
     def members(self) -> int:
         """Number of members."""
         return len(self.votes)
+
+    @property
+    def members_probability(self) -> float:
+        """Mean of the votes, before judge and calibration."""
+        return float(self.votes.mean())
+
+    def sentences(self) -> list[str]:
+        """How the probability came about, in words; none where it is the mean of the votes."""
+        if self.verdict is not None:
+            said = self.verdict.sentences()
+        else:
+            said = [f"The trees gave {percent(self.members_probability)}."] if self.calibrated else []
+        if self.calibrated:
+            said.append(f"Calibrated on held-out data, that is {percent(self.probability)}.")
+        if not self.found:
+            said.append(
+                "The search does not find this label for the input, so it is not predicted; a wider beam may"
+                " find it."
+            )
+        return said
 
     def __len__(self) -> int:
         return len(self.features)
@@ -131,6 +178,8 @@ class Explanation:
                 int((self.effects[place] > 0).sum()),
                 int((self.effects[place] < 0).sum()),
                 None if self.fields is None else self.fields[place],
+                None if self.members_effect is None else float(self.members_effect[place]),
+                None if self.wide_effect is None else float(self.wide_effect[place]),
             )
             for place in places.tolist()
         ]
@@ -167,8 +216,9 @@ def explain(
     """
     source = fitted_model(model)
     row = _one_row(source, x)
+    inputs = row if source.reader.kind == "features" else _as_inputs(source, x)
     if label is None:
-        best, _ = source.top(row if source.reader.kind == "features" else _as_inputs(source, x), 1)
+        best, _ = source.top(inputs, 1)
         label = source.classes[best[0, 0]]
     number = label_number(source, label)
     row.eliminate_zeros()
@@ -176,35 +226,71 @@ def explain(
     forest = source.forest
     if forest.trees[0].normalize and values.size:
         values /= np.sqrt((values**2).sum())
-    logs, effects, bias, paths = [], [], [], []
-    for tree in forest.trees:
-        found = _Walk(tree, number, columns, values)
-        logs.append(found.log_probability)
-        effects.append(found.effects)
-        bias.append(found.bias)
-        paths += found.paths
-    each = np.concatenate(effects, axis=1)
-    knows = ~np.isnan(np.concatenate(bias))
-    effect = each[:, knows].mean(axis=1)
+    walk = _Walks(forest, number, columns, values)
+    effects = walk.effects
+    members_effect = wide_effect = None
+    if source.judge is not None and source.scorers is not None:
+        scorers = _Walks(source.scorers, number, columns, values)
+        effects = _judged_effects(source.judge, number, walk, scorers, source.threads)
+        members_effect = _mean(walk.effects, walk.knows)
+        if "wide" in source.judge.scorers:
+            wide_effect = _wide_effect(scorers, source.judge.scorers.index("wide"), source.scorers.transform)
+    effect = _mean(effects, walk.knows)
     order = np.argsort(-np.abs(effect), kind="stable")
-    votes = np.exp(np.concatenate(logs))
+    votes = np.exp(walk.log_probability)
+    moved = source.judge is not None or source.calibration is not None
+    asked = _Asked(source, inputs, number, votes) if moved else None
     fields = None
     if source.reader.text_fields is not None:
         fields = np.array([source.reader.feature_field(column) for column in columns.tolist()], dtype=object)
     return Explanation(
         label=source.classes[number],
-        probability=float(votes.mean()),
+        probability=float(votes.mean()) if asked is None else asked.probability,
         votes=votes,
         features=_named(source, x, columns, names)[order],
         value=values[order],
         effect=effect[order],
-        disagreement=each[:, knows].std(axis=1)[order],
-        effects=each[order],
-        bias=np.concatenate(bias),
-        paths=tuple(paths),
+        disagreement=effects[:, walk.knows].std(axis=1)[order],
+        effects=effects[order],
+        bias=walk.bias,
+        paths=walk.paths,
         without_dropout=forest.dropout is not None or forest.rows_each > 1,
         fields=None if fields is None else fields[order],
+        verdict=None if asked is None else asked.verdict,
+        found=asked is None or asked.found,
+        calibrated=source.calibrated,
+        members_effect=None if members_effect is None else members_effect[order],
+        wide_effect=None if wide_effect is None else wide_effect[order],
     )
+
+
+def label_verdicts(
+    model: Fitted | Model, inputs: Any, labels: Sequence[npt.NDArray[np.int32]]
+) -> list[list[Verdict | None]] | None:
+    """Why the judge says what it says of some labels of each input, given by number; None without a judge.
+
+    Of labels that the search does not find there is no verdict.
+    """
+    source = fitted_model(model)
+    judge, scorers = source.judge, source.scorers
+    if judge is None or scorers is None:
+        return None
+    rows = source.reader.read(inputs, source.threads).rows
+    found = source.forest.votes(rows, 1, source.search, source.threads)
+    scores = scorers.score(rows, found.indptr, found.labels, source.threads)
+    verdicts: list[list[Verdict | None]] = []
+    for row, wanted in enumerate(labels):
+        begin, end = found.indptr[row : row + 2].tolist()
+        here = found.labels[begin:end]
+        place = np.searchsorted(here, wanted)
+        there = np.flatnonzero((place < len(here)) & (np.take(here, place, mode="clip") == wanted))
+        all_ = Said(here, found.probs[begin:end], scores[begin:end])
+        said = judge_verdicts(judge, all_.only(place[there]), all_, scorers.transform)
+        own: list[Verdict | None] = [None] * len(wanted)
+        for number, one in zip(there.tolist(), said, strict=True):
+            own[number] = one
+        verdicts.append(own)
+    return verdicts
 
 
 def label_number(source: Model, label: Any) -> int:
@@ -224,6 +310,83 @@ def label_number(source: Model, label: Any) -> int:
             f"label {label!r} is on no input that the model learned from; it cannot be explained"
         )
     return number
+
+
+class _Asked:
+    """What the model predicts of one label of one input, by the same search and arithmetic.
+
+    `votes` are the members' own, for a label that the search does not find.
+    """
+
+    def __init__(self, source: Model, inputs: Any, label: int, votes: Floats) -> None:
+        self._source = source
+        self._labels = np.array([label], dtype=np.int32)
+        rows = source.reader.read(inputs, source.threads).rows
+        candidates = source.forest.votes(rows, 1, source.search, source.threads)
+        places = np.flatnonzero(candidates.labels == label)
+        self.found = bool(places.size)
+        own = votes if len(votes) == source.members else np.full(source.members, votes.mean())
+        self._probs = candidates.probs[places] if self.found else own[None].astype(np.float32)
+        self.verdict: Verdict | None = None
+        if source.judge is not None and source.scorers is not None:
+            scorers, threads = source.scorers, source.threads
+            self._scores = scorers.score(rows, np.array([0, 1]), self._labels, threads)
+            scores = scorers.score(rows, candidates.indptr, candidates.labels, threads)
+            everything = Said(candidates.labels, candidates.probs, scores)
+            said = Said(self._labels, self._probs, self._scores)
+            self.verdict = judge_verdicts(source.judge, said, everything, scorers.transform)[0]
+
+    @property
+    def probability(self) -> float:
+        """The probability after judge and calibration."""
+        source, probs = self._source, self._probs
+        if source.judge is not None and source.scorers is not None:
+            probs = source.judge.apply(self._labels, probs, self._scores, source.threads)
+        if source.calibration is not None:
+            source.calibration.check_fits(len(source.classes), probs.shape[1])
+            probs = source.calibration.moved(self._labels, probs, source.threads)
+        moved = Votes(np.array([0, 1]), self._labels, probs, len(source.classes))
+        return float(UncertainLabels.from_votes(moved, 1).probability[0, 0])
+
+
+class _Walks:
+    """All members on their way to a label; arrays have a column for each, NaN where it lacks the label."""
+
+    def __init__(self, forest: Ensemble, label: int, columns: npt.NDArray[np.int32], values: Floats) -> None:
+        walks = [_Walk(tree, label, columns, values) for tree in forest.trees]
+        self.log_probability = np.concatenate([walk.log_probability for walk in walks])
+        self.effects = np.concatenate([walk.effects for walk in walks], axis=1)
+        self.bias = np.concatenate([walk.bias for walk in walks])
+        self.paths = tuple(path for walk in walks for path in walk.paths)
+        self.knows = ~np.isnan(self.bias)
+
+    def removals(self) -> npt.NDArray[np.float32]:
+        """Probabilities of the whole input, then without each feature: shape (1 + features, members)."""
+        with np.errstate(invalid="ignore"):
+            logs = np.vstack([self.log_probability, self.log_probability - self.effects])
+        return np.where(self.knows, np.exp(logs), 0.0).astype(np.float32)
+
+
+def _mean(effects: Floats, knows: npt.NDArray[np.bool_]) -> Floats:
+    return np.asarray(effects[:, knows].mean(axis=1))
+
+
+def _judged_effects(judge: Judge, label: int, members: _Walks, scorers: _Walks, threads: int) -> Floats:
+    """The judge is asked about the input as it is, and without each feature."""
+    probs = members.removals()
+    labels = np.full(len(probs), label, dtype=np.int32)
+    judged = judge.apply(labels, probs, scorers.removals(), threads).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(judged)
+        return np.where(members.knows, logs[:1] - logs[1:], np.nan)
+
+
+def _wide_effect(scorers: _Walks, place: int, transform: str) -> Floats:
+    probability = plain_probability(scorers.removals()[:, place], transform)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(probability)
+        effect = logs[0] - logs[1:]
+    return np.where(np.isfinite(effect), effect, 0.0)
 
 
 class _Walk:

@@ -49,8 +49,9 @@ def explain(
 ) -> None:
     """Show which words speak for or against a label of one input.
 
-    It also shows on which words the members of an ensemble disagree. The effect of a word is how much the
-    logarithm of the label's probability would fall without it.
+    It also shows on which words the members of an ensemble disagree and, of a model with a judge, what the
+    judge saw and how that moved its answer. The effect of a word is how much the logarithm of the label's
+    probability would fall without it.
 
     \b
     Examples:
@@ -129,6 +130,8 @@ def _one_row(model: OpenModel, rows: Selection, row: int | None, report: Report)
 
 
 def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
+    from hedgerow.judge.verdict import verdict_entry
+
     names = explanation.features.tolist()
     fields = [None] * len(names) if explanation.fields is None else explanation.fields.tolist()
     place = {key: number for number, key in enumerate(zip(names, fields, strict=True))}
@@ -141,6 +144,8 @@ def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
                 "value": one.value,
                 "effect": one.effect,
                 "disagreement": one.disagreement,
+                **({} if one.members_effect is None else {"members_effect": one.members_effect}),
+                **({} if one.wide_effect is None else {"wide_effect": one.wide_effect}),
                 "effects": _known(explanation.effects[place[one.feature, one.field]].tolist()),
             }
             for one in found
@@ -150,6 +155,11 @@ def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
         "label": explanation.label,
         "probability": explanation.probability,
         "votes": explanation.votes,
+        "members_probability": explanation.members_probability,
+        "calibrated": explanation.calibrated,
+        "found": explanation.found,
+        "judge": None if explanation.verdict is None else verdict_entry(explanation.verdict),
+        "sentences": explanation.sentences(),
         "without_dropout": explanation.without_dropout,
         "features": len(explanation),
         "for": effects(explanation.for_(n)),
@@ -177,6 +187,8 @@ def print_explanation(console: Console, explanation: Explanation, n: int, what: 
             cell(explanation.label, "bold"), cell(f"  probability {_percent(explanation.probability)}")
         )
     )
+    for sentence in explanation.sentences():
+        console.print(cell(f"  {sentence}"), soft_wrap=True)
     several = explanation.members > 1
     if several:
         console.print(cell(_votes(explanation), "dim"), soft_wrap=True)
@@ -195,9 +207,12 @@ def print_explanation(console: Console, explanation: Explanation, n: int, what: 
     for title, found in sections:
         console.print(cell(title.capitalize(), "bold"))
         console.print(_effects(found, several) if found else cell("  none", "dim"))
+    judged = explanation.verdict is not None
+    whose = "the judge's probability" if judged else "the probability"
+    apart = "; beside it, the same for those that the judge heard" if judged else ""
     console.print(
         cell(
-            f"Effect: how much the logarithm of the probability would fall without it; {len(explanation)}"
+            f"Effect: how much the logarithm of {whose} would fall without it{apart}; {len(explanation)}"
             f" {what} of the input are known.",
             "dim",
         ),
@@ -214,17 +229,27 @@ def _votes(explanation: Explanation) -> str:
     more = " …" if explanation.members > _VOTES_SHOWN else ""
     lacking = sum(path is None for path in explanation.paths)
     unknown = f"; {lacking} of them never learned the label" if lacking else ""
-    return f"{explanation.members} members vote {' '.join(votes)}{more} %{unknown}"
+    alone = " before the judge" if explanation.verdict is not None else ""
+    return f"{explanation.members} members vote {' '.join(votes)}{more} %{alone}{unknown}"
 
 
 def _effects(found: list[FeatureEffect], several: bool) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=True, show_header=several)
+    heard = [
+        (title, values)
+        for title, values in (
+            ("trees", [one.members_effect for one in found]),
+            ("wide classifier", [one.wide_effect for one in found]),
+        )
+        if found[0].members_effect is not None and values[0] is not None
+    ]
+    table = Table(box=None, padding=(0, 1), pad_edge=True, show_header=several or bool(heard))
     table.add_column("")
-    table.add_column(cell("effect", "dim"), justify="right")
+    for title in ("effect", *(title for title, _ in heard)):
+        table.add_column(cell(title, "dim"), justify="right")
     if several:
         table.add_column(cell("between members", "dim"), justify="right")
         table.add_column(cell("members", "dim"))
-    for one in found:
+    for row, one in enumerate(found):
         sides = [
             f"{count} {side}"
             for count, side in ((one.members_for, "for"), (one.members_against, "against"))
@@ -233,6 +258,7 @@ def _effects(found: list[FeatureEffect], several: bool) -> Table:
         table.add_row(
             cell(f"{one.feature}" if one.field is None else f"{one.feature} ({one.field})"),
             cell(f"{one.effect:+.3f}", "green" if one.effect > 0 else "red"),
+            *(cell(f"{values[row]:+.3f}", "dim") for _, values in heard),
             *([cell(f"± {one.disagreement:.3f}"), cell(", ".join(sides), "dim")] if several else []),
         )
     return table

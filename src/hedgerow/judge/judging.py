@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 MOST_SURPRISE = 4.4
 _LEAST = 1e-37
+_MOST_LOG_ODDS = 20.0
 SOURCES = ("held-out", "out-of-bag")
 
 
@@ -98,6 +99,11 @@ class Judge:
         means = probs.astype(np.float64).mean(axis=1)
         seen = np.column_stack([surprise(means), surprise(scores), self.log_counts[labels]])
         return np.asarray(np.clip(seen, self.range[:, 0], self.range[:, 1]))
+
+    def log_odds(self, evidence: Floats) -> Floats:
+        """What the judge says of what it sees, before members move there: shape (entries,)."""
+        inside = np.clip(evidence, self.range[:, 0], self.range[:, 1])
+        return np.clip(terms(inside) @ self.coefficients, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
 
     def describe(self) -> dict[str, Any]:
         """What it is, for people and programs."""

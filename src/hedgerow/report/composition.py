@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.evaluation.results import Evaluation
+from hedgerow.explanation import label_verdicts
 from hedgerow.inputs.rows import count, take
 from hedgerow.inputs.training_record import MOST_SEEN
+from hedgerow.judge.verdict import Verdict
 from hedgerow.paper.efficiency import TheoremChecks, check_theorems
-from hedgerow.votes.measures import label_uncertainty
+from hedgerow.votes.measures import Measures, label_uncertainty
 from hedgerow.votes.votes import Votes
 
 from .content import Content, Example, Headline, KnownLabel, Prediction, Setting
@@ -105,6 +107,23 @@ def _theorems(model: HedgerowClassifier, X: Any) -> TheoremChecks | None:
     return check_theorems(model, take(X, rows)) if rows.size else None
 
 
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """What is known of an example: votes and measures, the places of the best labels, and why they are."""
+
+    votes: Votes
+    measures: Measures
+    best: npt.NDArray[np.intp]
+    reasons: list[list[str]]
+
+
+def _reasons(verdicts: list[list[Verdict | None]] | None, place: int) -> list[list[str]]:
+    """Sentences for each label; none without a judge."""
+    if verdicts is None:
+        return []
+    return [[] if verdict is None else verdict.sentences() for verdict in verdicts[place]]
+
+
 class _Examples:
     """Chooses inputs and lets the members vote on them once more."""
 
@@ -147,17 +166,24 @@ class _Examples:
     def _make(self, rows: npt.NDArray[np.integer[Any]], whys: list[str]) -> list[Example]:
         if not rows.size:
             return []
-        votes = self._model.predict_votes(take(self._data.inputs, rows))
+        inputs = take(self._data.inputs, rows)
+        votes = self._model.predict_votes(inputs)
+        measured = [label_uncertainty(votes[place]) for place in range(len(rows))]
+        best = [np.argsort(-one.probability, kind="stable")[:_PREDICTED] for one in measured]
+        listed = [votes[place].labels[at] for place, at in enumerate(best)]
+        source = self._model.source
+        verdicts = label_verdicts(source, source.inputs(inputs), listed)
         return [
-            self._example(votes[place], row, why)
+            self._example(
+                _Shown(votes[place], measured[place], best[place], _reasons(verdicts, place)), row, why
+            )
             for place, (row, why) in enumerate(zip(rows.tolist(), whys, strict=True))
         ]
 
-    def _example(self, votes: Votes, row: int, why: str) -> Example:
+    def _example(self, shown: _Shown, row: int, why: str) -> Example:
         judged, data, p_values = self._found.judgement, self._data, self._found.p_values
-        measures = label_uncertainty(votes)
+        votes, measures = shown.votes, shown.measures
         true = judged.truth.indices[judged.truth.indptr[row] : judged.truth.indptr[row + 1]].tolist()
-        best = np.argsort(-measures.probability, kind="stable")[:_PREDICTED]
         return Example(
             id=data.ids[row] if data.ids is not None else f"input {row}",
             text=None if data.texts is None else data.texts[row][:_TEXT],
@@ -171,8 +197,9 @@ class _Examples:
                     float(measures.knowledge[at]),
                     votes.probs[at].tolist(),
                     int(votes.labels[at]) in true,
+                    shown.reasons[place] if shown.reasons else (),
                 )
-                for at in best.tolist()
+                for place, at in enumerate(shown.best.tolist())
             ],
             expected=float(judged.inputs.probability[row]),
             total=float(judged.inputs.total[row]),

@@ -104,7 +104,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A predicted label: its mean probability, uncertainty in nats, and the probability of each member."""
+    """A predicted label: its mean probability, uncertainty in nats, and the probability of each member.
+
+    `reasons` are sentences that say how a judge came to the probability.
+    """
 
     label: str
     probability: float
@@ -113,6 +116,7 @@ class Prediction:
     knowledge: float
     votes: Numbers
     is_true: bool
+    reasons: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

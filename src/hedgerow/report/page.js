@@ -105,7 +105,15 @@
         Votes.parts(found),
         html("span", {}, uncertainty.words),
       ),
+      reasons(found),
     );
+  }
+
+  /** How the judge came to a probability; nothing where there is none. */
+  function reasons({ reasons: sentences }) {
+    if (!sentences?.length) return null;
+    const list = html("ul", {}, ...sentences.map((one) => html("li", {}, one)));
+    return html("details", { class: "values reasons" }, html("summary", {}, "Why this probability?"), list);
   }
 
   function passage(text) {

@@ -229,6 +229,31 @@ class Effect(_Answer):
     field: str | None = Field(None, description="The field of the word, of a model with fields.")
     effect: float = Field(description="Change of the logarithm of the probability.")
     disagreement: float = Field(description="Its standard deviation over the members.")
+    members_effect: float | None = Field(None, description="With a judge: the effect on the members alone.")
+    wide_effect: float | None = Field(
+        None, description="With a judge that asks a wide classifier: the effect on that alone."
+    )
+
+
+class Evidence(_Answer):
+    """One thing that the judge saw of a label."""
+
+    name: Literal["members", "wide", "centroid", "frequency"] = Field(
+        description="The members' mean probability, the wide classifier's probability, the cosine of the"
+        " input and the mean of the label's training inputs, or the number of these inputs."
+    )
+    value: float
+    reference: float = Field(description="The same of a typical candidate of this input (the median).")
+    effect: float = Field(description="How much it raised the log-odds (Shapley value).")
+
+
+class JudgeView(_Answer):
+    """What the judge said, as a sum: base plus the effects of the evidence is log_odds."""
+
+    probability: Probability
+    log_odds: float
+    base: float = Field(description="The log-odds of a typical candidate of this input.")
+    evidence: list[Evidence]
 
 
 class Explanation(_Answer):
@@ -239,6 +264,13 @@ class Explanation(_Answer):
     votes: Votes
     speaks_for: list[Effect]
     speaks_against: list[Effect]
+    members_probability: Probability = Field(
+        description="The mean of the members before judge and calibration."
+    )
+    judge: JudgeView | None = Field(None, description="Null where the model has no judge.")
+    sentences: list[str] = Field(
+        description="How the probability came about, in plain English; none without judge and calibration."
+    )
 
 
 # --- labels, model, examples ---

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from hedgerow.decisions.goals import Goal
 from hedgerow.explanation import Explanation, explain, label_number
+from hedgerow.judge.verdict import verdict_entry
 
 from .batching import Batcher
 from .errors import ApiError, overloaded
@@ -144,6 +145,9 @@ class Service:
             "votes": votes,
             "speaks_for": [_effect(found) for found in why.for_(top)],
             "speaks_against": [_effect(found) for found in why.against(top)],
+            "members_probability": why.members_probability,
+            "judge": None if why.verdict is None else verdict_entry(why.verdict),
+            "sentences": why.sentences(),
         }
 
     # --- the model ---
@@ -319,7 +323,8 @@ def _thread(name: str) -> ThreadPoolExecutor:
 
 def _effect(found: Any) -> dict[str, Any]:
     effect = {"word": str(found.feature), "effect": found.effect, "disagreement": found.disagreement}
-    return effect if found.field is None else {**effect, "field": found.field}
+    others = {name: getattr(found, name) for name in ("field", "members_effect", "wide_effect")}
+    return effect | {name: value for name, value in others.items() if value is not None}
 
 
 def _matrix(rows: Sequence[tuple[Sequence[int], Sequence[float]]], width: int, most: int) -> sp.csr_array:

@@ -187,14 +187,18 @@ class Ensemble:
         verify: bool,
         prefix: str = "tree",
     ) -> Ensemble:
-        """Open the trees over the arrays of a model file, which are not copied."""
+        """Open the trees over the arrays of a model file, which are not copied.
+
+        Members share the form of their scores. Scorers need not: centroids are cosines whatever the loss.
+        """
         if not isinstance(headers, list) or not headers:
             raise ValueError("the file has no tree")
         trees = [
             TreeClassifier.from_sections(f"{prefix}.{number}", header, sections, labels, verify)
             for number, header in enumerate(headers)
         ]
-        if len({(tree.features, tree.transform, tree.normalize) for tree in trees}) > 1:
+        transforms = {tree.transform for tree in trees} if prefix == "tree" else ()
+        if len({(tree.features, tree.normalize) for tree in trees}) > 1 or len(transforms) > 1:
             raise ValueError("the trees do not fit together")
         return cls(trees, labels, dropout)
 

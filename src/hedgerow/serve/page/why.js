@@ -40,7 +40,7 @@ export function why(text, label) {
   return { button, place };
 }
 
-function drawn(text, { speaks_for, speaks_against }) {
+function drawn(text, { speaks_for, speaks_against, judge, sentences }) {
   const [pro, contra] = [speaks_for, speaks_against].map((words) => words.filter(({ effect }) => Math.abs(effect) > LEAST));
   const largest = Math.max(...[...pro, ...contra].map(({ effect }) => Math.abs(effect)), 0.1);
   const side = (title, words, kind) =>
@@ -52,6 +52,7 @@ function drawn(text, { speaks_for, speaks_against }) {
     );
   const disputed = [...pro, ...contra].some(isDisputed);
   return [
+    judge ? html("ul", { class: "judged" }, ...sentences.map((one) => html("li", {}, one))) : null,
     html(
       "div",
       { class: "sides" },
