@@ -13,6 +13,7 @@ Characters::Characters() {
   mark(unicode::cased, kCased);
   mark(unicode::ignorable, kIgnorable);
   mark(unicode::unspaced, kUnspaced);
+  mark(unicode::mark, kMark);
   std::size_t used = 1;  // deltas_[0] is 0: no change
   for (const auto& range : unicode::lower) {
     deltas_[used] = range.delta;

@@ -24,13 +24,16 @@ class Characters {
   bool word(std::uint32_t c) const { return (at(c) & kWord) != 0; }
   bool cased(std::uint32_t c) const { return (at(c) & kCased) != 0; }
   bool ignorable(std::uint32_t c) const { return (at(c) & kIgnorable) != 0; }
+  // On another character; no word character itself.
+  bool mark(std::uint32_t c) const { return (at(c) & kMark) != 0; }
   // Of a script that puts no spaces between words.
   bool unspaced(std::uint32_t c) const { return (at(c) & kUnspaced) != 0; }
   std::uint32_t lower(std::uint32_t c) const { return c + static_cast<std::uint32_t>(deltas_[at(c) >> kDeltaShift]); }
 
  private:
-  static constexpr std::uint16_t kWord = 1, kCased = 2, kIgnorable = 4, kUnspaced = 8;
-  static constexpr int kDeltaShift = 4;
+  static constexpr std::uint16_t kWord = 1, kCased = 2, kIgnorable = 4, kUnspaced = 8, kMark = 16;
+  static constexpr int kDeltaShift = 5;
+  static_assert(std::size(unicode::lower) < 1 << (16 - kDeltaShift), "a record has 16 bits");
 
   Characters();
 

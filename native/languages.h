@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
+#include "parallel.h"
 #include "tokens.h"
 
 namespace hedgerow {
@@ -21,5 +25,9 @@ Language language(std::size_t number);
 // The language that most of the words speak for; a word of several languages speaks for each of them the less.
 // kNoLanguage if no word is a function word. Of equals, the first.
 int guess_language(const Tokens& tokens);
+
+// The same of records: each has one text of every part, and they speak together.
+std::vector<std::int8_t> guess_languages(std::span<const std::vector<std::string_view>> parts, const Analyzer& analyzer,
+                                         int threads, Watch& watch);
 
 }  // namespace hedgerow

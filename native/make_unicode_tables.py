@@ -1,4 +1,4 @@
-"""Write unicode_tables.h: lower case, what `re` takes for a word character, and scripts without spaces.
+"""Write unicode_tables.h: lower case, word characters as of `re`, marks, and scripts without spaces.
 
 Run it to move to the Unicode version of the Python that runs it. The header is committed, so that texts give
 the same tokens whatever Python reads them.
@@ -43,6 +43,11 @@ def is_unspaced(char: str) -> bool:
     """Whether the character is a letter or mark of a script that puts no spaces between words."""
     category = unicodedata.category(char)
     return (category[0] in "LM" or category == "Nl") and unicodedata.name(char, "").startswith(UNSPACED)
+
+
+def is_mark(char: str) -> bool:
+    """Whether the character is a mark on another one, such as a vowel sign, and not a word character."""
+    return unicodedata.category(char)[0] == "M" and not is_word(char)
 
 
 def characters() -> Iterator[str]:
@@ -110,6 +115,7 @@ def main() -> None:
         table("Cased and not case-ignorable.", "cased", is_cased),
         table("Case-ignorable.", "ignorable", is_ignorable),
         table("Letters and marks of scripts that put no spaces between words.", "unspaced", is_unspaced),
+        table("Marks on other characters, such as vowel signs.", "mark", is_mark),
         "// Characters whose lower case is one other character.\n"
         f"inline constexpr LowerRange lower[] = {{\n{rows(lower)}\n}};\n",
         "}  // namespace hedgerow::unicode\n// clang-format on\n",

@@ -97,7 +97,10 @@ Reading read_texts(const Lexicon& lexicon, std::span<const std::string_view> tex
     for (std::size_t text = starts[b]; text < starts[b + 1]; ++text) {
       const std::size_t place = (text - starts[b]) % ahead;
       if (place == 0) {
-        for (std::size_t i = 0; i < ahead; ++i) cut_text(lexicon, texts[text + i], own.texts[i], own.missing);
+        for (std::size_t i = 0; i < ahead; ++i) {
+          const int decided = options.languages.empty() ? Stems::kEachText : options.languages[text + i];
+          cut_text(lexicon, texts[text + i], decided, own.texts[i], own.missing);
+        }
         learn_stems(lexicon, own.missing);
       }
       CutText& cut = own.texts[place];

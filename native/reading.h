@@ -31,6 +31,7 @@ struct ReadOptions {
   bool sublinear = true;
   bool wording = false;
   double unknown_idf = 0;  // stands for the idf of a word that is not in the vocabulary, and of a text without words
+  std::span<const std::int8_t> languages = {};  // of each text, where they were decided before
 };
 
 // What was not asked for is empty.

@@ -32,10 +32,13 @@ class Stems {
   void set_usual(int language) { usual_ = language; }
   bool guesses() const { return language_ == kEachText; }
 
-  // kNoLanguage where a text shows none.
-  int seen_language(const Tokens& tokens) const { return guesses() ? guess_language(tokens) : language_; }
-  int language_of(const Tokens& tokens) const {
-    const int seen = seen_language(tokens);
+  // kNoLanguage where a text shows none. `decided` is what was decided before from more than the text, if anything.
+  int seen_language(const Tokens& tokens, int decided) const {
+    if (!guesses()) return language_;
+    return decided == kEachText ? guess_language(tokens) : decided;
+  }
+  int language_of(const Tokens& tokens, int decided) const {
+    const int seen = seen_language(tokens, decided);
     return seen == kNoLanguage ? usual_ : seen;
   }
 

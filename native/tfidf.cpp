@@ -61,10 +61,10 @@ void sort_terms(std::vector<std::uint32_t>& ids, std::vector<std::uint32_t>& spa
 
 }  // namespace
 
-void cut_text(const Lexicon& lexicon, std::string_view text, CutText& cut, WordList& missing) {
+void cut_text(const Lexicon& lexicon, std::string_view text, int decided, CutText& cut, WordList& missing) {
   tokenize(text, lexicon.analyzer, cut.tokens);
   if (lexicon.stems == nullptr) return;
-  cut.language = lexicon.stems->language_of(cut.tokens);
+  cut.language = lexicon.stems->language_of(cut.tokens, decided);
   lexicon.stems->find(cut.tokens, cut.language, cut.stems);
   note_missing(*lexicon.stems, cut, missing);
 }

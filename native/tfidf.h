@@ -35,8 +35,8 @@ struct TfidfScratch {
   std::vector<std::uint32_t> terms, spare;
 };
 
-// Words whose stems are not at hand are added to `missing`.
-void cut_text(const Lexicon& lexicon, std::string_view text, CutText& cut, WordList& missing);
+// Words whose stems are not at hand are added to `missing`. `decided` is as of Stems::seen_language.
+void cut_text(const Lexicon& lexicon, std::string_view text, int decided, CutText& cut, WordList& missing);
 
 // Asks for stems and remembers them; `missing` is empty then.
 void learn_stems(const Lexicon& lexicon, WordList& missing);

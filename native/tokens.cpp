@@ -58,7 +58,7 @@ class UnspacedRun {
   bool letter_ = false;
 };
 
-template <bool kBigrams>
+template <bool kBigrams, bool kMarks>
 void cut_words(std::string_view text, Tokens& tokens) {
   const Characters& characters = Characters::get();
   // Lower case needs up to 3 bytes where the capital has 2 (U+023A), plus room for one character to be dropped;
@@ -82,6 +82,12 @@ void cut_words(std::string_view text, Tokens& tokens) {
       to = start;
     }
     length = 0;
+  };
+
+  const auto keep = [&](std::uint32_t mark) {
+    to = encode(mark, to);
+    ++length;
+    tokens.marked = true;
   };
 
   const auto* begin = reinterpret_cast<const unsigned char*>(text.data());
@@ -112,7 +118,12 @@ void cut_words(std::string_view text, Tokens& tokens) {
     if (c == kCapitalDottedI) {  // becomes "i" and a combining dot, which is no word character
       *to++ = 'i';
       ++length;
-      finish();
+      if constexpr (kMarks)
+        keep(kCombiningDot);
+      else
+        finish();
+    } else if (kMarks && length > 0 && characters.mark(c)) {
+      keep(c);
     } else if (!characters.word(c)) {
       finish();
     } else {
@@ -193,9 +204,9 @@ void tokenize(std::string_view text, const Analyzer& analyzer, Tokens& tokens) {
   if (analyzer.characters)
     cut_characters(text, analyzer, tokens);
   else if (analyzer.bigrams)
-    cut_words<true>(text, tokens);
+    analyzer.marks ? cut_words<true, true>(text, tokens) : cut_words<true, false>(text, tokens);
   else
-    cut_words<false>(text, tokens);
+    analyzer.marks ? cut_words<false, true>(text, tokens) : cut_words<false, false>(text, tokens);
 }
 
 bool is_utf8(std::string_view bytes) {

@@ -2,7 +2,8 @@
 //
 // Words are runs of at least two word characters, the same as Python's re.findall(r"\w\w+", text.lower()), and n-grams
 // are those of scikit-learn's analyzer "char_wb", for every text: also where lower-casing depends on the neighbours
-// (final sigma) or gives two characters (U+0130).
+// (final sigma) or gives two characters (U+0130). Scripts without spaces, and marks, may be read in another way: see
+// Analyzer.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +42,7 @@ inline std::uint32_t token_fingerprint(std::string_view token) {
 struct Analyzer {
   bool characters = false;                // n-grams within what white space separates, a space on either side; or words
   bool bigrams = false;                   // words: a run of a script without spaces is cut into overlapping pairs
+  bool marks = false;                     // words: marks on word characters, such as vowel signs, belong to them
   std::size_t shortest = 3, longest = 5;  // characters of an n-gram
 };
 
@@ -50,6 +52,7 @@ struct Tokens {
   std::vector<std::size_t> ends;
   std::vector<std::uint32_t> fingerprints;
   bool unspaced = false;  // whether this text, or one before it, had a run that was cut into pairs
+  bool marked = false;    // the same of a mark that was kept in a word
 
   std::size_t size() const { return ends.size(); }
   std::string_view operator[](std::size_t i) const {

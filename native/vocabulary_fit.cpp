@@ -116,11 +116,14 @@ class VocabularyFit {
         if (stems_ == nullptr)
           read_words(static_cast<std::uint32_t>(text + 1), mine, out);
         else
-          read_tagged(mine, out);
+          read_tagged(text, mine, out);
         if (keeps_ids()) out.ends.push_back(out.ids.size());
       }
     });
-    for (const auto& worker : workers_) unspaced_ = unspaced_ || worker.tokens.unspaced;
+    for (const auto& worker : workers_) {
+      unspaced_ = unspaced_ || worker.tokens.unspaced;
+      marked_ = marked_ || worker.tokens.marked;
+    }
   }
 
   void read_words(std::uint32_t stamp, WorkerWords& mine, BlockWords& out) const {
@@ -139,8 +142,9 @@ class VocabularyFit {
   }
 
   // Words are only numbered here; texts that have them are counted by stem.
-  void read_tagged(WorkerWords& mine, BlockWords& out) const {
-    const int language = stems_->seen_language(mine.tokens);
+  void read_tagged(std::size_t text, WorkerWords& mine, BlockWords& out) const {
+    const int decided = options_.languages.empty() ? Stems::kEachText : options_.languages[text];
+    const int language = stems_->seen_language(mine.tokens, decided);
     if (language != kNoLanguage) ++mine.languages[static_cast<std::size_t>(language)];
     const std::uint8_t tag = stems_->tag(language);
     for (std::size_t i = 0; i < mine.tokens.size(); ++i) {
@@ -357,6 +361,7 @@ class VocabularyFit {
   VocabularyArrays arrays() const {
     VocabularyArrays out;
     out.unspaced = unspaced_;
+    out.marked = marked_;
     const auto texts = static_cast<double>(texts_.size());
     const auto idf = [&](std::uint32_t count) { return static_cast<float>(std::log((1 + texts) / (1.0 + count)) + 1); };
     out.word_starts.reserve(words_.size() + 1);
@@ -384,7 +389,7 @@ class VocabularyFit {
   std::vector<std::size_t> starts_;
   std::vector<WorkerWords> workers_;
   std::vector<BlockWords> block_words_;
-  bool unspaced_ = false;
+  bool unspaced_ = false, marked_ = false;
   std::vector<MergedWords> merged_;  // holds the bytes of words_
   WordList written_;                 // with stems: the words of the texts
   std::vector<std::string> stem_of_written_;

@@ -22,12 +22,14 @@ struct VocabularyArrays {
   std::vector<std::uint64_t> pair_table;
   std::vector<float> idf;
   bool unspaced = false;  // whether a text has a run of a script without spaces that was cut into pairs
+  bool marked = false;    // whether a text has a word with a mark that was kept
 
   Vocabulary view() const { return {word_bytes, word_starts, word_table, pairs, pair_table, idf}; }
 };
 
 struct VocabularyOptions {
   Analyzer analyzer;
+  std::span<const std::int8_t> languages = {};  // of each text, where they were decided before
   bool with_pairs = true;
   std::uint64_t min_count = 2;                       // texts that must have the term
   std::uint64_t max_terms = 0;                       // keep the terms of most texts; 0: all

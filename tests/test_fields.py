@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+import Stemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import hstack
 
 import hedgerow
-from hedgerow import HedgerowTextClassifier, TfidfVectorizer
+from hedgerow import HedgerowTextClassifier, TfidfVectorizer, explain
 from hedgerow.cli import main
 from hedgerow.data import DataError, read_part
 from hedgerow.data.sample import load_sample
@@ -81,6 +82,84 @@ def test_all_forms_of_inputs_are_the_same_records(model: HedgerowTextClassifier)
     expected = model.predict_votes(NEW)
     for form in (columns, frame, arrow, iter(NEW), model.source.inputs(NEW), list(model.source.inputs(NEW))):
         assert model.predict_votes(form).probs.tobytes() == expected.probs.tobytes()
+
+
+GERMAN_ABSTRACT = "Wie die Hecken zwischen den Gärten wachsen und was in ihnen mit der Zeit lebt"
+ENGLISH_ABSTRACT = "How the hedges between the gardens grow, and what is living in them"
+
+
+def test_language_of_a_title_is_that_of_its_record() -> None:
+    # Alone, the titles have no function words, and would take the usual language.
+    records = [
+        {"title": "Wachsende Hecken", "abstract": GERMAN_ABSTRACT},
+        {"title": "Growing Hedges", "abstract": ENGLISH_ABSTRACT},
+        {"title": "Living Gardens", "abstract": ENGLISH_ABSTRACT},
+    ]
+    model = HedgerowTextClassifier(
+        fields=["title", "abstract"], language="auto", min_count=1, ngrams=(1, 1), random_state=0
+    ).fit(records, [["de"], ["en"], ["en"]])
+    title, abstract = model.source.reader.vectorizers
+    german, english = Stemmer.Stemmer("german").stemWord, Stemmer.Stemmer("english").stemWord
+    words = {"wachsende": german, "hecken": german, "growing": english, "hedges": english}
+    words |= {"living": english, "gardens": english}
+    assert set(title.get_feature_names_out()) == {stem(word) for word, stem in words.items()}
+    assert german("hecken") != english("hecken")
+    assert title.analyzer_.to_header()["decided"] == abstract.analyzer_.to_header()["decided"] == "record"
+    # Features of a record are those of the stems, in a batch and alone.
+    new = [
+        {"title": "Hecken", "abstract": GERMAN_ABSTRACT},
+        {"title": "Hedges", "abstract": ENGLISH_ABSTRACT},
+        {"title": "Hecken"},
+    ]
+    rows = model.source.reader.plain_features(model.source.inputs(new), 1)
+    column = title.vocabulary_[german("hecken")]
+    assert rows[0, column] == 1
+    assert rows[1, title.vocabulary_[english("hedges")]] == 1
+    assert rows[2, column] == 0  # nothing says that it is German
+    for row, record in enumerate(new):
+        alone = model.source.reader.plain_features(model.source.inputs([record]), 1)
+        np.testing.assert_array_equal(alone.toarray(), rows[[row]].toarray())
+    why = explain(model, new[0], "de")
+    assert ("hecken", "title") in zip(why.features, why.fields, strict=True)
+
+
+def test_language_of_records_stays_in_the_file_and_old_files_decide_by_text(tmp_path: Path) -> None:
+    records = [
+        {"title": "Wachsende Hecken", "abstract": GERMAN_ABSTRACT},
+        {"title": "Growing Hedges", "abstract": ENGLISH_ABSTRACT},
+    ] * 2
+    options: dict[str, Any] = {"language": "auto", "min_count": 1, "random_state": 0}
+    model = HedgerowTextClassifier(fields=["title", "abstract"], **options)
+    model.fit(records, [["de"], ["en"]] * 2).save(tmp_path / "m")
+    again = hedgerow.load(tmp_path / "m")
+    expected = model.source.reader.plain_features(model.source.inputs(records), 1)
+    found = again.source.reader.plain_features(again.source.inputs(records), 2)
+    assert (expected != found).nnz == 0
+    file = read_model(tmp_path / "m")
+    entries = [
+        {**entry, "analyzer": {k: v for k, v in entry["analyzer"].items() if k != "decided"}}
+        for entry in file.header["fields"]
+    ]
+    write_model(tmp_path / "old", dict(file.sections), {**file.header, "fields": entries})
+    old = hedgerow.load(tmp_path / "old").source.reader
+    title = old.vectorizers[0]
+    rows = old.plain_features(old.inputs(records[:1]), 1)
+    alone = title.transform([records[0]["title"]])
+    assert (rows[:, : alone.shape[1]] != alone).nnz == 0
+    write_model(
+        tmp_path / "bad",
+        dict(file.sections),
+        {**file.header, "fields": [file.header["fields"][0], entries[1]]},
+    )
+    with pytest.raises(ModelFileError, match="language of the record"):
+        hedgerow.load(tmp_path / "bad")
+
+
+def test_single_field_decides_by_its_text() -> None:
+    texts = [GERMAN_ABSTRACT, ENGLISH_ABSTRACT]
+    model = HedgerowTextClassifier(fields=["abstract"], language="auto", min_count=1, random_state=0)
+    model.fit([{"abstract": text} for text in texts], [["de"], ["en"]])
+    assert "decided" not in model.source.reader.vectorizers[0].analyzer_.to_header()
 
 
 def test_missing_texts_are_empty_and_a_text_alone_is_the_last_one() -> None:

@@ -7,6 +7,7 @@ import json
 import pickle
 import threading
 import unicodedata
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,10 +114,13 @@ def test_stems_give_the_matrix_of_sklearn_with_the_same_stems(
         pytest.skip("this Python has another Unicode version than the tables")
     stem = stemmer(language)
     ours = TfidfVectorizer(language=language, min_count=min_count)
-    theirs = sklearn_by(lambda text: word_oracle.terms(text, stem), min_df=min_count)
+    theirs = sklearn_by(lambda text: word_oracle.terms(text, stem, marks=True), min_df=min_count)
     if fitted_alike(ours, theirs, texts):
         assert_same_as_sklearn(ours, theirs, texts, ours.transform(texts))
-        if ours.analyzer_.bigrams or not any(word_oracle.kind(c) == "unspaced" for t in new for c in t):
+        # What no text of the training had is read as it always was.
+        unspaced = any(word_oracle.kind(c) == "unspaced" for t in new for c in t)
+        marked = any(word_oracle.words(t) != word_oracle.words(t, marks=True) for t in new)
+        if (ours.analyzer_.bigrams or not unspaced) and (ours.analyzer_.marks or not marked):
             assert_same_as_sklearn(ours, theirs, new, ours.transform(new))
 
 
@@ -257,7 +261,47 @@ def test_runs_of_scripts_without_spaces_are_cut_into_pairs(text: str, words: lis
 @given(letters)
 def test_any_text_is_cut_as_the_oracle_cuts_it(text: str) -> None:
     if SAME_UNICODE:
-        assert _native.tokenize(text, _native.Analyzer(bigrams=True)) == word_oracle.words(text)
+        for marks in (False, True):
+            analyzer = _native.Analyzer(bigrams=True, marks=marks)
+            assert _native.tokenize(text, analyzer) == word_oracle.words(text, marks)
+
+
+HINDI = "हिन्दी किताबें और पुस्तकालय की किताब"
+NEPALI = "यो नेपाली पुस्तकहरू र विद्यालयका किताबहरू"
+TAMIL = "தமிழ் புத்தகங்கள் மற்றும் நூலகத்தில் புத்தகம்"
+
+
+@pytest.mark.parametrize(("language", "text"), [("hindi", HINDI), ("nepali", NEPALI), ("tamil", TAMIL)])
+def test_vowel_signs_stay_in_words_and_stems_are_those_of_snowball(language: str, text: str) -> None:
+    vectorizer = TfidfVectorizer(language=language, min_count=1, ngrams=(1, 1)).fit([text])
+    stem = stemmer(language)
+    expected = {stem(word) or word for word in text.split() if len(word) > 1}
+    assert set(vectorizer.get_feature_names_out()) == expected
+    assert vectorizer.analyzer_.to_header() == {
+        "name": "word",
+        "language": language,
+        "marks": "kept",
+        "stemmer": Stemmer.version(),
+    }
+    for word in text.split():
+        if len(word) > 1:
+            assert word in "/".join(vectorizer.written(text).values()).split("/")
+
+
+def test_marks_are_kept_only_with_a_language_and_where_texts_have_them() -> None:
+    plain = TfidfVectorizer(min_count=1, ngrams=(1, 1)).fit([HINDI])
+    assert plain.analyzer_.to_header() is None
+    assert set(plain.get_feature_names_out()) == set(word_oracle.words(HINDI))
+    assert not TfidfVectorizer(language="de", min_count=1).fit(GERMAN).analyzer_.marks
+    old = Analyzer.from_header({"name": "word", "language": "hindi"})
+    assert _native.tokenize(HINDI, old.engine()) == word_oracle.words(HINDI)
+
+
+@pytest.mark.parametrize(("language", "text"), [("hindi", HINDI), ("nepali", NEPALI), ("tamil", TAMIL)])
+def test_auto_knows_the_language_of_texts_with_vowel_signs(language: str, text: str) -> None:
+    vectorizer = TfidfVectorizer(language="auto", min_count=1, ngrams=(1, 1)).fit([text, *GERMAN])
+    stems = {stemmer(language)(word) or word for word in text.split() if len(word) > 1}
+    assert stems <= set(vectorizer.get_feature_names_out())
 
 
 # --- models ---
@@ -274,8 +318,11 @@ def fitted(**parameters: Any) -> HedgerowTextClassifier:
     ("parameters", "header"),
     [
         ({}, None),
-        ({"language": "de"}, {"name": "word", "language": "german"}),
-        ({"language": "auto"}, {"name": "word", "language": "auto", "usual": "english"}),
+        ({"language": "de"}, {"name": "word", "language": "german", "stemmer": Stemmer.version()}),
+        (
+            {"language": "auto"},
+            {"name": "word", "language": "auto", "usual": "english", "stemmer": Stemmer.version()},
+        ),
         ({"analyzer": "char_wb", "char_ngrams": (2, 4)}, {"name": "char_wb", "char_ngrams": [2, 4]}),
     ],
 )
@@ -316,6 +363,11 @@ def test_model_of_texts_without_spaces_says_so_in_its_file_and_reads_pairs(tmp_p
         ({"name": "word", "usual": "german"}, "usual language"),
         ({"name": "word", "unspaced": "trigrams"}, "trigrams"),
         ({"name": "word", "lemmas": "yes"}, "lemmas"),
+        ({"name": "word", "language": "german", "marks": "dropped"}, "marks"),
+        ({"name": "word", "language": "auto", "decided": "folder"}, "languages"),
+        ({"name": "word", "language": "german", "stemmer": 3}, "not a version"),
+        ({"name": "word", "language": "german", "stemmer": "3.1\n4"}, "not a version"),
+        ({"name": "word", "stemmer": "3.1.0"}, "no language"),
         ({"name": "char_wb", "char_ngrams": [3, 1]}, "char_ngrams"),
         ({"name": "char_wb", "char_ngrams": [0, 10**9]}, "char_ngrams"),
         ({"name": "char_wb", "language": "german"}, "no stems"),
@@ -364,9 +416,53 @@ def test_old_analyzer_has_no_entry_and_every_other_one_comes_back() -> None:
         Analyzer(bigrams=True),
         Analyzer(language="german"),
         Analyzer(language="auto", usual="german", bigrams=True),
+        Analyzer(language="auto", usual="german", marks=True, by_record=True, stemmer=Stemmer.version()),
         Analyzer("char_wb", (2, 3)),
     ):
         assert Analyzer.from_header(json.loads(json.dumps(analyzer.to_header()))) == analyzer
+
+
+def with_stemmer(version: str | None, folder: Path) -> Path:
+    fitted(language="en").save(folder / "m", overwrite=True)
+    file = read_model(folder / "m")
+    entry = {"name": "word", "language": "english"} | ({} if version is None else {"stemmer": version})
+    path = folder / f"of-{version}.hedgerow"
+    write_model(path, dict(file.sections), {**file.header, "analyzer": entry})
+    return path
+
+
+def test_model_trained_with_another_stemmer_warns_once_and_loads(tmp_path: Path) -> None:
+    path = with_stemmer("2.9.0.1", tmp_path)
+    with pytest.warns(UserWarning, match=r"trained with PyStemmer 2\.9\.0\.1, and .* may stem") as said:
+        model = hedgerow.load(path)
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = hedgerow.load(path)
+    assert again.top(["Hedges grow"], k=1).labels == model.top(["Hedges grow"], k=1).labels
+    again.save(tmp_path / "kept")
+    assert read_model(tmp_path / "kept").header["analyzer"]["stemmer"] == "2.9.0.1"
+
+
+def test_same_stemmer_or_an_unknown_one_does_not_warn(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for version in (None, Stemmer.version(), f"{Stemmer.version()}.7"):
+            hedgerow.load(with_stemmer(version, tmp_path))
+
+
+def test_command_says_which_stemmer_and_warns_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = with_stemmer("2.8.0", tmp_path)
+    assert run("inspect", path, "--json") == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["analyzer"]["stemmer"] == "2.8.0"
+    assert captured.err.count("\n") == 1
+    assert "trained with PyStemmer 2.8.0" in captured.err
+    assert "UserWarning" not in captured.err
+    assert run("inspect", path) == 0
+    assert "2.8.0" in capsys.readouterr().out
 
 
 # --- the command line ---

@@ -18,11 +18,23 @@ def kind(char: str) -> str:
     return "word" if re.match(r"\w", char) else "other"
 
 
-def words(text: str) -> list[str]:
+def kinds(text: str, marks: bool) -> list[str]:
+    """The kind of each character; with `marks`, those on a word belong to it."""
+    found: list[str] = []
+    for char in text:
+        on_word = marks and unicodedata.category(char)[0] == "M" and found[-1:] == ["word"]
+        found.append("word" if on_word and kind(char) == "other" else kind(char))
+    return found
+
+
+def words(text: str, marks: bool = False) -> list[str]:
     """Runs of two or more word characters; of scripts without spaces, pairs of characters."""
     found = []
-    for kind_of_run, run in itertools.groupby(text.lower(), kind):
-        letters = "".join(run)
+    small = text.lower()
+    for kind_of_run, run in itertools.groupby(
+        zip(small, kinds(small, marks), strict=True), lambda one: one[1]
+    ):
+        letters = "".join(char for char, _ in run)
         if kind_of_run == "unspaced" and len(letters) > 1:
             found += [a + b for a, b in itertools.pairwise(letters)]
         elif (kind_of_run == "unspaced" and re.match(r"\w", letters)) or (
@@ -32,7 +44,7 @@ def words(text: str) -> list[str]:
     return found
 
 
-def terms(text: str, stem: Callable[[str], str] = str) -> list[str]:
+def terms(text: str, stem: Callable[[str], str] = str, marks: bool = False) -> list[str]:
     """Words, or their stems, and pairs of them."""
-    stems = [stem(word) or word for word in words(text)]
+    stems = [stem(word) or word for word in words(text, marks)]
     return stems + [f"{a} {b}" for a, b in itertools.pairwise(stems)]

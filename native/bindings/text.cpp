@@ -1,3 +1,4 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -93,17 +94,32 @@ struct VocabularyFound {
   Numpy<std::uint8_t> word_bytes;
   Numpy<std::uint64_t> word_starts, word_table, pairs, pair_table;
   Numpy<float> idf;
-  bool unspaced;
+  bool unspaced, marked;
 };
 
+// The language of each text, where it was decided before, and not from the text alone.
+using Decided = std::optional<Vector<std::int8_t>>;
+
+std::span<const std::int8_t> decided_languages(const Decided& languages, std::size_t texts) {
+  if (!languages) return {};
+  const std::span<const std::int8_t> all(languages->data(), languages->size());
+  if (all.size() != texts) throw nb::value_error("there must be a language for each text");
+  const auto known = static_cast<int>(hedgerow::language_count());
+  for (const int language : all)
+    if (language < hedgerow::kNoLanguage || language >= known) throw nb::value_error("there is no such language");
+  return all;
+}
+
 VocabularyFound fit_vocabulary(const nb::tuple& texts, const Analyzer& analyzer, Stems* stems, bool with_pairs,
-                               std::uint64_t min_count, std::uint64_t max_terms, std::size_t pairs_at_once,
-                               int threads) {
+                               std::uint64_t min_count, std::uint64_t max_terms, std::size_t pairs_at_once, int threads,
+                               const Decided& languages) {
   const Texts read(texts);
+  const auto decided = decided_languages(languages, read.views.size());
   PythonWatch watch;
   hedgerow::VocabularyArrays found = unlocked(read, [&] {
     return hedgerow::fit_vocabulary(read.views,
                                     {.analyzer = analyzer,
+                                     .languages = decided,
                                      .with_pairs = with_pairs,
                                      .min_count = min_count,
                                      .max_terms = max_terms,
@@ -116,12 +132,14 @@ VocabularyFound fit_vocabulary(const nb::tuple& texts, const Analyzer& analyzer,
           to_numpy(std::move(found.pairs)),
           to_numpy(std::move(found.pair_table)),
           to_numpy(std::move(found.idf)),
-          found.unspaced};
+          found.unspaced,
+          found.marked};
 }
 
-void make_analyzer(Analyzer* self, bool characters, bool bigrams, std::size_t shortest, std::size_t longest) {
+void make_analyzer(Analyzer* self, bool characters, bool bigrams, std::size_t shortest, std::size_t longest,
+                   bool marks) {
   if (shortest < 1 || longest < shortest) throw nb::value_error("n-grams have from 1 to more characters");
-  new (self) Analyzer{characters, bigrams, shortest, longest};
+  new (self) Analyzer{characters, bigrams, marks, shortest, longest};
 }
 
 // `ask(language, words)` gives the stems of words, all of them UTF-8 as bytes.
@@ -164,13 +182,14 @@ class Tfidf {
     vocabulary().validate();
   }
 
-  TextReading read(const nb::tuple& texts, bool sublinear, double unknown_idf, bool rows, bool wording,
-                   int threads) const {
+  TextReading read(const nb::tuple& texts, bool sublinear, double unknown_idf, bool rows, bool wording, int threads,
+                   const Decided& languages) const {
     const Texts read(texts);
+    const auto decided = decided_languages(languages, read.views.size());
     PythonWatch watch;
     hedgerow::Reading found = unlocked(read, [&] {
-      return hedgerow::read_texts(lexicon_, read.views, {rows, sublinear, wording, unknown_idf}, read.threads(threads),
-                                  watch);
+      return hedgerow::read_texts(lexicon_, read.views, {rows, sublinear, wording, unknown_idf, decided},
+                                  read.threads(threads), watch);
     });
     return {to_numpy(std::move(found.rows.indptr)),           to_numpy(std::move(found.rows.indices)),
             to_numpy(std::move(found.rows.values)),           to_numpy(std::move(found.wording.words)),
@@ -186,16 +205,18 @@ class Tfidf {
     {
       std::optional<nb::gil_scoped_release> release;
       if (read.size() >= kSmall) release.emplace();
-      cut(read, scratch);
+      cut(read, Stems::kEachText, scratch);
       hedgerow::append_tfidf(vocabulary(), sublinear, scratch, indices, values);
     }
     return {to_numpy(std::move(indices)), to_numpy(std::move(values))};
   }
 
   // The terms of a text that the vocabulary has, each with the words that it stands for, as often as they occur.
-  std::vector<std::pair<std::uint32_t, std::string>> written(nb::handle text) const {
+  std::vector<std::pair<std::uint32_t, std::string>> written(nb::handle text, int language) const {
+    if (language < Stems::kEachText || language >= static_cast<int>(hedgerow::language_count()))
+      throw nb::value_error("there is no such language");
     hedgerow::TfidfScratch scratch;
-    const hedgerow::Tokens tokens = cut(utf8(text, "the text"), scratch).tokens;
+    const hedgerow::Tokens tokens = cut(utf8(text, "the text"), language, scratch).tokens;
     std::vector<std::pair<std::uint32_t, std::string>> found;
     for (std::size_t i = 0; i < scratch.words.size(); ++i) {
       const std::uint32_t word = scratch.words[i];
@@ -222,11 +243,11 @@ class Tfidf {
  private:
   const Vocabulary& vocabulary() const { return lexicon_.vocabulary; }
 
-  hedgerow::CutText cut(std::string_view text, hedgerow::TfidfScratch& scratch) const {
+  hedgerow::CutText cut(std::string_view text, int language, hedgerow::TfidfScratch& scratch) const {
     if (lexicon_.stems != nullptr) lexicon_.stems->make_room();
     hedgerow::CutText cut;
     hedgerow::WordList missing;
-    hedgerow::cut_text(lexicon_, text, cut, missing);
+    hedgerow::cut_text(lexicon_, text, language, cut, missing);
     hedgerow::learn_stems(lexicon_, missing);
     hedgerow::find_terms(lexicon_, cut, scratch);
     return cut;
@@ -257,6 +278,25 @@ int guess_language(nb::handle text) {
   hedgerow::Tokens tokens;
   hedgerow::tokenize(utf8(text, "the text"), Analyzer{}, tokens);
   return hedgerow::guess_language(tokens);
+}
+
+// A tuple of texts for each part of the records.
+Numpy<std::int8_t> guess_languages(const std::vector<nb::tuple>& parts, const Analyzer& analyzer, int threads) {
+  std::vector<std::vector<std::string_view>> texts;
+  std::size_t bytes = 0;
+  for (const nb::tuple& part : parts) {
+    Texts read(part);
+    bytes += read.bytes;
+    texts.push_back(std::move(read.views));
+    if (texts.back().size() != texts[0].size()) throw nb::value_error("records must have a text of every part");
+  }
+  PythonWatch watch;
+  std::optional<nb::gil_scoped_release> release;
+  if (bytes >= kSmall) release.emplace();
+  std::vector<std::int8_t> found =
+      hedgerow::guess_languages(texts, analyzer, bytes < kSmall ? 1 : hedgerow::resolve_threads(threads), watch);
+  release.reset();
+  return to_numpy(std::move(found));
 }
 
 std::vector<std::string> tokenize(nb::handle text, const Analyzer& analyzer) {
@@ -290,9 +330,11 @@ void bind_text(nb::module_& m) {
       .field("pairs", &VocabularyFound::pairs)
       .field("pair_table", &VocabularyFound::pair_table)
       .field("idf", &VocabularyFound::idf)
-      .field("unspaced", &VocabularyFound::unspaced);
+      .field("unspaced", &VocabularyFound::unspaced)
+      .field("marked", &VocabularyFound::marked);
   nb::class_<Analyzer>(m, "Analyzer", "How texts are cut: into words, or n-grams of characters.")
-      .def("__init__", &make_analyzer, "characters"_a = false, "bigrams"_a = false, "shortest"_a = 3, "longest"_a = 5);
+      .def("__init__", &make_analyzer, "characters"_a = false, "bigrams"_a = false, "shortest"_a = 3, "longest"_a = 5,
+           "marks"_a = false);
   nb::class_<Stems>(m, "Stems", "Asks for the stems of words, and remembers them; for one vocabulary.")
       .def("__init__", &make_stems, "language"_a, "usual"_a, "ask"_a,
            "language is the number of one, or EACH_TEXT; usual is that of texts that show none, or NO_LANGUAGE.")
@@ -301,20 +343,25 @@ void bind_text(nb::module_& m) {
   m.attr("NO_LANGUAGE") = hedgerow::kNoLanguage;
   m.def("languages", &languages, "Name and code of each language, in the order of their numbers.");
   m.def("guess_language", &guess_language, "text"_a, "The number of the language that function words speak for.");
+  m.def("guess_languages", &guess_languages, "parts"_a, "analyzer"_a, "threads"_a,
+        "The same of records, from a tuple of texts for each of their parts.");
   m.attr("unicode_version") = hedgerow::unicode::version;
   m.def("tokenize", &tokenize, "text"_a, "analyzer"_a);
   m.def("fit_vocabulary", &fit_vocabulary, "texts"_a, "analyzer"_a, "stems"_a.none(), "with_pairs"_a, "min_count"_a,
-        "max_terms"_a, "pairs_at_once"_a, "threads"_a, "The terms in at least min_count texts.");
+        "max_terms"_a, "pairs_at_once"_a, "threads"_a, "languages"_a = nb::none(),
+        "The terms in at least min_count texts; languages are those of the texts, if they were decided before.");
   nb::class_<Tfidf>(m, "Tfidf", "Text to tf-idf rows by a vocabulary, whose arrays are checked here.")
       .def(nb::init<Vector<std::uint8_t>, Vector<std::uint64_t>, Vector<std::uint64_t>, Vector<std::uint64_t>,
                     Vector<std::uint64_t>, Vector<float>, const Analyzer&, Stems*>(),
            "word_bytes"_a, "word_starts"_a, "word_table"_a, "pairs"_a, "pair_table"_a, "idf"_a, "analyzer"_a,
            "stems"_a.none(), nb::keep_alive<1, 9>())
       .def("read", &Tfidf::read, "texts"_a, "sublinear"_a, "unknown_idf"_a, "rows"_a, "wording"_a, "threads"_a,
+           "languages"_a = nb::none(),
            "Rows of a CSR matrix, and of each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of "
            "its different words. What is not asked for is empty.")
       .def("row", &Tfidf::row, "text"_a, "sublinear"_a, "The row of one text.")
-      .def("written", &Tfidf::written, "text"_a, "Known terms of a text, each with the words that it stands for.")
+      .def("written", &Tfidf::written, "text"_a, "language"_a = Stems::kEachText,
+           "Known terms of a text, each with the words that it stands for.")
       .def("term", &Tfidf::term, "id"_a)
       .def("terms", &Tfidf::terms);
 }

@@ -505,10 +505,13 @@ class Vocabulary:
     @property
     def unspaced(self) -> bool: ...
 
+    @property
+    def marked(self) -> bool: ...
+
 class Analyzer:
     """How texts are cut: into words, or n-grams of characters."""
 
-    def __init__(self, characters: bool = False, bigrams: bool = False, shortest: int = 3, longest: int = 5) -> None: ...
+    def __init__(self, characters: bool = False, bigrams: bool = False, shortest: int = 3, longest: int = 5, marks: bool = False) -> None: ...
 
 class Stems:
     """Asks for the stems of words, and remembers them; for one vocabulary."""
@@ -531,19 +534,24 @@ def languages() -> list[tuple[str, str]]:
 def guess_language(text: object) -> int:
     """The number of the language that function words speak for."""
 
+def guess_languages(parts: Sequence[tuple], analyzer: Analyzer, threads: int) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]:
+    """The same of records, from a tuple of texts for each of their parts."""
+
 unicode_version: str = '14.0.0'
 
 def tokenize(text: object, analyzer: Analyzer) -> list[str]: ...
 
-def fit_vocabulary(texts: tuple, analyzer: Analyzer, stems: Stems | None, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int) -> Vocabulary:
-    """The terms in at least min_count texts."""
+def fit_vocabulary(texts: tuple, analyzer: Analyzer, stems: Stems | None, with_pairs: bool, min_count: int, max_terms: int, pairs_at_once: int, threads: int, languages: numpy.typing.NDArray[numpy.int8] | None = None) -> Vocabulary:
+    """
+    The terms in at least min_count texts; languages are those of the texts, if they were decided before.
+    """
 
 class Tfidf:
     """Text to tf-idf rows by a vocabulary, whose arrays are checked here."""
 
     def __init__(self, word_bytes: numpy.typing.NDArray[numpy.uint8], word_starts: numpy.typing.NDArray[numpy.uint64], word_table: numpy.typing.NDArray[numpy.uint64], pairs: numpy.typing.NDArray[numpy.uint64], pair_table: numpy.typing.NDArray[numpy.uint64], idf: numpy.typing.NDArray[numpy.float32], analyzer: Analyzer, stems: Stems | None) -> None: ...
 
-    def read(self, texts: tuple, sublinear: bool, unknown_idf: float, rows: bool, wording: bool, threads: int) -> TextReading:
+    def read(self, texts: tuple, sublinear: bool, unknown_idf: float, rows: bool, wording: bool, threads: int, languages: numpy.typing.NDArray[numpy.int8] | None = None) -> TextReading:
         """
         Rows of a CSR matrix, and of each text: words, unknown_words, unknown_pairs, and rarity, the mean idf of its different words. What is not asked for is empty.
         """
@@ -551,7 +559,7 @@ class Tfidf:
     def row(self, text: object, sublinear: bool) -> TextRow:
         """The row of one text."""
 
-    def written(self, text: object) -> list[tuple[int, str]]:
+    def written(self, text: object, language: int = -2) -> list[tuple[int, str]]:
         """Known terms of a text, each with the words that it stands for."""
 
     def term(self, id: int) -> str: ...

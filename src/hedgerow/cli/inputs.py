@@ -5,6 +5,8 @@ This imports the whole library, which takes a while: commands import it when the
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +19,12 @@ from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.loading import load
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.features.fields import Fields
+from hedgerow.features.stemming import StemmerWarning
 from hedgerow.inputs.labels import align_labels
 from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, Failure, failing_as
-from .terminal import Report
+from .terminal import Report, plain
 
 _FIELDS_SHOWN = 20
 
@@ -156,9 +159,25 @@ def sources(fields: Any) -> tuple[str, ...] | None:
     return None if fields is None else Fields.of(fields).sources
 
 
+def load_model(path: Path) -> HedgerowClassifier:
+    """Load a model; what it warns of goes to stderr as one line."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, StemmerWarning):
+                print(f"hedgerow: {plain(message)}", file=sys.stderr)
+            else:
+                shown(message, category, *place, **more)
+
+        warnings.showwarning = show
+        with failing_as(ExitCode.MODEL, ModelFileError):
+            classifier: HedgerowClassifier = load(path)
+    return classifier
+
+
 def open_model(path: Path, threads: int = 0, **search: Any) -> OpenModel:
     """Load a model that works with N threads and searches in this way."""
-    with failing_as(ExitCode.MODEL, ModelFileError):
-        classifier = load(path)
+    classifier = load_model(path)
     classifier.set_params(**search, n_jobs=threads or -1)
     return OpenModel(path, classifier)

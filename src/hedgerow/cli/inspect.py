@@ -25,12 +25,13 @@ def inspect(model: ModelFile, json: AsJson = False) -> None:
       hedgerow inspect tags.hedgerow
       hedgerow inspect tags.hedgerow --json | jq .parameters
     """  # noqa: D301
-    import hedgerow
     from hedgerow.storage.container import ModelFileError, read_model
+
+    from .inputs import load_model
 
     with failing_as(ExitCode.MODEL, ModelFileError):
         file = read_model(model)
-        description: dict[str, Any] = hedgerow.load(model).describe()
+    description: dict[str, Any] = load_model(model).describe()
     if json:
         print_json({**_about_file(file), **description})
     else:

@@ -323,7 +323,7 @@ LanguageOption = Annotated[
         metavar="LANGUAGE",
         callback=_language,
         help="Reduce words to their stems: a language by name or code, such as english or de, or auto to"
-        " decide for each text. Default: words as they are written.",
+        " decide for each text or record. Default: words as they are written.",
     ),
 ]
 AnalyzerOption = Annotated[

@@ -39,7 +39,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
         Words, or n-grams of characters within words; these have no pairs, so `ngrams` is not used.
     language : str or None, default=None
         Stem words by the rules of a language, such as "english" or "de" (Snowball's, by name or ISO code);
-        "auto" decides for each text. None leaves words as they are.
+        "auto" decides for each text, or for all texts of a record together. None leaves words as they are.
     char_ngrams : (int, int), default=(3, 5)
         With "char_wb", the fewest and the most characters of an n-gram.
     fields : sequence of str, mapping of str to float, or None, default=None

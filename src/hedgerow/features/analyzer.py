@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hedgerow import _native
-from hedgerow.features.stemming import AUTO, language_name, stems_for, usual_language
+from hedgerow.features.stemming import (
+    AUTO,
+    check_stemmer,
+    language_name,
+    stemmer_version,
+    stems_for,
+    usual_language,
+)
 from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer
 
 __all__ = ["ANALYZERS", "Analyzer", "check_analyzer"]
@@ -32,6 +39,12 @@ class Analyzer:
         A language of Snowball, or "auto"; None for words as they are written.
     usual : str or None
         With "auto", the language of most of the training texts.
+    marks : bool
+        Whether marks on letters, such as the vowel signs of Hindi, belong to words; else they end them.
+    by_record : bool
+        With "auto", whether the language is that of the whole record, and not of one of its texts.
+    stemmer : str or None
+        The version of PyStemmer that made the stems; None where the model file is older than this entry.
     """
 
     name: str = "word"
@@ -39,6 +52,9 @@ class Analyzer:
     bigrams: bool = False
     language: str | None = None
     usual: str | None = None
+    marks: bool = False
+    by_record: bool = False
+    stemmer: str | None = None
 
     @classmethod
     def of(cls, name: str, char_ngrams: Any, language: str | None) -> Analyzer:
@@ -50,19 +66,29 @@ class Analyzer:
             (int(first), int(last)),
             bigrams=name == "word",
             language=None if language is None else language_name(language),
+            marks=language is not None,
+            stemmer=None if language is None else stemmer_version(),
         )
 
-    def fitted(self, unspaced: bool, stems: _native.Stems | None) -> Analyzer:
+    def fitted(
+        self, found: _native.Vocabulary, stems: _native.Stems | None, by_record: bool = False
+    ) -> Analyzer:
         """The same after it met texts: with their usual language, and cut as they need it.
 
-        Texts without such scripts need no other reading than before, and their model files are the same.
+        Texts without scripts that need it are read as before, and their model files are the same.
         """
         usual = usual_language(stems) if stems is not None and self.language == AUTO else None
-        return replace(self, bigrams=self.bigrams and unspaced, usual=usual)
+        return replace(
+            self,
+            bigrams=self.bigrams and found.unspaced,
+            marks=self.marks and found.marked,
+            usual=usual,
+            by_record=by_record and self.language == AUTO,
+        )
 
     def engine(self) -> _native.Analyzer:
         """The part that the engine needs to cut texts."""
-        return _native.Analyzer(self.name == "char_wb", self.bigrams, *self.char_ngrams)
+        return _native.Analyzer(self.name == "char_wb", self.bigrams, *self.char_ngrams, self.marks)
 
     def stems(self) -> _native.Stems | None:
         """What the engine asks for stems; a new one for each vocabulary."""
@@ -81,6 +107,12 @@ class Analyzer:
             entry["language"] = self.language
         if self.usual is not None:
             entry["usual"] = self.usual
+        if self.marks:
+            entry["marks"] = "kept"
+        if self.by_record:
+            entry["decided"] = "record"
+        if self.stemmer is not None:
+            entry["stemmer"] = self.stemmer
         return entry
 
     @classmethod
@@ -90,7 +122,7 @@ class Analyzer:
             return cls()
         if not isinstance(entry, Mapping):
             raise ValueError(f"the analyzer is {entry!r:.60}, not an object")
-        known = {"name", "char_ngrams", "unspaced", "language", "usual"}
+        known = {"name", "char_ngrams", "unspaced", "language", "usual", "marks", "decided", "stemmer"}
         if unknown := sorted(set(entry) - known):
             raise ValueError(
                 f"the analyzer has {unknown[0]!r:.60}, which this version of Hedgerow does not know; use the"
@@ -105,7 +137,21 @@ class Analyzer:
             language != AUTO or usual not in [known for known, _ in _native.languages()]
         ):
             raise ValueError(f"the analyzer has the usual language {usual!r:.60}")
-        return cls(entry["name"], (ngrams[0], ngrams[1]), "unspaced" in entry, language, usual)
+        if entry.get("marks") not in (None, "kept") or entry.get("decided") not in (None, "record"):
+            raise ValueError("the analyzer reads marks or languages in a way that is not known")
+        if language is None and any(key in entry for key in ("marks", "decided", "stemmer")):
+            raise ValueError("the analyzer has no language, but says how it stems")
+        check_stemmer(entry.get("stemmer"))
+        return cls(
+            entry["name"],
+            (ngrams[0], ngrams[1]),
+            "unspaced" in entry,
+            language,
+            usual,
+            "marks" in entry,
+            "decided" in entry,
+            entry.get("stemmer"),
+        )
 
 
 def check_analyzer(name: Any, char_ngrams: Any, language: Any) -> None:

@@ -13,8 +13,10 @@ import scipy.sparse as sp
 from hedgerow.features.analyzer import Analyzer
 from hedgerow.features.fields import Field, Fields, Record
 from hedgerow.features.readers import Sections, TextReader, TfidfReading, vectorizer_settings
-from hedgerow.features.tfidf import NoWordsError, TfidfVectorizer, Wording
+from hedgerow.features.stemming import guess_languages, is_auto
+from hedgerow.features.tfidf import Languages, NoWordsError, TfidfVectorizer, Wording
 from hedgerow.features.tfidf import Reading as Tfidf
+from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import Hashes
 
 __all__ = ["FieldReader", "fit_words", "open_words"]
@@ -61,8 +63,11 @@ class FieldReader(TfidfReading):
 
     def tfidf(self, inputs: Any, threads: int, wording: bool = False) -> Tfidf:
         """Features and, where asked for, wording of the records."""
+        languages = self._languages(inputs, threads)
         parts = [
-            vectorizer.read(self.fields.texts(inputs, field), wording=wording, threads=threads)
+            vectorizer.read(
+                self.fields.texts(inputs, field), wording=wording, threads=threads, languages=languages
+            )
             for field, vectorizer in zip(self.fields.fields, self.vectorizers, strict=True)
         ]
         features = _joined([part.features for part in parts], self.fields.fields)
@@ -75,8 +80,10 @@ class FieldReader(TfidfReading):
 
     def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
         """The terms as the record writes them, not as stems."""
+        languages = self._languages(inputs[:1], 1)
+        decided = [] if languages is None else languages.tolist()
         written = [
-            vectorizer.written(self.fields.texts(inputs[:1], field)[0])
+            vectorizer.written(self.fields.texts(inputs[:1], field)[0], *decided)
             for field, vectorizer in zip(self.fields.fields, self.vectorizers, strict=True)
         ]
         names: list[str | int] = []
@@ -138,7 +145,15 @@ class FieldReader(TfidfReading):
             analyzer = Analyzer.from_header(entry.get("analyzer"))
             settings = vectorizer_settings(header["parameters"])
             vectorizers.append(TfidfVectorizer.from_arrays(settings, arrays, analyzer))
+        if len({vectorizer.analyzer_.by_record for vectorizer in vectorizers}) > 1:
+            raise ValueError("some fields have the language of the record, and others do not")
         return cls(Fields.of(named), tuple(vectorizers))
+
+    def _languages(self, inputs: Any, threads: int) -> Languages | None:
+        """The language of each record, where that decides how its texts are stemmed."""
+        if not self.vectorizers[0].analyzer_.by_record:
+            return None
+        return guess_languages(self.fields.columns(inputs), threads)
 
     @property
     def _ends(self) -> npt.NDArray[np.int64]:
@@ -160,11 +175,14 @@ def fit_words(
         words = vectorizer()
         features = words.fit_transform(inputs)
         return TextReader(words), features
-    vectorizers, parts = [], []
-    for field in fields.fields:
-        vectorizers.append(vectorizer())
+    vectorizers = [vectorizer() for _ in fields.fields]
+    languages, parts = None, []
+    # A title has few words to tell its language by; the whole record has more. A single field is the record.
+    if len(vectorizers) > 1 and is_auto(vectorizers[0].language):
+        languages = guess_languages(fields.columns(inputs), threads_for(vectorizers[0].n_jobs))
+    for field, words in zip(fields.fields, vectorizers, strict=True):
         try:
-            parts.append(vectorizers[-1].fit_transform(fields.texts(inputs, field)))
+            parts.append(words.fit_transform(fields.texts(inputs, field), languages=languages))
         except NoWordsError as error:
             raise NoWordsError(f"field {field.name!r}: {error}") from None
     return FieldReader(fields, tuple(vectorizers)), _joined(parts, fields.fields)

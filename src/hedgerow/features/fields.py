@@ -108,6 +108,10 @@ class Fields:
             return tuple(record[places[0]] for record in records)
         return tuple("\n".join(record[at] for at in places if record[at]) for record in records)
 
+    def columns(self, records: Sequence[Record]) -> list[tuple[str, ...]]:
+        """The texts of all records, one source after the other."""
+        return [tuple(record[place] for record in records) for place in range(len(self.sources))]
+
     def whole(self, records: Iterable[Record]) -> tuple[str, ...]:
         """All texts of each record as one."""
         return tuple("\n".join(text for text in record if text) for record in records)

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import warnings
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import Stemmer
 
 from hedgerow import _native
 from hedgerow.inputs.parameters import ParameterError
 
-__all__ = ["AUTO", "check_language", "guess_language", "language_name", "stems_for", "usual_language"]
+__all__ = [
+    "AUTO",
+    "StemmerWarning",
+    "check_language",
+    "check_stemmer",
+    "guess_language",
+    "guess_languages",
+    "is_auto",
+    "language_name",
+    "stemmer_version",
+    "stems_for",
+    "usual_language",
+]
 
 AUTO = "auto"
+
+
+class StemmerWarning(UserWarning):
+    """The stems of a model may be others than those that are made now."""
+
+
 # Written forms of one language that have codes of their own.
 _MORE_CODES = {"nb": "norwegian", "nn": "norwegian"}
 
@@ -48,6 +71,11 @@ def language_name(language: str) -> str:
     )
 
 
+def is_auto(language: Any) -> bool:
+    """Whether the language is decided for each text."""
+    return isinstance(language, str) and language.lower() == AUTO
+
+
 def check_language(language: Any) -> None:
     """Raise unless texts can be stemmed in this language; None is the absence of stems."""
     if language is not None:
@@ -64,6 +92,43 @@ def guess_language(text: str) -> str | None:
     """
     number = _native.guess_language(text)
     return None if number == _native.NO_LANGUAGE else _names()[number]
+
+
+def guess_languages(parts: Sequence[tuple[str, ...]], threads: int) -> npt.NDArray[np.int8]:
+    """The number of the language of each record, whose texts are at the same place of all parts."""
+    return _native.guess_languages(list(parts), _native.Analyzer(marks=True), threads)
+
+
+def stemmer_version() -> str:
+    """The version of PyStemmer, which is that of Snowball; a fourth number says how it is packed."""
+    version: str = Stemmer.version()
+    return version
+
+
+def check_stemmer(trained: Any) -> None:
+    """Warn, once, if the stems of a model may be others than those that are made now.
+
+    Parameters
+    ----------
+    trained : str or None
+        The version of PyStemmer that the model was trained with; None where its file does not say.
+    """
+    if trained is None:
+        return
+    if not isinstance(trained, str) or not re.fullmatch(r"\d+(\.\w+){0,5}", trained, re.ASCII):
+        raise ValueError(f"the analyzer has the stemmer {trained!r:.60}, which is not a version")
+    if trained.split(".")[:3] != stemmer_version().split(".")[:3]:
+        _warn_of_stems(trained)
+
+
+@cache
+def _warn_of_stems(trained: str) -> None:
+    warnings.warn(
+        f"the model was trained with PyStemmer {trained}, and {stemmer_version()} is installed, which may"
+        " stem some words differently; install that version, or fit again",
+        StemmerWarning,
+        stacklevel=2,
+    )
 
 
 def stems_for(language: str, usual: str | None) -> _native.Stems:

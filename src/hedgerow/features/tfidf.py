@@ -17,7 +17,9 @@ from hedgerow import _native
 from hedgerow.features.analyzer import Analyzer
 from hedgerow.inputs.threads import threads_for
 
-__all__ = ["NoWordsError", "Reading", "TfidfVectorizer", "Wording", "as_texts", "tokenize"]
+__all__ = ["Languages", "NoWordsError", "Reading", "TfidfVectorizer", "Wording", "as_texts", "tokenize"]
+
+Languages = npt.NDArray[np.int8]  # the number of each text's language
 
 _FORMAT = 1
 # Name and dtype of the arrays in the order in which the engine takes them.
@@ -174,11 +176,28 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         self._fit(as_texts(texts))
         return self
 
-    def fit_transform(self, texts: Iterable[str], y: object = None) -> csr_array:
-        """`fit` to the texts and `transform` them."""
+    def fit_transform(
+        self, texts: Iterable[str], y: object = None, *, languages: Languages | None = None
+    ) -> csr_array:
+        """`fit` to the texts and `transform` them.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            One for each row.
+        y : object, default=None
+            Ignored.
+        languages : int8 array, shape (n_texts,), optional
+            With ``language="auto"``, the number of the language of each text, where more is known than the
+            text; then `read` and `written` need it, too.
+
+        Returns
+        -------
+        csr_array of float32, shape (n_texts, n_features)
+        """
         kept = as_texts(texts)
-        self._fit(kept)
-        return self._features(self._read(kept, wording=False))
+        self._fit(kept, languages)
+        return self._features(self._read(kept, wording=False, languages=languages))
 
     def transform(self, texts: Iterable[str]) -> csr_array:
         """Weigh the terms of the texts.
@@ -196,7 +215,14 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         self._fitted()
         return self._features(self._read(as_texts(texts), wording=False))
 
-    def read(self, texts: Iterable[str], *, wording: bool = True, threads: int | None = None) -> Reading:
+    def read(
+        self,
+        texts: Iterable[str],
+        *,
+        wording: bool = True,
+        threads: int | None = None,
+        languages: Languages | None = None,
+    ) -> Reading:
         """Do what `transform` and `wording` do, and read the texts only once.
 
         Parameters
@@ -207,13 +233,15 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             Whether to count the wording.
         threads : int, optional
             0 is all processors; as `n_jobs` says, if not given.
+        languages : int8 array, shape (n_texts,), optional
+            As of `fit_transform`.
 
         Returns
         -------
         Reading
         """
         self._fitted()
-        found = self._read(as_texts(texts), wording=wording, threads=threads)
+        found = self._read(as_texts(texts), wording=wording, threads=threads, languages=languages)
         return Reading(self._features(found), _wording(found) if wording else None)
 
     def transform_one(self, text: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
@@ -284,13 +312,15 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         name: str = engine.term(int(column))
         return name
 
-    def written(self, text: str) -> dict[int, str]:
+    def written(self, text: str, language: int = _native.EACH_TEXT) -> dict[int, str]:
         """The terms of a text that are features, by column, as they stand in it.
 
         Parameters
         ----------
         text : str
             Any text.
+        language : int
+            The number of its language, where that was decided before.
 
         Returns
         -------
@@ -304,7 +334,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         {0: 'hedges/hedging/hedge'}
         """
         found: dict[int, dict[str, None]] = {}
-        for column, words in self._fitted().written(text):
+        for column, words in self._fitted().written(text, language):
             found.setdefault(column, {})[words] = None
         return {column: "/".join(words) for column, words in found.items()}
 
@@ -369,7 +399,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         vectorizer._use(arrays, analyzer, analyzer.stems())
         return vectorizer
 
-    def _fit(self, texts: tuple[object, ...]) -> None:
+    def _fit(self, texts: tuple[object, ...], languages: Languages | None = None) -> None:
         if tuple(self.ngrams) not in ((1, 1), (1, 2)):
             raise ValueError(f"ngrams={self.ngrams!r}; use (1, 1) for words or (1, 2) for words and pairs")
         min_count = _positive("min_count", self.min_count)
@@ -379,7 +409,15 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         pairs = tuple(self.ngrams) == (1, 2) and analyzer.name == "word"
         threads = threads_for(self.n_jobs)
         found = _native.fit_vocabulary(
-            texts, analyzer.engine(), stems, pairs, min_count, max_features, _PAIRS_AT_ONCE, threads
+            texts,
+            analyzer.engine(),
+            stems,
+            pairs,
+            min_count,
+            max_features,
+            _PAIRS_AT_ONCE,
+            threads,
+            languages,
         )
         arrays = {name: getattr(found, name) for name in _ARRAYS}
         if len(arrays["idf"]) == 0:
@@ -388,7 +426,7 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             way_out = "lower min_count or add texts" if min_count > 1 else "the texts are empty"
             raise NoWordsError(f"no word is in min_count={min_count} of the {len(texts)} texts; {way_out}")
         arrays["format"] = np.array([_FORMAT], dtype=np.uint32)
-        self._use(arrays, analyzer.fitted(found.unspaced, stems), stems)
+        self._use(arrays, analyzer.fitted(found, stems, languages is not None), stems)
 
     def _use(
         self, arrays: Mapping[str, npt.NDArray[Any]], analyzer: Analyzer, stems: _native.Stems | None
@@ -434,10 +472,11 @@ class TfidfVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         rows: bool = True,
         wording: bool = True,
         threads: int | None = None,
+        languages: Languages | None = None,
     ) -> _native.TextReading:
         sublinear = bool(self.sublinear)
         threads = threads_for(self.n_jobs) if threads is None else threads
-        return self._engine.read(texts, sublinear, self._unknown_idf, rows, wording, threads)
+        return self._engine.read(texts, sublinear, self._unknown_idf, rows, wording, threads, languages)
 
     def _features(self, found: _native.TextReading) -> csr_array:
         indptr, indices = found.indptr, found.indices
