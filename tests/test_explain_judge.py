@@ -248,7 +248,7 @@ def test_calibrated_probability_is_the_one_that_is_predicted() -> None:
     assert found.probability == float(model.top([TEXT], k=1).probability[0, 0])
     assert found.members_probability == pytest.approx(found.votes.mean())
     assert found.members_probability != pytest.approx(found.probability, abs=1e-3)
-    assert found.sentences()[-1] == f"Calibrated on held-out data, that is {percent(found.probability)}."
+    assert found.sentences()[-1] == f"After calibration: {percent(found.probability)}."
 
 
 def test_label_that_the_search_does_not_find_is_said_to_be_so(judged: HedgerowTextClassifier) -> None:
@@ -317,7 +317,7 @@ def test_command_and_json_show_the_judge(
     text = capsys.readouterr().out
     for sentence in why.sentences():
         assert sentence in text
-    assert "wide classifier" in text.split("Words for it")[1]
+    assert "trees   wide" in text.split("Words for it")[1]
     assert "before the judge" in text
     assert main(["explain", str(tmp_path / "m"), TEXT, "--label", LABEL, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

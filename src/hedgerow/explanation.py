@@ -144,7 +144,7 @@ class Explanation:
         else:
             said = [f"The trees gave {percent(self.members_probability)}."] if self.calibrated else []
         if self.calibrated:
-            said.append(f"Calibrated on held-out data, that is {percent(self.probability)}.")
+            said.append(f"After calibration: {percent(self.probability)}.")
         if not self.found:
             said.append(
                 "The search does not find this label for the input, so it is not predicted; a wider beam may"

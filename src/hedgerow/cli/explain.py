@@ -209,7 +209,7 @@ def print_explanation(console: Console, explanation: Explanation, n: int, what: 
         console.print(_effects(found, several) if found else cell("  none", "dim"))
     judged = explanation.verdict is not None
     whose = "the judge's probability" if judged else "the probability"
-    apart = "; beside it, the same for those that the judge heard" if judged else ""
+    apart = "; beside it, that of the trees' and of the wide classifier's" if judged else ""
     console.print(
         cell(
             f"Effect: how much the logarithm of {whose} would fall without it{apart}; {len(explanation)}"
@@ -238,7 +238,7 @@ def _effects(found: list[FeatureEffect], several: bool) -> Table:
         (title, values)
         for title, values in (
             ("trees", [one.members_effect for one in found]),
-            ("wide classifier", [one.wide_effect for one in found]),
+            ("wide", [one.wide_effect for one in found]),
         )
         if found[0].members_effect is not None and values[0] is not None
     ]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from hedgerow.storage.container import ModelFile as File
 
 
+_COLUMNS = 7  # of a table that fits a terminal
+
+
 def inspect(model: ModelFile, json: AsJson = False) -> None:
     """Check a model file and show what is in it.
 
@@ -70,7 +73,11 @@ def _print(file: File, description: dict[str, Any]) -> None:
             console.print(_facts(value))
         elif isinstance(value, (list, tuple)) and value and all(isinstance(item, dict) for item in value):
             console.print(cell(f"\N{BULLET} {key}", "bold"))
-            console.print(_records(list(value)))
+            if max(map(len, value)) > _COLUMNS:
+                for record in value:
+                    console.print(_facts(record), "")
+            else:
+                console.print(_records(list(value)))
         elif isinstance(value, (list, tuple)):
             console.print(cell(f"\N{BULLET} {key}:", "bold"), cell(", ".join(map(_shown, value))))
     console.print(cell("\N{BULLET} sections of the file", "bold"))

@@ -24,23 +24,38 @@ export function askPage(model, queued) {
   const answer = document.getElementById("answer");
   const trouble = document.getElementById("ask-trouble");
   const remembered = {};
-  const boxes = model.fields ? fieldBoxes(model.fields, box) : [box];
+  let boxes = fieldBoxes(model.fields, box);
+  let asked = reads(model);
   let latest = 0;
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     ask(FEW);
   });
-  for (const one of boxes) {
-    one.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-      event.preventDefault();
-      ask(FEW);
-    });
-  }
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || !boxes.includes(event.target)) return;
+    event.preventDefault();
+    ask(FEW);
+  });
   document.getElementById("suggest").disabled = false;
   if (model.texts) examples();
   else forFeatures();
+
+  /** Where the model was replaced by one that reads other texts: boxes for these, with what was written. */
+  function changed(before) {
+    if (reads(model) === asked) return;
+    asked = reads(model);
+    const named = Object.fromEntries((before ?? [""]).map((name, i) => [name, boxes[i].value]));
+    boxes = fieldBoxes(model.fields, box);
+    const kept = model.fields ?? [""];
+    for (const [i, name] of kept.entries()) boxes[i].value = named[name] ?? "";
+    const others = Object.keys(named).filter((name) => !kept.includes(name) && named[name]);
+    box.value = [...others.map((name) => named[name]), box.value].filter(Boolean).join("\n");
+    document.getElementById("ask-title").textContent = "Which labels fit this text?";
+    if (!model.texts) forFeatures();
+    const what = !model.texts ? "features" : model.fields ? `these texts: ${model.fields.join(", ")}` : "one text";
+    throw new Error(`Another model is served now. It reads ${what}. Check what is in the form, and ask again.`);
+  }
 
   function forFeatures() {
     document.getElementById("ask-title").textContent = "Which labels fit these features?";
@@ -92,6 +107,7 @@ export function askPage(model, queued) {
   /** The answer of the model that the page knows; if it guarantees anything, with all labels that some risk does not reject. */
   async function predicted(input, k) {
     for (let tried = 0; tried < TRIES; tried++) {
+      const fields = model.fields;
       const decided = model.policy ? { k: MANY, decide: { risk: mildestRisk(model.policy) } } : { k };
       const before = model.id;
       try {
@@ -100,10 +116,11 @@ export function askPage(model, queued) {
         // Another has taken its place.
         Object.assign(model, await get("model"));
       } catch (error) {
-        // Perhaps because the new one guarantees less.
+        // Perhaps because the new one guarantees less, or reads other texts.
         if (error.status === 422) Object.assign(model, await get("model"));
         if (model.id === before) throw error;
       }
+      changed(fields);
     }
     throw new Error("The model is being changed. Try again in a moment.");
   }
@@ -151,16 +168,27 @@ export function askPage(model, queued) {
   }
 }
 
-/** A box for each field of the model; the one that is there is for the last of them. */
+/** What decides which boxes there are. */
+const reads = ({ texts, fields }) => JSON.stringify([texts, fields]);
+
+/** A box for each field of the model, or one for all; the one that is there is for the last of them. */
 function fieldBoxes(fields, last) {
   const label = document.getElementById("text-label");
+  for (const old of document.querySelectorAll(".of-field")) old.remove();
+  last.dir = "auto";
+  if (!fields) {
+    label.textContent = "Your text";
+    last.placeholder = "Paste a title, an abstract, a description …";
+    return [last];
+  }
   label.textContent = sentence(fields.at(-1));
   last.removeAttribute("placeholder");
   const others = fields.slice(0, -1).map((name, i) => {
     const made = last.cloneNode();
     made.id = `text-${i}`;
     made.rows = 2;
-    label.before(html("label", { for: made.id }, sentence(name)), made);
+    made.classList.add("of-field");
+    label.before(html("label", { class: "of-field", for: made.id }, sentence(name)), made);
     return made;
   });
   return [...others, last];
