@@ -317,7 +317,8 @@ def test_command_and_json_show_the_judge(
     text = capsys.readouterr().out
     for sentence in why.sentences():
         assert sentence in text
-    assert "trees   wide" in text.split("Words for it")[1]
+    header = text.split("Words for it")[1].splitlines()[1]
+    assert header.split()[:3] == ["effect", "trees", "wide"]
     assert "before the judge" in text
     assert main(["explain", str(tmp_path / "m"), TEXT, "--label", LABEL, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -209,7 +209,8 @@ def print_explanation(console: Console, explanation: Explanation, n: int, what: 
         console.print(_effects(found, several) if found else cell("  none", "dim"))
     judged = explanation.verdict is not None
     whose = "the judge's probability" if judged else "the probability"
-    apart = "; beside it, that of the trees' and of the wide classifier's" if judged else ""
+    alone = "the trees alone" + (", and the wide classifier" if explanation.wide_effect is not None else "")
+    apart = f"; beside it, the same for {alone}" if judged else ""
     console.print(
         cell(
             f"Effect: how much the logarithm of {whose} would fall without it{apart}; {len(explanation)}"
