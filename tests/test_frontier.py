@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,9 @@ def test_run_of_hedgerow_when_measured_then_has_all_figures(
     assert 0 <= found["auroc"] <= 100  # and not NaN
     run.keep(found)
     assert run.result() == found
+
+
+def test_page_and_picture_are_what_the_numbers_on_record_make() -> None:
+    collected = json.loads((ROOT / "bench/results/frontier.json").read_text())
+    assert (ROOT / "bench/results/frontier.md").read_text() == frontier.markdown(collected)
+    assert frontier.PICTURE.read_text() == frontier.picture(collected)
