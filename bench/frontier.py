@@ -224,7 +224,7 @@ def markdown(collected: dict[str, Any]) -> str:
     lines = [
         f"**Machine**: {machine['cpu']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB,"
         f" {machine['os']}, SIMD {machine['simd']}, {machine['date']}; {collected['threads']} threads"
-        " (LinearSVC: 1). Others used it, too: the load before a run was"
+        " (LinearSVC: 1). Load average before a run:"
         f" {min(loads):.1f} to {max(loads):.1f}.",
         "",
         f"**Versions**: {'; '.join(versions)}.",
