@@ -26,7 +26,8 @@ from bench.generated import Shape, generate
 CACHE = Path(__file__).parent / "cache"
 SOURCE = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parent.parent / ".." / "shared" / "data")
 GENERATED = "amazon-shape-200k"
-NAMES = ("eurlex-4k", "tibkat-en", "debian-depends", GENERATED)
+NAMES = ("eurlex-4k", "tibkat-en", "debian-depends", GENERATED)  # those of `python -m bench`
+KNOWN = (*NAMES, "debian-tags")
 
 
 class Split(NamedTuple):
@@ -66,10 +67,12 @@ def _matrices(name: str, source: Path) -> tuple[Split, Split]:
         return _text_matrices(source / name / "records.jsonl.xz", "labels")
     if name == "debian-depends":
         return _text_matrices(source / "debian" / "packages.jsonl.xz", "depends")
+    if name == "debian-tags":
+        return _text_matrices(source / "debian" / "packages.jsonl.xz", "tags")
     if name == GENERATED:
         X, Y, X_test, Y_test = generate(Shape())
         return Split(X, Y), Split(X_test, Y_test)
-    raise ValueError(f"unknown data set {name!r}: choose from {', '.join(NAMES)}")
+    raise ValueError(f"unknown data set {name!r}: choose from {', '.join(KNOWN)}")
 
 
 def _text_matrices(path: Path, label_field: str) -> tuple[Split, Split]:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from bench import memory
+from bench import memory, ranked
 from bench.datasets import load
 
 BEAM = 50
@@ -121,21 +121,25 @@ def precision(predicted: np.ndarray, Y: sp.csr_matrix) -> dict[str, float]:
     return {f"p@{k}": float(100 * hit[:, :k].mean()) for k in (1, 3, 5)}
 
 
-def main(make: Callable[[str], System], settings: tuple[str, ...]) -> None:
-    """Run the command line of a `run_*` program: `make` builds the system of a named setting."""
+def main(make: Callable[[str, int], System], settings: tuple[str, ...]) -> None:
+    """Run the command line of a `run_*` program: `make` builds the system of a named setting and a seed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path, help="a folder made by bench.datasets")
     parser.add_argument("setting", choices=settings)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--ranked", type=Path, help="only fit, and write the answers to this npz file")
     add_limits(parser)
-    parser.add_argument("--step", choices=("fit", "batch", "single", "serve"), help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=("fit", "batch", "single", "serve", "rank"), help=argparse.SUPPRESS)
     parser.add_argument("--layout", help=argparse.SUPPRESS)
     parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    system = make(arguments.setting)
+    system = make(arguments.setting, arguments.seed)
     if arguments.step == "serve":
-        serve(system, make(arguments.setting), arguments)
+        serve(system, make(arguments.setting, arguments.seed), arguments)
     elif arguments.step:
         _step(system, arguments)
+    elif arguments.ranked:
+        print(json.dumps(_fit_and_rank(system, arguments)))
     else:
         print(json.dumps(_all_steps(system, arguments)))
 
@@ -182,6 +186,10 @@ def _step(system: System, arguments: argparse.Namespace) -> None:
         result = fit(system, arguments.folder, arguments.model)
     elif arguments.step == "batch":
         result = predict_batch(system, arguments.folder, arguments.model, arguments.layout)
+    elif arguments.step == "rank":
+        model = system.load(arguments.model, arguments.layout, THREADS)
+        ranked.save(arguments.ranked, ranked.rank(system, model, load(arguments.folder, "tst").X))
+        result = {}
     else:
         result = predict_single(system, arguments.folder, arguments.model, arguments.layout)
     result_file(arguments.model).write_text(json.dumps(result))
@@ -215,6 +223,22 @@ def _all_steps(system: System, arguments: argparse.Namespace) -> dict[str, Any]:
     return result | {"total_seconds": time.perf_counter() - start, "load_before": busy}
 
 
+def _fit_and_rank(system: System, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Fit, and write the answers to the test rows; both in a process of their own."""
+    busy = os.getloadavg()[0]
+    WORK.mkdir(exist_ok=True)
+    model_folder = Path(tempfile.mkdtemp(dir=WORK)) / "model"
+    result: dict[str, Any] = {"settings": system.settings, "threads": THREADS, "load_before": busy}
+    try:
+        result |= _run_step(arguments, model_folder, "fit", "")
+        _run_step(arguments, model_folder, "rank", system.layouts[0])
+    except StepDiedError as death:
+        result["died"] = str(death)
+    finally:
+        shutil.rmtree(model_folder.parent)
+    return result
+
+
 def _best_layout(layouts: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Take the fastest layout for batches and for single inputs, and the smallest for memory."""
     batch = min(layouts, key=lambda name: layouts[name]["batch_seconds_per_row"])
@@ -235,6 +259,9 @@ def _run_step(arguments: argparse.Namespace, model_folder: Path, step: str, layo
     program = f"bench.{Path(sys.argv[0]).stem}"
     command = [sys.executable, "-m", program, str(arguments.folder), arguments.setting, "--step", step]
     command += ["--model", str(model_folder), "--layout", layout, "--memory", str(arguments.memory)]
+    command += ["--seed", str(arguments.seed)]
+    if arguments.ranked:
+        command += ["--ranked", str(arguments.ranked)]
     try:
         # Libraries print to stdout; ours is for the one JSON line.
         ended = subprocess.run(command, stdout=sys.stderr, timeout=arguments.timeout)

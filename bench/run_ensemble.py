@@ -18,12 +18,12 @@ SETTINGS = ("bagging",)
 class Ensemble:
     layouts = ("50",)
 
-    def __init__(self, setting: str) -> None:
+    def __init__(self, setting: str, seed: int = 0) -> None:
         self.settings: dict[str, Any] = {
             "method": setting,
             "members": 10,
             "missing": "delta",
-            "random_state": 0,
+            "random_state": seed,
         }
 
     def read(self, folder: Path) -> Split:

@@ -18,7 +18,7 @@ SETTINGS = ("paper-tfn", "paper-tfn+man", "default-tfn", "default-tfn+man")
 class Hedgerow:
     layouts = ("",)
 
-    def __init__(self, setting: str) -> None:
+    def __init__(self, setting: str, seed: int = 0) -> None:
         threshold, negatives = setting.split("-")
         self.settings: dict[str, Any] = {
             "branching": 8,
@@ -27,7 +27,7 @@ class Hedgerow:
             "C": 1.0,
             "negatives": negatives,
             "beam": measure.BEAM,
-            "random_state": 0,
+            "random_state": seed,
         }
         if threshold == "paper":
             self.settings["weight_threshold"] = 1e-3

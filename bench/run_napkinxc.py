@@ -21,8 +21,8 @@ SETTINGS = ("paper", "default")
 class NapkinXC:
     layouts = ("map",)  # its default
 
-    def __init__(self, setting: str) -> None:
-        self.settings: dict[str, Any] = {"tree_type": "hierarchicalKmeans", "max_leaves": 100, "seed": 0}
+    def __init__(self, setting: str, seed: int = 0) -> None:
+        self.settings: dict[str, Any] = {"tree_type": "hierarchicalKmeans", "max_leaves": 100, "seed": seed}
         if setting == "paper":
             self.settings |= {
                 "arity": 8,

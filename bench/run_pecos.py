@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from pecos.xmc import Indexer, LabelEmbeddingFactory
 from pecos.xmc.xlinear import XLinearModel
 
-from bench import measure
+from bench import measure, ranked
 from bench.datasets import Split, load
 
 SETTINGS = ("tfn", "tfn+man")
@@ -21,7 +21,8 @@ class Pecos:
     # as typically the slowest.
     layouts = ("BINARY_SEARCH_CHUNKED", "HASH_CHUNKED", "MMAP")
 
-    def __init__(self, setting: str) -> None:
+    def __init__(self, setting: str, seed: int = 0) -> None:
+        self._seed = seed
         self.settings: dict[str, Any] = {
             "nr_splits": 8,
             "max_leaf_size": 100,
@@ -45,6 +46,7 @@ class Pecos:
             nr_splits=self.settings["nr_splits"],
             max_leaf_size=self.settings["max_leaf_size"],
             threads=measure.THREADS,
+            seed=self._seed,
         )
         # The beam is left to PECOS here. It sets how many hard negatives tfn+man mines: on eurlex-4k a beam
         # of 50 with the top 100 cost more CPU time than PECOS's own top 20 and gained no precision.
@@ -60,14 +62,17 @@ class Pecos:
             return XLinearModel.load(str(_mmap_folder(model_folder)), is_predict_only=True)
         return XLinearModel.load(str(model_folder), is_predict_only=True, weight_matrix_type=layout)
 
-    def predict(self, model: XLinearModel, X: sp.csr_matrix) -> sp.csr_matrix:
+    def predict(self, model: XLinearModel, X: sp.csr_matrix, top: int = measure.TOP) -> sp.csr_matrix:
         return model.predict(
             X,
             beam_size=measure.BEAM,
-            only_topk=measure.TOP,
+            only_topk=top,
             post_processor="l3-hinge",
             threads=self._threads,
         )
+
+    def scored(self, model: XLinearModel, X: sp.csr_matrix) -> ranked.Scored:
+        return ranked.from_matrix(self.predict(model, X, ranked.SCORED))
 
     def labels(self, predicted: sp.csr_matrix) -> np.ndarray:
         """Order the labels of every row by their score."""

@@ -1,0 +1,50 @@
+"""Hedgerow under a named setting of the frontier: `python -m bench.run_named FOLDER paper`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from bench import measure, ranked
+from bench.datasets import Split, load
+from bench.frontier_plan import OURS
+from hedgerow import HedgerowClassifier
+
+
+class Named:
+    layouts = ("",)
+
+    def __init__(self, setting: str, seed: int = 0) -> None:
+        self.settings: dict[str, Any] = OURS[setting]
+        self._seed = seed
+
+    def read(self, folder: Path) -> Split:
+        return load(folder, "trn")
+
+    def fit(self, data: Split, model_folder: Path) -> HedgerowClassifier:
+        model = HedgerowClassifier(n_jobs=measure.THREADS, random_state=self._seed, **self.settings)
+        return model.fit(data.X, data.Y)
+
+    def save(self, model: HedgerowClassifier, model_folder: Path) -> None:
+        model.save(model_folder)
+
+    def load(self, model_folder: Path, layout: str, threads: int) -> HedgerowClassifier:
+        return HedgerowClassifier.load(model_folder).set_params(n_jobs=threads)
+
+    def predict(self, model: HedgerowClassifier, X: sp.csr_matrix) -> Any:
+        return model.top(X, k=min(measure.TOP, len(model.classes_)))
+
+    def scored(self, model: HedgerowClassifier, X: sp.csr_matrix) -> ranked.Scored:
+        """The mean of the members, whose entropy is the total uncertainty."""
+        votes = model.predict_votes(X)
+        return ranked.Scored(votes.indptr, votes.labels, votes.probs.mean(axis=1))
+
+    def labels(self, predicted: Any) -> np.ndarray:
+        return predicted.labels
+
+
+if __name__ == "__main__":
+    measure.main(Named, tuple(OURS))
