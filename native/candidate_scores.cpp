@@ -40,18 +40,18 @@ class CandidateScorer {
     descent_.use(forest);
   }
 
-  void score(const SparseRows& X, const CandidateRows& candidates, std::int64_t begin, std::int64_t end, bool normalise,
-             Watch& watch, float* probabilities) {
+  void score(const SparseRows& X, const CandidateRows& candidates, std::int64_t begin, std::int64_t end,
+             const VoteOptions& options, Watch& watch, const CandidateScores& scores) {
     const std::int64_t first = candidates.indptr[begin];
     block_.begins.assign(candidates.indptr + begin, candidates.indptr + end + 1);
     for (std::int64_t& at : block_.begins) at -= first;
     block_.labels.assign(candidates.labels + first, candidates.labels + candidates.indptr[end]);
     const std::int64_t members = forest_->members();
-    float* out = probabilities + first * members;
-    std::fill_n(out, std::ssize(block_.labels) * members, -std::numeric_limits<float>::infinity());
-
-    VoteOptions options;
-    options.normalise = normalise;
+    const std::int64_t entries = std::ssize(block_.labels) * members;
+    float* out = scores.probabilities + first * members;
+    float* own = scores.own + first * members;
+    std::fill_n(out, entries, -std::numeric_limits<float>::infinity());
+    std::fill_n(own, entries, -std::numeric_limits<float>::infinity());
     descent_.prepare(X, begin, end, options, watch);
     for (int tree = 0; tree < forest_->trees(); ++tree) {
       descent_.forget_visits(tree);
@@ -65,12 +65,17 @@ class CandidateScorer {
           const std::int32_t leaf = paths.leaf(label);
           if (leaf < 0) continue;
           const std::int32_t child = paths.place(label) - labels.child_begin(labels.depth() - 1, leaf);
-          const float* logs = last.children(last.find(input, leaf)) + child;
-          for (std::int64_t voice = 0; voice < last.voices; ++voice)
-            out[i * members + forest_->first_voice(tree) + voice] = logs[voice * last.stride];
+          const std::int64_t visit = last.find(input, leaf);
+          const float* logs = last.children(visit) + child;
+          for (std::int64_t voice = 0; voice < last.voices; ++voice) {
+            const std::int64_t at = i * members + forest_->first_voice(tree) + voice;
+            out[at] = logs[voice * last.stride];
+            own[at] = out[at] - last.paths[visit * last.voices + voice];
+          }
         }
     }
-    kernels().exponentials(out, std::ssize(block_.labels) * members);
+    kernels().exponentials(out, entries);
+    kernels().exponentials(own, entries);
     for (std::int64_t input = 0; input < end - begin; ++input)
       for (const std::int64_t i : part_of(block_.begins, input))
         if (std::any_of(out + i * members, out + (i + 1) * members, [](float p) { return std::isnan(p); }))
@@ -87,10 +92,13 @@ class CandidateScorer {
 }  // namespace
 
 void score_candidates(const Forest& forest, const SparseRows& X, const CandidateRows& candidates, bool normalise,
-                      int threads, Watch& watch, float* probabilities) {
+                      float headroom, int threads, Watch& watch, const CandidateScores& scores) {
+  VoteOptions options;
+  options.normalise = normalise;
+  options.headroom = headroom;
   if (X.rows == 1) {
     with_kept_searcher<CandidateScorer>(
-        forest, [&](CandidateScorer& scorer) { scorer.score(X, candidates, 0, 1, normalise, watch, probabilities); });
+        forest, [&](CandidateScorer& scorer) { scorer.score(X, candidates, 0, 1, options, watch, scores); });
     return;
   }
   const std::int64_t block = block_size(forest, X, candidates, threads);
@@ -100,7 +108,7 @@ void score_candidates(const Forest& forest, const SparseRows& X, const Candidate
                  auto& scorer = scorers[static_cast<std::size_t>(worker)];
                  if (!scorer) scorer = std::make_unique<CandidateScorer>(forest);
                  const std::int64_t begin = static_cast<std::int64_t>(task) * block;
-                 scorer->score(X, candidates, begin, std::min(X.rows, begin + block), normalise, watch, probabilities);
+                 scorer->score(X, candidates, begin, std::min(X.rows, begin + block), options, watch, scores);
                });
 }
 

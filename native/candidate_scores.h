@@ -15,10 +15,15 @@ struct CandidateRows {
   const std::int32_t* labels;
 };
 
-// Writes the probability that each member gives to each candidate, members side by side; 0 for a label that its tree
-// does not have. Only the nodes on the way to candidates are visited. Throws std::invalid_argument where a score is not
-// finite.
+// Writes what each member says of each candidate, members side by side: its probability, and its probability below its
+// leaf, where the way to the leaf does not count. Both are 0 for a label that the tree does not have. Scores of labels
+// are lowered by `headroom`. Only the nodes on the way to candidates are visited. Throws std::invalid_argument where a
+// score is not finite.
+struct CandidateScores {
+  float* probabilities;
+  float* own;
+};
 void score_candidates(const Forest& forest, const SparseRows& X, const CandidateRows& candidates, bool normalise,
-                      int threads, Watch& watch, float* probabilities);
+                      float headroom, int threads, Watch& watch, const CandidateScores& scores);
 
 }  // namespace hedgerow

@@ -84,6 +84,7 @@ void Descent::score(int tree, int layer, Visits& visits) {
   for (std::int64_t visit = 0; visit < count; ++visit) order_[starts_[visits.nodes[visit]]++] = visit;
   const Kernels& simd = kernels();
   const Leaving leaving(inputs_);
+  const bool lowered = options_.headroom > 0 && layer + 1 == model.tree().depth();
   for (std::int64_t i = 0; i < count; ++i) {
     if (i % kVisitsBetweenChecks == 0) watch_->check();
     const std::int64_t visit = order_[i];
@@ -99,6 +100,8 @@ void Descent::score(int tree, int layer, Visits& visits) {
     float* logits = inputs_.score(model, layer, node, visits.inputs[visit], forest_->dropout(), apart);
     float* logs = visits.logs.data() + visit * voices * stride;
     for (std::int64_t voice = 0; voice < voices; ++voice, logits += apart, logs += stride) {
+      if (lowered)
+        for (std::int32_t child = 0; child < children; ++child) logits[child] -= options_.headroom;
       simd.log_probabilities(logits, children, visits.paths[visit * voices + voice], model.transform());
       std::copy_n(logits, children, logs);
     }

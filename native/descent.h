@@ -25,7 +25,8 @@ struct VoteOptions {
   // Go on below every node whose mean probability is above this, whatever the beam; 0 goes everywhere.
   float tolerance = std::numeric_limits<float>::infinity();
   bool normalise = true;
-  int followed = 0;  // layers in which the reach is wanted
+  float headroom = 0;  // scores of labels are lowered by this much, so that sure ones can be told apart
+  int followed = 0;    // layers in which the reach is wanted
 };
 
 // Nodes of a layer that count for the reach, whatever the beam of the search: more would tell no more.

@@ -21,6 +21,7 @@ double log_odds(const Judge& judge, double* seen, int count) {
   for (int i = 0; i < count; ++i) sum += *next++ * seen[i];
   for (int i = 0; i < count; ++i)
     for (int j = i; j < count; ++j) sum += *next++ * seen[i] * seen[j];
+  for (int i = 0; i + 1 < count; ++i) sum += *next++ * seen[i] * seen[i] * seen[i];
   return std::clamp(sum, -kMostLogOdds, kMostLogOdds);
 }
 
@@ -48,7 +49,7 @@ void move(double wanted, double* odds, int members) {
 
 std::int64_t judge_coefficients(int scorers) {
   const std::int64_t seen = scorers + 2;
-  return 1 + seen + seen * (seen + 1) / 2;
+  return 1 + seen + seen * (seen + 1) / 2 + seen - 1;
 }
 
 void judge_candidates(const Judge& judge, const std::int32_t* labels, const float* probabilities, const float* scores,

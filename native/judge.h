@@ -10,7 +10,8 @@ namespace hedgerow {
 
 // What the judge sees of a candidate is the surprise of its probabilities, cbrt(-ln p) and at most kMostSurprise: of
 // the members' mean, then of each scorer; last the logarithm of one plus its frequency in training. Log-odds are a
-// polynomial of these numbers: a constant, each of them, and the product of each with itself and all after it.
+// polynomial of these numbers: a constant, each of them, the product of each with itself and all after it, and the
+// cubes of the surprises.
 inline constexpr double kMostSurprise = 4.4;
 
 struct Judge {

@@ -34,8 +34,9 @@ struct PanelProblem {
   Loss loss;
   std::uint64_t seed;
 
-  float* weights;              // zeroed by the caller; the result
-  float* duals;                // rows × width, scratch
+  const float* costs_before;   // of an earlier solution with fewer rows, to go on from; null starts from nothing
+  float* weights;              // zeroed by the caller, or to go on from; the result
+  float* duals;                // rows × width, zeroed by the caller, or to go on from
   std::uint16_t* awake;        // rows, scratch: lanes that still want the row
   std::int32_t* order;         // rows, scratch
   float* totals;               // features + 1, scratch

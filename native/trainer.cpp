@@ -20,94 +20,6 @@ namespace hedgerow {
 
 namespace {
 
-// Lists of numbers, one for each owner.
-struct Lists {
-  std::vector<std::int64_t> begins = {0};
-  std::vector<std::int32_t> items;
-
-  std::span<const std::int32_t> operator[](std::int64_t owner) const {
-    const std::int64_t begin = begins[static_cast<std::size_t>(owner)];
-    return {items.data() + begin, static_cast<std::size_t>(begins[static_cast<std::size_t>(owner) + 1] - begin)};
-  }
-  std::int64_t owners() const { return static_cast<std::int64_t>(begins.size()) - 1; }
-  void close_list() { begins.push_back(static_cast<std::int64_t>(items.size())); }
-};
-
-// From "nodes of each row" to "rows of each node"; rows come out ascending.
-Lists invert(const Lists& lists, std::int32_t owners) {
-  Lists out;
-  out.begins.assign(static_cast<std::size_t>(owners) + 1, 0);
-  for (const std::int32_t item : lists.items) ++out.begins[static_cast<std::size_t>(item) + 1];
-  std::partial_sum(out.begins.begin(), out.begins.end(), out.begins.begin());
-  out.items.resize(lists.items.size());
-  std::vector<std::int64_t> next(out.begins.begin(), out.begins.end() - 1);
-  for (std::int64_t row = 0; row < lists.owners(); ++row)
-    for (const std::int32_t item : lists[row])
-      out.items[static_cast<std::size_t>(next[static_cast<std::size_t>(item)]++)] = static_cast<std::int32_t>(row);
-  return out;
-}
-
-// The items that an owner has in either.
-Lists unite(const Lists& a, const Lists& b) {
-  Lists out;
-  for (std::int64_t owner = 0; owner < a.owners(); ++owner) {
-    std::set_union(a[owner].begin(), a[owner].end(), b[owner].begin(), b[owner].end(), std::back_inserter(out.items));
-    out.close_list();
-  }
-  return out;
-}
-
-// For every layer below the root, from that of the block down to `lowest`, the nodes of the block or below it that each
-// row belongs to, ascending.
-std::vector<Lists> memberships(const SparseRows& Y, const LabelTree& tree, const Block& block, int lowest) {
-  std::int32_t first_label = block.first, last_label = block.last;
-  for (int layer = block.layer; layer < tree.depth(); ++layer) {
-    first_label = tree.child_begin(layer, first_label);
-    last_label = tree.child_begin(layer, last_label);
-  }
-  const std::int32_t highest = *std::max_element(tree.labels().begin(), tree.labels().end());
-  std::vector<std::int32_t> position(
-      static_cast<std::size_t>(std::max<std::int64_t>(Y.columns, highest + std::int64_t{1})), -1);
-  for (std::int32_t i = first_label; i < last_label; ++i)
-    position[static_cast<std::size_t>(tree.labels()[static_cast<std::size_t>(i)])] = i;
-
-  std::vector<Lists> layers(static_cast<std::size_t>(tree.depth()) + 1);
-  Lists& last = layers.back();
-  const auto wanted = [&](std::int32_t label) { return position[static_cast<std::size_t>(label)] >= 0; };
-  last.items.reserve(static_cast<std::size_t>(std::count_if(Y.indices, Y.indices + Y.size(), wanted)));
-  last.begins.reserve(static_cast<std::size_t>(Y.rows) + 1);
-  for (std::int64_t row = 0; row < Y.rows; ++row) {
-    const SparseRow labels = Y[row];
-    const std::size_t begin = last.items.size();
-    for (std::int64_t i = 0; i < labels.size; ++i)
-      if (const std::int32_t at = position[static_cast<std::size_t>(labels.indices[i])]; at >= 0)
-        last.items.push_back(at);
-    std::sort(last.items.begin() + static_cast<std::ptrdiff_t>(begin), last.items.end());
-    last.close_list();
-  }
-  for (int layer = tree.depth() - 1; layer >= std::max(1, block.layer); --layer) {
-    const auto& begins = tree.begins()[static_cast<std::size_t>(layer)];
-    std::vector<std::int32_t> parent(static_cast<std::size_t>(tree.nodes(layer + 1)));
-    for (std::int32_t node = 0; node < tree.nodes(layer); ++node)
-      std::fill(parent.begin() + begins[static_cast<std::size_t>(node)],
-                parent.begin() + begins[static_cast<std::size_t>(node) + 1], node);
-    Lists& below = layers[static_cast<std::size_t>(layer) + 1];
-    Lists& here = layers[static_cast<std::size_t>(layer)];
-    here.items.reserve(below.items.size());
-    here.begins.reserve(below.begins.size());
-    for (std::int64_t row = 0; row < below.owners(); ++row) {
-      const std::size_t begin = here.items.size();
-      for (const std::int32_t child : below[row]) {
-        const std::int32_t node = parent[static_cast<std::size_t>(child)];
-        if (here.items.size() == begin || here.items.back() != node) here.items.push_back(node);
-      }
-      here.close_list();
-    }
-    if (layer + 1 > lowest) below = {};
-  }
-  return layers;
-}
-
 struct Task {
   int layer;
   std::int32_t node;
@@ -121,6 +33,7 @@ struct Bench {
   std::int64_t gathered = -1;  // chunk whose rows are in `rows`
   std::vector<std::int32_t> members;
   std::vector<float> costs, squared_norms, weights, duals, totals;
+  std::vector<float> costs_before, rounded;  // with rows held out
   std::vector<std::uint16_t> positives, awake;
   std::vector<std::int32_t> order;
 };
@@ -151,9 +64,16 @@ class Trainer {
     for (Bench& bench : benches_) bench.rows.spill_to(options.scratch);
   }
 
+  // Rows that are not trained on until they were asked about.
+  void hold_out(const HeldOutRows& held_out) {
+    held_out_ =
+        std::make_unique<HeldOut>(model_.tree(), model_.transform(), held_out.rows, X_.rows, held_out.candidates);
+  }
+  HeldOutVotes take_votes() { return held_out_->take(); }
+
   TreeModel run(TrainReport& report) {
     const int depth = model_.tree().depth();
-    if (options_.matcher_beam <= 0) {
+    if (options_.matcher_beam <= 0 && !held_out_) {
       std::vector<Task> tasks;
       for (int layer = 0; layer < depth; ++layer) {
         find_rows(layer);
@@ -162,11 +82,12 @@ class Trainer {
       work(tasks, 1.0);
     } else {
       for (int layer = 0; layer < depth; ++layer) {
-        if (layer > 0) add_matched(layer);
+        if (layer > 0 && options_.matcher_beam > 0) add_matched(layer);
         find_rows(layer);
         std::vector<Task> tasks;
         plan({layer, 0, model_.tree().nodes(layer)}, tasks);
         work(tasks, 1.0 / depth);
+        if (held_out_) held_out_->descend();
       }
     }
     model_.lay_out();
@@ -235,6 +156,16 @@ class Trainer {
     scales_.resize(static_cast<std::size_t>(X_.rows), 0.0f);
     for (const std::int32_t row : rows_of_node_[static_cast<std::size_t>(layer)].items)
       if (float& scale = scales_[static_cast<std::size_t>(row)]; scale == 0.0f) scale = unit_scale(X_[row]);
+  }
+
+  // The rows of a node and those that are only asked about there, ascending.
+  std::vector<std::int32_t> with_visitors(const Task& task) const {
+    const auto own = rows_of_node_[static_cast<std::size_t>(task.layer)][task.node];
+    std::vector<std::int32_t> rows;
+    if (!held_out_) return {own.begin(), own.end()};
+    const auto& visitors = held_out_->visitors(task.node);
+    std::set_union(own.begin(), own.end(), visitors.begin(), visitors.end(), std::back_inserter(rows));
+    return rows;
   }
 
   void add_matched(int layer) {
@@ -332,11 +263,16 @@ class Trainer {
     bench.gathered = chunk;
     bench.members.clear();
     bench.costs.clear();
-    for (const std::int32_t row : rows_of_node_[static_cast<std::size_t>(task.layer)][task.node]) {
-      const float cost = (costs_ ? costs_[row] : 1.0f) * (here_by_right(task, row) ? 1.0f : options_.negative_share);
-      if (cost <= 0) continue;
+    bench.costs_before.clear();
+    const auto own = rows_of_node_[static_cast<std::size_t>(task.layer)][task.node];
+    for (const std::int32_t row : with_visitors(task)) {
+      const bool held = held_out_ && held_out_->has(row);
+      float cost = (costs_ ? costs_[row] : 1.0f) * (here_by_right(task, row) ? 1.0f : options_.negative_share);
+      if (held && !std::binary_search(own.begin(), own.end(), row)) cost = 0;
+      if (cost <= 0 && !held) continue;
       bench.members.push_back(row);
       bench.costs.push_back(cost);
+      bench.costs_before.push_back(held ? 0.0f : cost);
     }
     bench.rows.gather(X_, bench.members, scales_.empty() ? nullptr : scales_.data());
     const SparseRows rows = bench.rows.view();
@@ -426,7 +362,15 @@ class Trainer {
         return true;
       }
     };
-    kernels().solve_panel(problem);
+    if (held_out_) {
+      problem.costs = bench.costs_before.data();
+      kernels().solve_panel(problem);
+      passes_ += problem.passes;
+      if (!stop.reason) ask(task, panel, problem, bench);
+      problem.costs = bench.costs.data();
+      problem.costs_before = bench.costs_before.data();
+    }
+    if (!stop.reason) kernels().solve_panel(problem);
     if (stop.reason) std::rethrow_exception(stop.reason);
     passes_ += problem.passes;
 
@@ -451,6 +395,29 @@ class Trainer {
     }
   }
 
+  // Scores the visitors of a node by the weights so far, as they would be stored.
+  void ask(const Task& task, int panel, const PanelProblem& problem, Bench& bench) {
+    const SparseRows rows = bench.rows.view();
+    const std::size_t width = static_cast<std::size_t>(problem.width);
+    bench.rounded.resize(bench.weights.size());
+    const std::size_t features = static_cast<std::size_t>(rows.columns) * width;
+    for (std::size_t i = 0; i < features; ++i) {
+      const float weight = bench.weights[i];
+      bench.rounded[i] = std::fabs(weight) < options_.weight_threshold ? 0.0f : from_bfloat16(to_bfloat16(weight));
+    }
+    const float* bias = bench.weights.data() + features;
+    float dots[kLanes];
+    const auto& visitors = held_out_->visitors(task.node);
+    for (std::size_t i = 0; i < bench.members.size(); ++i) {
+      const std::int32_t row = bench.members[i];
+      if (!std::binary_search(visitors.begin(), visitors.end(), row)) continue;
+      const SparseRow x = rows[static_cast<std::int64_t>(i)];
+      kernels().dot_panel(x.indices, x.values, x.size, bench.rounded.data(), problem.width, dots);
+      float* scores = held_out_->scores(task.node, row) + panel * kLanes;
+      for (int lane = 0; lane < problem.lanes; ++lane) scores[lane] = dots[lane] + bias[lane] * options_.bias;
+    }
+  }
+
   static void require_finite(float weight) {
     if (!std::isfinite(weight))
       throw std::domain_error(
@@ -468,6 +435,7 @@ class Trainer {
   std::vector<Lists> hard_;
   std::vector<Lists> rows_of_node_;
   Lists matched_;
+  std::unique_ptr<HeldOut> held_out_;
   std::vector<float> scales_;
   std::vector<Draft> drafts_;
   std::vector<Bench> benches_;
@@ -514,6 +482,18 @@ TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const 
   const Block whole{0, 0, 1};
   const int lowest = tree.depth();
   return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch, whole, lowest).run(report);
+}
+
+TreeModel train_asked(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
+                      const TrainOptions& options, const HeldOutRows& held_out, int threads, Watch& watch,
+                      TrainReport& report, HeldOutVotes& votes) {
+  const Block whole{0, 0, 1};
+  const int lowest = tree.depth();
+  Trainer trainer(X, Y, std::move(tree), costs, nullptr, options, threads, watch, whole, lowest);
+  trainer.hold_out(held_out);
+  TreeModel model = trainer.run(report);
+  votes = trainer.take_votes();
+  return model;
 }
 
 }  // namespace hedgerow

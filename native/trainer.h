@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "held_out.h"
 #include "kernels.h"
+#include "memberships.h"
 #include "parallel.h"
 #include "scratch.h"
 #include "sparse.h"
@@ -40,11 +43,17 @@ TreeModel train(const SparseRows& X, const SparseRows& Y, LabelTree tree, const 
                 const SparseRows* negatives, const TrainOptions& options, int threads, Watch& watch,
                 TrainReport& report);
 
-// Neighbouring nodes of a layer, from `first` up to `last`: what can be trained apart from the rest of the tree.
-struct Block {
-  int layer = 0;
-  std::int32_t first = 0, last = 1;
+// Rows, ascending, that the model is asked about before it is trained on them, and their labels of interest, if any.
+struct HeldOutRows {
+  std::span<const std::int32_t> rows;
+  const SparseRows* candidates = nullptr;
 };
+
+// As `train`; `votes` gets what the model said of the rows that were held out. Being asked, they do change it a little:
+// what is solved with them starts from what was solved without them.
+TreeModel train_asked(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
+                      const TrainOptions& options, const HeldOutRows& held_out, int threads, Watch& watch,
+                      TrainReport& report, HeldOutVotes& votes);
 
 // The chunks of a block, one after the other: the same bytes that they have in the whole model.
 struct TrainedBlock {

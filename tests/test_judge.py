@@ -16,12 +16,12 @@ from hedgerow import HedgerowClassifier, HedgerowTextClassifier, _native
 from hedgerow.data.sample import load_sample
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import ParameterError
-from hedgerow.judge.judge_fitting import JudgedCandidates, learn_judge
-from hedgerow.judge.judging import Judge, surprise, terms
+from hedgerow.judge.judge_fitting import Candidates, learn_judge
+from hedgerow.judge.judging import HEADROOM, Judge, surprise, term_count, terms
 from hedgerow.storage.container import ModelFileError
 
 SEEN = 4  # members, wide, centroid, frequency
-TERMS = 1 + SEEN + SEEN * (SEEN + 1) // 2
+TERMS = term_count(SEEN)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_given_candidates_are_scored_as_a_search_through_all_labels_scores_them(
         votes = model.predict_votes(X[:200])
         forest = model.source.forest
         scores = forest.score(as_rows(X[:200]), votes.indptr, votes.labels, 2)
-        np.testing.assert_array_equal(scores, votes.probs)
+        np.testing.assert_array_equal(scores.probs, votes.probs)
 
 
 def test_scores_of_candidates_do_not_depend_on_batch_or_threads(
@@ -77,7 +77,7 @@ def test_scores_of_candidates_do_not_depend_on_batch_or_threads(
     scorers = judged.source.scorers
     assert scorers is not None
     together = scorers.score(as_rows(X[:50]), indptr, np.concatenate(lists), 2)
-    assert together.shape == (indptr[-1], 2)
+    assert together.shape == (indptr[-1], 3)
     for row, own in enumerate(lists):
         alone = scorers.score(as_rows(X[[row]]), np.array([0, len(own)]), own, 1)
         np.testing.assert_array_equal(alone, together[indptr[row] : indptr[row + 1]])
@@ -98,7 +98,8 @@ def test_a_centroid_scores_the_cosine(
     labels = np.arange(60, dtype=np.int32)
     scores = scorers.score(as_rows(X[:5]), np.arange(0, 301, 60), np.tile(labels, 5), 1)
     # Of features that are equally large, either may be kept.
-    np.testing.assert_allclose(1 - surprise(scores[:, 1]).reshape(5, 60), unit[:5] @ centroids.T, atol=0.03)
+    cosine = 1 + HEADROOM - surprise(scores[:, -1])
+    np.testing.assert_allclose(cosine.reshape(5, 60), unit[:5] @ centroids.T, atol=0.03)
 
 
 def test_candidates_outside_are_refused(judged: HedgerowClassifier) -> None:
@@ -174,16 +175,14 @@ def test_a_learned_judge_never_likes_a_label_less_for_more_evidence(judged: Hedg
 
 def test_a_judge_that_does_not_rank_better_is_left_out() -> None:
     draw = np.random.default_rng(0)
-    candidates = JudgedCandidates()
     members = draw.random((20_000, 1)) * 2
     noise = draw.random((20_000, 2))
     true = draw.random(20_000) < np.exp(-(members[:, 0] ** 3))
     # Frequency and scorer say nothing, so nothing can be gained over the members.
-    candidates.add(np.column_stack([members, noise]), true, np.arange(20_000))
+    candidates = Candidates(np.column_stack([members, noise]), true, np.arange(20_000))
     judge = learn_judge(candidates, ("centroid",), np.array([5]), "held-out")
     assert judge is None or judge.after - judge.before < 1e-3
-    few = JudgedCandidates()
-    few.add(np.zeros((100, 3)), np.ones(100, dtype=bool), np.arange(100))
+    few = Candidates(np.zeros((100, 3)), np.ones(100, dtype=bool), np.arange(100))
     assert learn_judge(few, ("centroid",), np.array([5]), "held-out") is None
 
 
@@ -194,7 +193,7 @@ def test_a_judge_ranks_and_calibrates_better(problem: tuple[sp.csr_array, sp.csr
     plain = HedgerowClassifier(**settings).fit(X[:2500], Y[:2500])
     better = HedgerowClassifier(**settings, judge=True, wide=1000).fit(X[:2500], Y[:2500])
     about = better.describe()["judge"]
-    assert about["sees"] == ["members", "wide", "centroid", "frequency"]
+    assert about["sees"] == ["members", "wide", "label", "centroid", "frequency"]
     assert about["source"] == ("out-of-bag" if method == "bagging" else "held-out")
     assert about["ndcg"] > about["ndcg_before"]
     before, after = (hedgerow.evaluate(model, X[2500:], Y[2500:]) for model in (plain, better))
@@ -234,8 +233,8 @@ def test_a_judged_model_is_the_same_from_its_file_and_at_any_number_of_threads(
     ("part", "value"),
     [
         ("judge.coefficients", np.zeros(3)),
-        ("judge.coefficients", np.full(TERMS, np.nan)),
-        ("judge.range", np.ones((SEEN, 2)) * [2, 1]),
+        ("judge.coefficients", np.full(term_count(5), np.nan)),
+        ("judge.range", np.ones((5, 2)) * [2, 1]),
         ("judge.range", np.zeros((2, 2))),
     ],
 )
@@ -254,7 +253,7 @@ def test_a_file_with_a_broken_judge_is_refused(
 def test_texts_are_judged_too(tmp_path: Path) -> None:
     sample = load_sample()
     model = HedgerowTextClassifier(judge=True, random_state=0).fit(sample.train_texts, sample.train_labels)
-    assert model.describe()["judge"]["sees"] == ["members", "centroid", "frequency"]
+    assert model.describe()["judge"]["sees"] == ["members", "label", "centroid", "frequency"]
     model.save(tmp_path / "m.hedgerow")
     assert hedgerow.load(tmp_path / "m.hedgerow").top(["a compiler for C"], k=1).labels.size == 1
 

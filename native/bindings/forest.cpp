@@ -60,6 +60,10 @@ struct FoundVotes {
   Numpy<double, 2> reach;
 };
 
+struct ScoredCandidates {
+  Numpy<float, 2> probs, own;
+};
+
 using Wanted = std::vector<std::pair<int, std::size_t>>;
 
 std::vector<ReachOf> reaches(const Wanted& wanted) {
@@ -154,8 +158,8 @@ Numpy<double, 2> reach(const Trees& forest, const Rows& X, const Wanted& wanted,
   return matrix(std::move(sums), rows, reach_of.size());
 }
 
-Numpy<float, 2> score(const Trees& forest, const Rows& X, const Vector<std::int64_t>& indptr,
-                      const Vector<std::int32_t>& labels, bool normalise, int threads) {
+ScoredCandidates score(const Trees& forest, const Rows& X, const Vector<std::int64_t>& indptr,
+                       const Vector<std::int32_t>& labels, bool normalise, float headroom, int threads) {
   check_features(forest, X);
   const auto rows = static_cast<std::size_t>(X.view().rows);
   check_rows(indptr, rows, labels.size());
@@ -164,13 +168,14 @@ Numpy<float, 2> score(const Trees& forest, const Rows& X, const Vector<std::int6
       throw nb::value_error("a candidate is not a label");
   const auto members = static_cast<std::size_t>(forest.get().members());
   auto probabilities = std::make_unique_for_overwrite<float[]>(labels.size() * members);
+  auto own = std::make_unique_for_overwrite<float[]>(labels.size() * members);
   {
     PythonWatch watch;
     nb::gil_scoped_release release;
-    score_candidates(forest.get(), X.view(), {indptr.data(), labels.data()}, normalise, resolve_threads(threads), watch,
-                     probabilities.get());
+    score_candidates(forest.get(), X.view(), {indptr.data(), labels.data()}, normalise, headroom,
+                     resolve_threads(threads), watch, {probabilities.get(), own.get()});
   }
-  return matrix(std::move(probabilities), labels.size(), members);
+  return {matrix(std::move(probabilities), labels.size(), members), matrix(std::move(own), labels.size(), members)};
 }
 
 }  // namespace
@@ -201,6 +206,10 @@ void bind_forest(nb::module_& m) {
       .field("missed", &FoundVotes::missed)
       .field("reach", &FoundVotes::reach);
 
+  Results<ScoredCandidates>(m, "ScoredCandidates", "Probabilities of candidates, and those below their leaves alone.")
+      .field("probs", &ScoredCandidates::probs)
+      .field("own", &ScoredCandidates::own);
+
   nb::class_<Trees>(m, "Forest", "Trees that vote together; with passes > 0, one tree under dropout.")
       .def(nb::init<nb::list, std::int32_t, float, int, std::uint64_t>(), "models"_a, "labels"_a, "share"_a, "passes"_a,
            "seed"_a)
@@ -210,8 +219,8 @@ void bind_forest(nb::module_& m) {
            "The best k labels of each row with their measures of uncertainty, and the reach wanted.")
       .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a, "threads"_a,
            "progress"_a.none(), "reach"_a = Wanted(), "Candidates and members' probabilities, and the reach wanted.")
-      .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "threads"_a,
-           "The members' probabilities of the candidates of each row: (candidates, members).")
+      .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "headroom"_a, "threads"_a,
+           "What the members say of the candidates of each row.")
       .def("reach", &reach, "X"_a, "wanted"_a, "normalise"_a, "threads"_a,
            "For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there, "
            "below the four best nodes of the layer above.");

@@ -21,6 +21,14 @@ struct TrainedTree {
   std::int64_t passes, weights;
 };
 
+struct AskedTree {
+  nb::object model;
+  std::int64_t passes, weights;
+  Numpy<std::int64_t> indptr;
+  Numpy<std::int32_t> labels;
+  Numpy<float> parents, scores;
+};
+
 struct TrainedChunks {
   Numpy<std::uint64_t, 2> table;
   Numpy<std::uint8_t> bytes;
@@ -65,6 +73,36 @@ TrainedTree fit(const Rows& X, const Rows& Y, const Vectors<std::int32_t>& begin
                            negatives ? &negatives->view() : nullptr, options, resolve_threads(threads), watch, report));
   });
   return {nb::cast(model, nb::rv_policy::take_ownership), report.passes, report.weights};
+}
+
+AskedTree fit_asked(const Rows& X, const Rows& Y, const Vectors<std::int32_t>& begins,
+                    const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs,
+                    const Vector<std::int32_t>& held_out, const Rows* candidates, float negative_share,
+                    const std::string& loss, float cost, float positive_cost, float negative_cost, float bias,
+                    float tolerance, int max_passes, float weight_threshold, int matcher_beam, bool normalise,
+                    std::uint64_t seed, int threads, nb::object progress) {
+  PythonWatch watch(std::move(progress));
+  const TrainOptions options = train_options(negative_share, loss, cost, positive_cost, negative_cost, bias, tolerance,
+                                             max_passes, weight_threshold, matcher_beam, normalise, seed);
+  const HeldOutRows held{{held_out.data(), held_out.size()}, candidates ? &candidates->view() : nullptr};
+  for (std::size_t i = 0; i < held_out.size(); ++i)
+    if (held.rows[i] < (i == 0 ? 0 : held.rows[i - 1] + 1) || held.rows[i] >= X.view().rows)
+      throw nb::value_error("the rows that are held out must ascend, and be rows of X");
+  if (candidates && candidates->view().rows != X.view().rows)
+    throw nb::value_error("candidates and X differ in the number of rows");
+  TrainReport report;
+  HeldOutVotes votes;
+  auto* model = without_gil([&] {
+    return new Model(train_asked(X.view(), Y.view(), make_tree(begins, labels), costs ? costs->data() : nullptr,
+                                 options, held, resolve_threads(threads), watch, report, votes));
+  });
+  return {nb::cast(model, nb::rv_policy::take_ownership),
+          report.passes,
+          report.weights,
+          to_numpy(std::move(votes.indptr)),
+          to_numpy(std::move(votes.labels)),
+          to_numpy(std::move(votes.parents)),
+          to_numpy(std::move(votes.scores))};
 }
 
 TrainedChunks fit_block(const Rows& X, const Rows& Y, const Vectors<std::int32_t>& begins,
@@ -118,6 +156,15 @@ void bind_training(nb::module_& m) {
       .field("model", &TrainedTree::model, nb::sig("def model(self) -> TreeModel"))
       .field("passes", &TrainedTree::passes)
       .field("weights", &TrainedTree::weights);
+  Results<AskedTree>(m, "AskedTree",
+                     "A model, and what it said of each row that was held out before it learned from it.")
+      .field("model", &AskedTree::model, nb::sig("def model(self) -> TreeModel"))
+      .field("passes", &AskedTree::passes)
+      .field("weights", &AskedTree::weights)
+      .field("indptr", &AskedTree::indptr)
+      .field("labels", &AskedTree::labels)
+      .field("parents", &AskedTree::parents)
+      .field("scores", &AskedTree::scores);
   Results<TrainedChunks>(m, "TrainedChunks", "The chunks of some nodes: their table and bytes.")
       .field("table", &TrainedChunks::table)
       .field("bytes", &TrainedChunks::bytes)
@@ -130,6 +177,10 @@ void bind_training(nb::module_& m) {
         "loss"_a, "C"_a, "positive_cost"_a, "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a,
         "weight_threshold"_a, "matcher_beam"_a, "normalise"_a, "seed"_a, "threads"_a, "progress"_a.none(),
         "Fits a tree.");
+  m.def("train_asked", &fit_asked, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "held_out"_a,
+        "candidates"_a.none(), "negative_share"_a, "loss"_a, "C"_a, "positive_cost"_a, "negative_cost"_a, "bias"_a,
+        "tolerance"_a, "max_passes"_a, "weight_threshold"_a, "matcher_beam"_a, "normalise"_a, "seed"_a, "threads"_a,
+        "progress"_a.none(), "Fits a tree, and asks it about rows before it learns from them.");
   m.def("train_block", &fit_block, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "negatives"_a.none(),
         "matched"_a.none(), "layer"_a, "first"_a, "last"_a, "negative_share"_a, "loss"_a, "C"_a, "positive_cost"_a,
         "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "weight_threshold"_a, "matcher_beam"_a,

@@ -142,15 +142,18 @@ void solve_squared_hinge(PanelProblem& p) {
 
   std::int32_t usable = 0;
   for (std::int32_t row = 0; row < p.rows; ++row) {
-    p.awake[row] = static_cast<std::uint16_t>(every);
+    // The others are solved already, and are looked at again when the new rows are in.
+    const bool first = !p.costs_before || p.costs_before[row] <= 0;
+    p.awake[row] = static_cast<std::uint16_t>(first ? every : 0);
     if (p.costs[row] > 0) p.order[usable++] = row;
   }
-  start_from_means<N>(p, usable);
+  if (!p.costs_before) start_from_means<N>(p, usable);
 
   // A violation this far below the tolerance is not worth writing the weights for.
   const float idle = 0.1f * p.tolerance;
   Floats<N> shrink_above = all<N>(kInfinity);
-  unsigned live = every, waiting = 0, whole = every;  // whole: lanes whose current pass sees every row
+  unsigned live = every, waiting = 0,
+           whole = p.costs_before ? 0 : every;  // whole: lanes whose current pass sees every row
   std::int32_t active = usable;
   p.passes = 0;
   while (live != 0 && p.passes < p.max_passes) {
@@ -230,6 +233,7 @@ void solve_logistic(PanelProblem& p) {
   for (std::int32_t row = 0; row < p.rows; ++row) {
     if (!(p.costs[row] > 0)) continue;
     p.order[usable++] = row;
+    if (p.costs_before && p.costs_before[row] > 0) continue;
     const Ints<N> positive = expand_bits<N>(p.positives[row]);
     const Floats<N> cost =
         select(positive, all<N>(p.positive_cost * p.costs[row]), all<N>(p.negative_cost * p.costs[row]));

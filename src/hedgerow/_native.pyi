@@ -144,6 +144,32 @@ class TrainedTree:
     @property
     def weights(self) -> int: ...
 
+class AskedTree:
+    """
+    A model, and what it said of each row that was held out before it learned from it.
+    """
+
+    @property
+    def model(self) -> TreeModel: ...
+
+    @property
+    def passes(self) -> int: ...
+
+    @property
+    def weights(self) -> int: ...
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def parents(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def scores(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
 class TrainedChunks:
     """The chunks of some nodes: their table and bytes."""
 
@@ -170,6 +196,9 @@ class WrongLabels:
 
 def train(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> TrainedTree:
     """Fits a tree."""
+
+def train_asked(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, held_out: numpy.typing.NDArray[numpy.int32], candidates: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> AskedTree:
+    """Fits a tree, and asks it about rows before it learns from them."""
 
 def train_block(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, matched: Rows | None, layer: int, first: int, last: int, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> TrainedChunks:
     """Fits some nodes of a layer."""
@@ -264,6 +293,15 @@ class FoundVotes:
     @property
     def reach(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
 
+class ScoredCandidates:
+    """Probabilities of candidates, and those below their leaves alone."""
+
+    @property
+    def probs(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
+    @property
+    def own(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
+
 class Forest:
     """Trees that vote together; with passes > 0, one tree under dropout."""
 
@@ -280,10 +318,8 @@ class Forest:
     def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundVotes:
         """Candidates and members' probabilities, and the reach wanted."""
 
-    def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
-        """
-        The members' probabilities of the candidates of each row: (candidates, members).
-        """
+    def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, threads: int) -> ScoredCandidates:
+        """What the members say of the candidates of each row."""
 
     def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 
 from hedgerow.features.fields import Record
 from hedgerow.inputs.matrices import as_rows
-from hedgerow.judge.judging import Judge
-from hedgerow.judge.verdict import Said, Verdict, judge_verdicts, percent, plain_probability
+from hedgerow.judge.judging import HEADROOM, Judge
+from hedgerow.judge.scorers import Scorers
+from hedgerow.judge.verdict import Said, Verdict, judge_verdicts, percent
 from hedgerow.model import Fitted, Model, fitted_model
 from hedgerow.trees.forest import Ensemble
 from hedgerow.trees.tree_model import TreeClassifier
@@ -230,11 +231,12 @@ def explain(
     effects = walk.effects
     members_effect = wide_effect = None
     if source.judge is not None and source.scorers is not None:
-        scorers = _Walks(source.scorers, number, columns, values)
-        effects = _judged_effects(source.judge, number, walk, scorers, source.threads)
+        scores = _scorer_removals(source.scorers, number, columns, values)
+        effects = _judged_effects(source.judge, number, walk, scores, source.threads)
         members_effect = _mean(walk.effects, walk.knows)
-        if "wide" in source.judge.scorers:
-            wide_effect = _wide_effect(scorers, source.judge.scorers.index("wide"), source.scorers.transform)
+        classifier = source.scorers.classifier
+        if classifier is not None and not source.scorers.shared:
+            wide_effect = np.nan_to_num(_Walk(classifier, number, columns, values).effects[:, 0])
     effect = _mean(effects, walk.knows)
     order = np.argsort(-np.abs(effect), kind="stable")
     votes = np.exp(walk.log_probability)
@@ -276,7 +278,7 @@ def label_verdicts(
     if judge is None or scorers is None:
         return None
     rows = source.reader.read(inputs, source.threads).rows
-    found = source.forest.votes(rows, 1, source.search, source.threads)
+    found = source.forest.votes(rows, 1, source.finding, source.threads)
     scores = scorers.score(rows, found.indptr, found.labels, source.threads)
     verdicts: list[list[Verdict | None]] = []
     for row, wanted in enumerate(labels):
@@ -285,7 +287,7 @@ def label_verdicts(
         place = np.searchsorted(here, wanted)
         there = np.flatnonzero((place < len(here)) & (np.take(here, place, mode="clip") == wanted))
         all_ = Said(here, found.probs[begin:end], scores[begin:end])
-        said = judge_verdicts(judge, all_.only(place[there]), all_, scorers.transform)
+        said = judge_verdicts(judge, all_.only(place[there]), all_, scorers.trees.transform)
         own: list[Verdict | None] = [None] * len(wanted)
         for number, one in zip(there.tolist(), said, strict=True):
             own[number] = one
@@ -322,7 +324,7 @@ class _Asked:
         self._source = source
         self._labels = np.array([label], dtype=np.int32)
         rows = source.reader.read(inputs, source.threads).rows
-        candidates = source.forest.votes(rows, 1, source.search, source.threads)
+        candidates = source.forest.votes(rows, 1, source.finding, source.threads)
         places = np.flatnonzero(candidates.labels == label)
         self.found = bool(places.size)
         own = votes if len(votes) == source.members else np.full(source.members, votes.mean())
@@ -334,7 +336,7 @@ class _Asked:
             scores = scorers.score(rows, candidates.indptr, candidates.labels, threads)
             everything = Said(candidates.labels, candidates.probs, scores)
             said = Said(self._labels, self._probs, self._scores)
-            self.verdict = judge_verdicts(source.judge, said, everything, scorers.transform)[0]
+            self.verdict = judge_verdicts(source.judge, said, everything, scorers.trees.transform)[0]
 
     @property
     def probability(self) -> float:
@@ -371,34 +373,56 @@ def _mean(effects: Floats, knows: npt.NDArray[np.bool_]) -> Floats:
     return np.asarray(effects[:, knows].mean(axis=1))
 
 
-def _judged_effects(judge: Judge, label: int, members: _Walks, scorers: _Walks, threads: int) -> Floats:
+def _judged_effects(
+    judge: Judge, label: int, members: _Walks, scores: npt.NDArray[np.float32], threads: int
+) -> Floats:
     """The judge is asked about the input as it is, and without each feature."""
     probs = members.removals()
     labels = np.full(len(probs), label, dtype=np.int32)
-    judged = judge.apply(labels, probs, scorers.removals(), threads).astype(np.float64)
+    judged = judge.apply(labels, probs, scores, threads).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(judged)
         return np.where(members.knows, logs[:1] - logs[1:], np.nan)
 
 
-def _wide_effect(scorers: _Walks, place: int, transform: str) -> Floats:
-    probability = plain_probability(scorers.removals()[:, place], transform)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(probability)
-        effect = logs[0] - logs[1:]
-    return np.where(np.isfinite(effect), effect, 0.0)
+def _scorer_removals(
+    scorers: Scorers, label: int, columns: npt.NDArray[np.int32], values: Floats
+) -> npt.NDArray[np.float32]:
+    """What the scorers say of the whole input, then without each feature: shape (1 + features, scorers)."""
+    classifier = scorers.classifier or scorers.centroids
+    asked = _Walk(classifier, label, columns, values, HEADROOM)
+    centroid = _Walk(scorers.centroids, label, columns, values, HEADROOM)
+    logs = {
+        "wide": (asked.log_probability, asked.effects),
+        "label": (asked.own_log, asked.own_effects),
+        "centroid": (centroid.log_probability, centroid.effects),
+    }
+    found = []
+    for name in scorers.names:
+        whole, effects = logs[name]
+        with np.errstate(invalid="ignore"):
+            found.append(np.exp(np.concatenate([whole, whole[0] - effects[:, 0]])))
+    return np.asarray(np.nan_to_num(np.column_stack(found)), dtype=np.float32)
 
 
 class _Walk:
-    """The members of one tree on their way to a label; arrays have a column for each member."""
+    """The members of one tree on their way to a label; arrays have a column for each member.
+
+    `own_log` and `own_effects` are of the last step alone. Scores of labels are lowered by the headroom.
+    """
 
     def __init__(
-        self, trained: TreeClassifier, label: int, columns: npt.NDArray[np.int32], values: Floats
+        self,
+        trained: TreeClassifier,
+        label: int,
+        columns: npt.NDArray[np.int32],
+        values: Floats,
+        headroom: float = 0.0,
     ) -> None:
         members = trained.members
         if not (trained.tree.labels == label).any():
-            self.log_probability = np.full(members, -np.inf)
-            self.effects = np.full((len(columns), members), np.nan)
+            self.log_probability = self.own_log = np.full(members, -np.inf)
+            self.effects = self.own_effects = np.full((len(columns), members), np.nan)
             self.bias = np.full(members, np.nan)
             self.paths: list[MemberPath | None] = [None] * members
             return
@@ -408,14 +432,17 @@ class _Walk:
         scores = np.empty((len(nodes), members))
         for layer, (parent, node) in enumerate(zip((0, *nodes), nodes, strict=False)):
             products, bias = _products(trained, layer, parent, node, columns, values)
+            if layer + 1 == len(nodes):
+                bias = bias - headroom
             score = bias + products.sum(axis=0)
             scores[layer] = score
-            self.effects += _log_probability(score, trained.transform) - _log_probability(
+            self.own_effects = _log_probability(score, trained.transform) - _log_probability(
                 score - products, trained.transform
             )
+            self.effects += self.own_effects
             self.bias += _log_probability(bias, trained.transform)
         logs = _log_probability(scores, trained.transform)
-        self.log_probability = logs.sum(axis=0)
+        self.log_probability, self.own_log = logs.sum(axis=0), logs[-1]
         self.paths = [MemberPath(nodes, scores[:, m], np.exp(logs[:, m])) for m in range(members)]
 
 

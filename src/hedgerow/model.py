@@ -21,7 +21,8 @@ from hedgerow.inputs.rows import count
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.calibration import Calibration
-from hedgerow.judge.judging import Judge
+from hedgerow.judge.judging import Judge, judged_each
+from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
@@ -55,12 +56,19 @@ class Model:
     n_samples: int | None = None
     training: TrainingRecord | None = None
     judge: Judge | None = None
-    scorers: Ensemble | None = None
+    scorers: Scorers | None = None
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
+
+    @property
+    def finding(self) -> SearchSettings:
+        """The search for candidates: a judge hears the best of each member, unless it is to hear more."""
+        if self.judge is None or self.search.candidates != "scored":
+            return self.search
+        return replace(self.search, candidates=judged_each(self.members))
 
     # --- what was learned ---
 
@@ -185,7 +193,7 @@ class Model:
         progress: Progress | None = None,
     ) -> Answer:
         """Read once, search once: the calibrated votes on at least k labels of each input."""
-        search = self.search if tolerance is None else replace(self.search, tolerance=tolerance)
+        search = self.finding if tolerance is None else replace(self.finding, tolerance=tolerance)
         reading = self.reader.read(inputs, self.threads, wording=signals, progress=progress)
         reach = REACHES if signals else ()
         report = stage(progress, "predicting")

@@ -20,6 +20,7 @@ from hedgerow.inputs.labels import add_label_sections, read_label_sections
 from hedgerow.inputs.training_record import TrainingRecord
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.judging import Judge
+from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
@@ -45,7 +46,7 @@ def write(
         header["dropout"] = asdict(forest.dropout)
     if model.judge is not None and model.scorers is not None:
         header["judge"] = model.judge.to_header() | {"trees": model.scorers.to_header()}
-        sections |= model.judge.to_sections() | model.scorers.to_sections("scorer")
+        sections |= model.judge.to_sections() | model.scorers.to_sections()
     if model.ood is not None:
         header["familiar"] = list(model.ood.names)
         sections |= model.ood.to_sections()
@@ -133,15 +134,13 @@ def _read_reader(file: ModelFile, forest: Ensemble) -> tuple[Reader, Ensemble]:
 
 def _read_judge(
     file: ModelFile, forest: Ensemble, counts: npt.NDArray[np.int64] | None, verify: bool
-) -> tuple[Judge | None, Ensemble | None]:
+) -> tuple[Judge | None, Scorers | None]:
     """The judge and the scorers it needs; both None where the model has none."""
     if "judge" not in file.header:
         return None, None
     header = file.header["judge"]
     judge = Judge.from_sections(header, file.sections, counts)
-    scorers = Ensemble.from_sections(header["trees"], file.sections, forest.labels, None, verify, "scorer")
-    if scorers.members != len(judge.scorers) or scorers.features != forest.features:
-        raise ValueError("the judge and its scorers do not fit the trees")
+    scorers = Scorers.from_sections(judge.scorers, header["trees"], file.sections, forest, verify)
     return judge, scorers
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.estimators.judged import Judging, train_judge
+from hedgerow.estimators.judged import Judged, Judging, train_judged
 from hedgerow.estimators.learning import Learning
 from hedgerow.estimators.parameters import FitOptions
 from hedgerow.features.readers import MatrixReader, Reader
@@ -246,25 +246,30 @@ class HedgerowClassifier(Learning):
         costs = as_costs(sample_weight, count)
         data = TrainingData(read.rows, labels.rows, labels.indicator, read.reader.width, costs)
         plan = TrainingPlan(data, settings, seed, tree, label_features, read.views)
-        trained = train(plan, self.limits(), checkpoint=self._own_checkpoint(options), progress=report)
-        forest = self._assemble(trained, read.reader, seed, len(labels.names))
-        judge = scorers = None
+        checkpointed = self._own_checkpoint(options)
+
+        def assemble(trained: list[TreeClassifier]) -> Ensemble:
+            return self._assemble(trained, read.reader, seed, len(labels.names))
+
         if self.judge:
             search = SearchSettings(self.beam, self.candidates, self.missing)
-            judging = Judging(self.wide, search, self.limits())
-            judge, scorers = train_judge(plan, forest, read.hashes, judging, report) or (None, None)
+            judging = Judging(self.wide, search, self.limits(), checkpointed)
+            judged = train_judged(plan, read.hashes, judging, assemble, report)
+        else:
+            trained = train(plan, self.limits(), checkpoint=checkpointed, progress=report)
+            judged = Judged(assemble(trained))
         self.model_ = Model(
             method=settings.ensemble.method,
             reader=read.reader,
-            forest=forest,
+            forest=judged.forest,
             classes=labels.names,
             label_counts=np.bincount(labels.indicator.indices, minlength=labels.indicator.shape[1]).astype(
                 np.int64
             ),
             n_samples=count,
             training=TrainingRecord.of(read.hashes, labels.indicator, seed),
-            judge=judge,
-            scorers=scorers,
+            judge=judged.judge,
+            scorers=judged.scorers,
         )
         if report is not None:
             report(1.0, "fitted")

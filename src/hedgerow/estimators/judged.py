@@ -1,149 +1,212 @@
-"""Learns the judge of a fit: from what members were not trained on, or from a part that is trained twice."""
+"""Trains a model with a judge, which learns from what the others say of inputs that they do not know."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hedgerow import _native
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import Hashes
-from hedgerow.judge.judge_fitting import JudgedCandidates, learn_judge
-from hedgerow.judge.judging import Judge, surprise
-from hedgerow.progress import Progress
+from hedgerow.judge.judge_fitting import Candidates, learn_judge
+from hedgerow.judge.judging import HEADROOM, Judge, surprise
+from hedgerow.judge.scorers import Scorers
+from hedgerow.progress import Progress, stage
+from hedgerow.training.asked import HeldOutVotes, train_asked
+from hedgerow.training.centroids import label_centroids
 from hedgerow.training.data import drawn_for
 from hedgerow.training.places import Limits
 from hedgerow.training.plan import TrainingPlan
-from hedgerow.training.scorers import label_centroids, train_wide
+from hedgerow.training.shape import wide_plan
 from hedgerow.training.trainer import train
-from hedgerow.trees.forest import Ensemble, Found
+from hedgerow.trees.forest import Ensemble
+from hedgerow.trees.tree_model import TreeClassifier
 
-__all__ = ["Judging", "train_judge"]
+__all__ = ["Judged", "Judging", "train_judged"]
+
+Floats = npt.NDArray[np.float64]
 
 # Some of the inputs are held out for the judge, but no more than it needs.
 _SHARE, _MOST_ROWS = 0.15, 5000
 # The candidates of an input that the judge learns from, and how many inputs are searched together.
 _BEST, _TOGETHER = 100, 500
-# A judge has some twenty coefficients: every label is not needed to learn them.
-_LABELS_SHARE, _LEAST_LABELS = 0.5, 1000
 _MEMBERS_TWICE = 3
 
 
 @dataclass(frozen=True)
 class Judging:
-    """What a fit with a judge needs besides the plan: `wide` is the most labels of a wide leaf, if any."""
+    """What a fit with a judge needs besides the plan; `wide` is as of `HedgerowClassifier`."""
 
     wide: int | None
     search: SearchSettings
     limits: Limits
+    checkpoint: str | os.PathLike[str] | None = None
 
 
-def train_judge(
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The members, and the judge with those it asks; both None where it is no better than the members."""
+
+    forest: Ensemble
+    judge: Judge | None = None
+    scorers: Scorers | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What members say of the best candidates of held-out inputs, in CSR form."""
+
+    indptr: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int32]
+    means: Floats
+
+
+def train_judged(
     plan: TrainingPlan,
-    forest: Ensemble,
     hashes: Hashes,
     judging: Judging,
+    assemble: Callable[[list[TreeClassifier]], Ensemble],
     progress: Progress | None = None,
-) -> tuple[Judge, Ensemble] | None:
-    """A judge, and scorers trained on all inputs; None where the judge is no better than the members."""
-    Y = plan.data.indicator
-    held, costs = _held_out(plan, hashes)
+) -> Judged:
+    """Train members, and a judge of what they find where it ranks better than they do alone."""
+    limits, threads = judging.limits, judging.limits.threads
+    held_out, costs = _held_out(plan, hashes)
+    method = plan.settings.ensemble.method
     if costs is None:
-        return None
+        return Judged(assemble(train(plan, limits, checkpoint=judging.checkpoint, progress=progress)))
     apart = replace(plan, data=replace(plan.data, costs=costs))
-    bagged = plan.settings.ensemble.method.bootstraps and plan.views is None
-    if bagged:
-        finders, unseen = forest, _unseen(plan, hashes, held)
+    asked: HeldOutVotes | None = None
+    if not method.trains_members:
+        member, asked = train_asked(plan, held_out, None, threads, stage(progress, "training"))
+        forest = assemble([member])
+        found = _Found(asked.indptr, asked.labels, asked.probs())
     else:
-        ensemble = plan.settings.ensemble
-        few = replace(ensemble, members=min(ensemble.members, _MEMBERS_TWICE), trees=None)
-        again = replace(apart, settings=replace(plan.settings, ensemble=few))
-        trained = train(again, judging.limits, progress=_named(progress, "judge: members"))
-        finders, unseen = Ensemble(trained, forest.labels), None
-    labels = _some_labels(apart, judging)
-    scorers = _scorers(apart, finders, judging, labels, _named(progress, "judge: wide classifier"))
-    counts, fewer = (np.bincount(of.indices, minlength=forest.labels) for of in (Y, Y[costs > 0]))
-    asked = None if labels is None else np.isin(np.arange(forest.labels), labels)
-    candidates = JudgedCandidates()
-    for rows, found in _votes(plan, finders, held, judging):
-        allowed = None if unseen is None else unseen[rows]
-        _add(candidates, plan, scorers, (held[rows], found), fewer, allowed, asked)
-    names = ("wide", "centroid") if judging.wide is not None else ("centroid",)
-    judge = learn_judge(candidates, names, counts.astype(np.int64), "out-of-bag" if bagged else "held-out")
-    if judge is None:
-        return None
-    whole = _scorers(plan, forest, judging, None, _named(progress, "wide classifier"))
-    return judge, whole
-
-
-def _named(progress: Progress | None, what: str) -> Progress | None:
-    return None if progress is None else lambda share, _: progress(share, what)
+        forest = assemble(train(plan, limits, checkpoint=judging.checkpoint, progress=progress))
+        found = _votes(plan, apart, forest, hashes, held_out, judging, progress)
+    columns = []
+    classifier, shared = (forest.trees[0], True) if asked is not None else (None, False)
+    if judging.wide is not None:
+        wide = wide_plan(plan, judging.wide)
+        named = stage(progress, "wide classifier")
+        classifier, asked = train_asked(wide, held_out, _as_rows(plan, held_out, found), threads, named)
+        columns.append(asked.probs(HEADROOM))
+        shared = False
+    if asked is not None:
+        columns.append(asked.own(HEADROOM))
+    before, centroids = (label_centroids(of, forest.tree, threads) for of in (apart, plan))
+    X = as_rows(_rows(plan, held_out), threads=threads)
+    without = Scorers(None, before, forest.labels)
+    columns.append(without.score(X, found.indptr, found.labels, threads)[:, 0].astype(np.float64))
+    scorers = Scorers(classifier, centroids, forest.labels, shared)
+    counts, fewer = (
+        np.bincount(of.indices, minlength=forest.labels).astype(np.int64)
+        for of in (plan.data.indicator, plan.data.indicator[costs > 0])
+    )
+    evidence = np.column_stack(
+        [surprise(found.means), *(surprise(column) for column in columns), np.log1p(fewer[found.labels])]
+    )
+    truth = plan.data.indicator[held_out]
+    # Of labels that only held-out inputs have, nobody could know anything.
+    kept = fewer[found.labels] > 0
+    inputs = np.repeat(np.arange(len(held_out)), np.diff(found.indptr))
+    candidates = Candidates(evidence[kept], _true(truth, inputs, found.labels)[kept], held_out[inputs[kept]])
+    judge = learn_judge(candidates, scorers.names, counts, "out-of-bag" if method.bootstraps else "held-out")
+    return Judged(forest) if judge is None else Judged(forest, judge, scorers)
 
 
 def _held_out(
     plan: TrainingPlan, hashes: Hashes
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32] | None]:
-    """Inputs that teach the judge, and costs that leave them, and others like them, out of training."""
+    """Inputs that teach the judge, with all that equal them, and costs that leave them out of training."""
     rows = plan.data.indicator.shape[0]
     costs = np.ones(rows, dtype=np.float32) if plan.data.costs is None else plan.data.costs.copy()
     draw = np.random.default_rng([plan.seed, 0x6A75646765])
-    held = np.sort(draw.permutation(rows)[: min(_MOST_ROWS, int(rows * _SHARE))])
-    costs[np.isin(hashes, hashes[held])] = 0
-    if not len(held) or not costs.any() or not plan.data.indicator[costs > 0].nnz:
-        return held, None
-    return held, costs
-
-
-def _unseen(plan: TrainingPlan, hashes: Hashes, held: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which members were not trained on each of these inputs, or on equal ones."""
-    _, same = np.unique(hashes, return_inverse=True)
-    members = plan.settings.ensemble.members
-    unseen = np.empty((len(held), members), dtype=bool)
-    for member in range(members):
-        drawn = drawn_for(member, plan.seed, plan.data.indicator, plan.data.costs, True)[1]
-        unseen[:, member] = np.bincount(same, weights=drawn)[same[held]] == 0
-    return unseen
-
-
-def _some_labels(plan: TrainingPlan, judging: Judging) -> npt.NDArray[np.int32] | None:
-    """Labels that the held-out wide classifier is trained for; None is all, as a tree needs."""
-    Y = plan.data.indicator
-    costs = plan.data.costs
-    used = np.unique((Y if costs is None else Y[costs > 0]).indices)
-    if judging.wide is None or len(used) > judging.wide:
-        return None
-    draw = np.random.default_rng([plan.seed, 0x6C6162656C])
-    wanted = max(_LEAST_LABELS, int(len(used) * _LABELS_SHARE))
-    return np.sort(draw.permutation(used)[:wanted]).astype(np.int32)
-
-
-def _scorers(
-    plan: TrainingPlan,
-    finders: Ensemble,
-    judging: Judging,
-    labels: npt.NDArray[np.int32] | None,
-    progress: Progress | None,
-) -> Ensemble:
-    trees = []
-    if judging.wide is not None:
-        trees.append(train_wide(plan, judging.wide, judging.limits, labels=labels, progress=progress))
-    data, normalize = plan.data, plan.settings.tree.normalize
-    trees.append(label_centroids(data, data.costs, finders.tree, normalize, judging.limits.threads))
-    return Ensemble(trees, finders.labels)
+    drawn = draw.permutation(rows)[: min(_MOST_ROWS, int(rows * _SHARE))]
+    held_out = np.flatnonzero(np.isin(hashes, hashes[drawn]))
+    costs[held_out] = 0
+    if not len(held_out) or not costs.any() or not plan.data.indicator[costs > 0].nnz:
+        return held_out, None
+    return held_out, costs
 
 
 def _votes(
-    plan: TrainingPlan, finders: Ensemble, held: npt.NDArray[np.int64], judging: Judging
-) -> Iterator[tuple[npt.NDArray[np.int64], Found]]:
-    """Votes on held-out inputs, some at a time, with their places in `held`."""
-    for begin in range(0, len(held), _TOGETHER):
-        places = np.arange(begin, min(len(held), begin + _TOGETHER))
-        rows = as_rows(_rows(plan, held[places]), threads=judging.limits.threads)
-        yield places, finders.votes(rows, 1, judging.search, judging.limits.threads)
+    plan: TrainingPlan,
+    apart: TrainingPlan,
+    forest: Ensemble,
+    hashes: Hashes,
+    held_out: npt.NDArray[np.int64],
+    judging: Judging,
+    progress: Progress | None,
+) -> _Found:
+    """What members say of inputs that they were not trained on: out of bag, or some members trained again."""
+    ensemble, finders, unseen = plan.settings.ensemble, forest, None
+    if ensemble.method.bootstraps:
+        unseen = _unseen(plan, hashes, held_out)
+    else:
+        few = replace(ensemble, members=min(ensemble.members, _MEMBERS_TWICE), trees=None)
+        again = replace(apart, settings=replace(plan.settings, ensemble=few))
+        named = None if progress is None else lambda share, _: progress(share, "judge: members")
+        finders = Ensemble(train(again, judging.limits, progress=named), forest.labels)
+    search = judging.search
+    if search.candidates == "scored":
+        search = replace(search, candidates=_BEST)
+    parts = []
+    for begin in range(0, len(held_out), _TOGETHER):
+        rows = held_out[begin : begin + _TOGETHER]
+        X = as_rows(_rows(plan, rows), threads=judging.limits.threads)
+        found = finders.votes(X, 1, search, judging.limits.threads)
+        parts.append(_best(found.indptr, found.labels, found.probs, unseen, begin))
+    sizes = np.concatenate([np.diff(part.indptr) for part in parts])
+    return _Found(
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.means for part in parts]),
+    )
+
+
+def _best(
+    indptr: npt.NDArray[np.int64],
+    labels: npt.NDArray[np.int32],
+    probs: npt.NDArray[np.float32],
+    unseen: npt.NDArray[np.bool_] | None,
+    begin: int,
+) -> _Found:
+    """The best candidates of some inputs, by the mean of those members that were not trained on them."""
+    kept, means, sizes = [], [], []
+    for row, (first, last) in enumerate(zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)):
+        own = probs[first:last] if unseen is None else probs[first:last][:, unseen[begin + row]]
+        mean = own.mean(axis=1, dtype=np.float64) if own.shape[1] else np.zeros(0)
+        best = np.argsort(-mean, kind="stable")[:_BEST]
+        kept.append(labels[first:last][best])
+        means.append(mean[best])
+        sizes.append(len(best))
+    return _Found(np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(kept), np.concatenate(means))
+
+
+def _unseen(plan: TrainingPlan, hashes: Hashes, held_out: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which members were not trained on each of these inputs, or on equal ones."""
+    _, same = np.unique(hashes, return_inverse=True)
+    members = plan.settings.ensemble.members
+    unseen = np.empty((len(held_out), members), dtype=bool)
+    for member in range(members):
+        drawn = drawn_for(member, plan.seed, plan.data.indicator, plan.data.costs, True)[1]
+        unseen[:, member] = np.bincount(same, weights=drawn)[same[held_out]] == 0
+    return unseen
+
+
+def _as_rows(plan: TrainingPlan, held_out: npt.NDArray[np.int64], found: _Found) -> _native.Rows:
+    """The candidates of held-out inputs, and none of the others."""
+    rows, labels = plan.data.indicator.shape
+    sizes = np.zeros(rows, dtype=np.int64)
+    sizes[held_out] = np.diff(found.indptr)
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return _native.Rows(indptr, found.labels, None, labels)
 
 
 def _rows(plan: TrainingPlan, wanted: npt.NDArray[np.int64]) -> sp.csr_array:
@@ -153,38 +216,10 @@ def _rows(plan: TrainingPlan, wanted: npt.NDArray[np.int64]) -> sp.csr_array:
     return sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, columns))[wanted]
 
 
-def _add(
-    candidates: JudgedCandidates,
-    plan: TrainingPlan,
-    scorers: Ensemble,
-    searched: tuple[npt.NDArray[np.int64], Found],
-    counts: npt.NDArray[np.int64],
-    allowed: npt.NDArray[np.bool_] | None,
-    asked: npt.NDArray[np.bool_] | None,
-) -> None:
-    """Add the best candidates of some inputs, with what the scorers say of them."""
-    rows, found = searched
-    inputs = np.repeat(np.arange(len(rows)), np.diff(found.indptr))
-    probs = found.probs.astype(np.float64)
-    if allowed is None:
-        means = probs.mean(axis=1)
-    else:
-        voices = allowed[inputs]
-        means = (probs * voices).sum(axis=1) / np.maximum(voices.sum(axis=1), 1)
-    order = np.lexsort((found.labels, -means, inputs))
-    place = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
-    kept = np.zeros(len(order), dtype=bool)
-    kept[order] = place < _BEST
-    if asked is not None:
-        kept &= asked[found.labels]
-    if allowed is not None:
-        kept &= np.asarray(allowed.sum(axis=1) > 0)[inputs]
-    labels, inputs = found.labels[kept], inputs[kept]
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(inputs, minlength=len(rows)))]).astype(np.int64)
-    scores = scorers.score(as_rows(_rows(plan, rows)), indptr, labels, 0)
-    truth = plan.data.indicator[rows]
-    keys = inputs * np.int64(truth.shape[1]) + labels
-    owners = np.repeat(np.arange(len(rows)), np.diff(truth.indptr))
-    true = np.isin(keys, owners * np.int64(truth.shape[1]) + truth.indices)
-    evidence = np.column_stack([surprise(means[kept]), surprise(scores), np.log1p(counts[labels])])
-    candidates.add(evidence, true, rows[inputs])
+def _true(
+    truth: sp.csr_array, inputs: npt.NDArray[np.int64], labels: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]:
+    """Whether each candidate is a label of its input."""
+    owners = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
+    width = np.int64(truth.shape[1])
+    return np.isin(inputs * width + labels, owners * width + truth.indices)

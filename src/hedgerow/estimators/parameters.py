@@ -136,6 +136,12 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
             if not isinstance(self.cluster, str):
                 raise ParameterError(f"cluster is {self.cluster!r}; it must be an address, or None")
             check_address(self.cluster)
+        if self.judge and (self.cluster is not None or self.memory is not None):
+            name = "memory" if self.cluster is None else "cluster"
+            raise ValueError(
+                f"judge and {name} cannot be combined: a judge is learned in the memory of one machine; leave"
+                " one out"
+            )
         if self.memory is not None:
             parse_bytes(self.memory)
             if self.cluster is not None:

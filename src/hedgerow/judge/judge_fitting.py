@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import LinearConstraint, minimize
 from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
-from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, terms
+from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, term_count, terms
 from hedgerow.judge.maps import OTHERS
 
-__all__ = ["JudgedCandidates", "learn_judge"]
+__all__ = ["Candidates", "learn_judge"]
 
 # Less evidence than this would teach chance.
 LEAST_TRUE = 200
@@ -22,24 +24,17 @@ _RANKED = 5
 _CONVERGED, _SHORTEST = 1e-5, 1e-6
 
 
-class JudgedCandidates:
+@dataclass(frozen=True, eq=False)
+class Candidates:
     """Candidates of held-out inputs: what the judge sees of each, whether it is true, and of which input."""
 
-    def __init__(self) -> None:
-        self._parts: list[tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.int64]]] = []
-
-    def add(self, evidence: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> None:
-        """Add candidates; `inputs` are the numbers of the inputs that they belong to."""
-        self._parts.append((evidence, true, inputs))
-
-    def all(self) -> tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-        """Everything that was added, one after the other."""
-        evidence, true, inputs = zip(*self._parts, strict=True)
-        return np.concatenate(evidence), np.concatenate(true), np.concatenate(inputs)
+    evidence: Floats
+    true: npt.NDArray[np.bool_]
+    inputs: npt.NDArray[np.int64]
 
 
 def learn_judge(
-    candidates: JudgedCandidates,
+    candidates: Candidates,
     scorers: tuple[str, ...],
     label_counts: npt.NDArray[np.int64],
     source: str,
@@ -49,7 +44,14 @@ def learn_judge(
     Whether it does is decided on inputs that it was not learned from: a judge of every other input judges the
     rest. The judge that is given is learned from all of them.
     """
-    evidence, true, inputs = candidates.all()
+    with threadpool_limits(1, user_api="blas"):  # on matrices this small, threads only wait for each other
+        return _learn(candidates, scorers, label_counts, source)
+
+
+def _learn(
+    candidates: Candidates, scorers: tuple[str, ...], label_counts: npt.NDArray[np.int64], source: str
+) -> Judge | None:
+    evidence, true, inputs = candidates.evidence, candidates.true, candidates.inputs
     if true.sum() < LEAST_TRUE:
         return None
     # Candidates that nobody believes in are not learned from, but must keep their order, too.
@@ -173,18 +175,26 @@ def _fit(evidence: Floats, true: npt.NDArray[np.bool_], known: Floats) -> Floats
 
 
 def _slopes(known: Floats) -> Floats:
-    """Slopes of log-odds in each surprise at the corners of what can be seen: linear in the coefficients.
+    """Bounds of the slopes of log-odds in each surprise over all that can be seen, by the coefficients.
 
-    The slopes of a quadratic are linear functions, so they are negative inside if they are at all corners.
+    A slope is linear in the other numbers, so their corners are enough, and a quadratic of its own number. It
+    lies between the least and the largest of its three Bernstein coefficients: the values at both ends, and
+    where the tangent of one end is in the middle.
     """
     count = len(known)
     places = [(i, j) for i in range(count) for j in range(i, count)]
     rows = []
-    for corner in itertools.product(*known.tolist()):
-        for of in range(count - 1):
-            row = np.zeros(1 + count + len(places))
-            row[1 + of] = 1.0
-            for number, (i, j) in enumerate(places):
-                row[1 + count + number] = (i == of) * corner[j] + (j == of) * corner[i]
-            rows.append(row)
+    for of in range(count - 1):
+        low, high = known[of].tolist()
+        others = [[0.0] if i == of else known[i].tolist() for i in range(count)]
+        for corner in itertools.product(*others):
+            # Of the own number x: its value, and that of x squared, in the Bernstein basis.
+            for own, square in ((low, low * low), ((low + high) / 2, low * high), (high, high * high)):
+                row = np.zeros(term_count(count))
+                row[1 + of] = 1.0
+                at = [own if i == of else corner[i] for i in range(count)]
+                for number, (i, j) in enumerate(places):
+                    row[1 + count + number] = (i == of) * at[j] + (j == of) * at[i]
+                row[1 + count + len(places) + of] = 3 * square
+                rows.append(row)
     return np.array(rows)

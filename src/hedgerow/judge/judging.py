@@ -12,11 +12,26 @@ import numpy.typing as npt
 
 from hedgerow import _native
 
-__all__ = ["MOST_SURPRISE", "Judge", "evidence_names", "surprise", "terms"]
+__all__ = [
+    "HEADROOM",
+    "MOST_SURPRISE",
+    "Judge",
+    "evidence_names",
+    "judged_each",
+    "surprise",
+    "term_count",
+    "terms",
+]
 
 Floats = npt.NDArray[np.float64]
 
 MOST_SURPRISE = 4.4
+# A score above 1 is as probable as 1 elsewhere. Scorers lower theirs by this much, so that labels that they
+# are sure of can be told apart.
+HEADROOM = 1.5
+# Labels of each member, its best ones, that are judged; and of all members together. The others are hardly
+# ever true, but uncertainty is about what might be true.
+_JUDGED_EACH, _JUDGED_TOGETHER = 400, 1000
 _LEAST = 1e-37
 _MOST_LOG_ODDS = 20.0
 SOURCES = ("held-out", "out-of-bag")
@@ -28,16 +43,29 @@ def surprise(probability: npt.ArrayLike) -> Floats:
     return np.minimum(MOST_SURPRISE, np.cbrt(-np.log(p)))
 
 
+def judged_each(members: int) -> int:
+    """How many labels of each member a judge hears of, where nobody asks for more."""
+    return max(_JUDGED_EACH, _JUDGED_TOGETHER // members)
+
+
 def evidence_names(scorers: tuple[str, ...]) -> tuple[str, ...]:
     """What the judge sees of a candidate, in order."""
     return ("members", *scorers, "frequency")
 
 
 def terms(evidence: Floats) -> Floats:
-    """A constant, each number, and the products of each with itself and all after it, shape (n, terms)."""
+    """A constant, each number, products of each with itself and all after it, cubes of all but the last.
+
+    The shape is (n, terms).
+    """
     count = evidence.shape[1]
     products = [evidence[:, i] * evidence[:, j] for i in range(count) for j in range(i, count)]
-    return np.column_stack([np.ones(len(evidence)), evidence, *products])
+    return np.column_stack([np.ones(len(evidence)), evidence, *products, evidence[:, :-1] ** 3])
+
+
+def term_count(seen: int) -> int:
+    """How many terms there are of so many numbers."""
+    return 1 + seen + seen * (seen + 1) // 2 + seen - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +75,7 @@ class Judge:
     Attributes
     ----------
     scorers : tuple of str
-        Who besides the members is asked about each candidate: "wide", "centroid".
+        Who besides the members is asked about each candidate: some of `hedgerow.judge.scorers.SCORERS`.
     coefficients : float64 array
         Of `terms`, in their order.
     range : float64 array, shape (len(`evidence_names`), 2)
@@ -145,7 +173,7 @@ class Judge:
         if any(type(header[name]) is not float for name in ("before", "after")):
             raise ValueError("the judge does not say how good it is")
         seen = len(evidence_names(scorers))
-        if coefficients.dtype != np.float64 or coefficients.shape != (1 + seen + seen * (seen + 1) // 2,):
+        if coefficients.dtype != np.float64 or coefficients.shape != (term_count(seen),):
             raise ValueError("the judge has the wrong number of coefficients")
         known = sections["judge.range"]
         if known.dtype != np.float64 or known.shape != (seen, 2):

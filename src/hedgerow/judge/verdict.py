@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from hedgerow.judge.judging import Judge, evidence_names, surprise
+from hedgerow.judge.judging import HEADROOM, Judge, evidence_names, surprise
 
 __all__ = [
     "Evidence",
@@ -26,9 +26,11 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-# The scores of the wide classifier are lowered by this much before the judge sees them, so that labels that
-# it is sure of can be told apart. People are shown its probability as it would be without that.
-HEADROOM = 1.5
+_WHO = {
+    "members": "The trees",
+    "wide": "The wide classifier",
+    "label": "The label's own classifier, without the way to it,",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +62,10 @@ class Evidence:
 
     Attributes
     ----------
-    name : {"members", "wide", "centroid", "frequency"}
-        What it is: the mean probability of the members, the probability of the wide classifier, the cosine of
-        the input and the mean of the label's inputs in training, the number of these inputs.
+    name : {"members", "wide", "label", "centroid", "frequency"}
+        What it is: the mean probability of the members, the probability of the wide classifier, that of the
+        label's own classifier there without the way to it, the cosine of the input and the mean of the
+        label's inputs in training, the number of these inputs.
     value : float
         What the judge saw.
     reference : float
@@ -195,9 +198,9 @@ def shapley_values(
 
 
 def plain_probability(scores: npt.ArrayLike, transform: str) -> Floats:
-    """The wide classifier's probabilities as they are before its scores are lowered for the judge.
+    """Probabilities as they are before scores are lowered for the judge, so that sure labels differ.
 
-    That is exact for one wide leaf; of several, the way to the leaf is taken as part of the one score.
+    That is exact for a label's own classifier; of a tree, the way to the leaf is taken as part of the score.
     """
     if transform == "l3-hinge":
         return np.asarray(np.exp(-(np.maximum(0.0, surprise(scores) - HEADROOM) ** 3)))
@@ -216,10 +219,10 @@ def percent(probability: float) -> str:
 
 
 def _shown(name: str, value: float, transform: str) -> float:
-    if name == "wide":
+    if name in ("wide", "label"):
         return float(plain_probability(value, transform))
     if name == "centroid":
-        return float(1.0 - surprise(value))
+        return float(1.0 + HEADROOM - surprise(value))
     return value
 
 
@@ -231,8 +234,8 @@ def _of_number(name: str, seen: float, transform: str) -> float:
 
 
 def _said(one: Evidence) -> str:
-    if one.name in ("members", "wide"):
-        who = "The trees" if one.name == "members" else "The wide classifier"
+    if one.name in _WHO:
+        who = _WHO[one.name]
         return f"{who} gave {percent(one.value)} (typical: {percent(one.reference)})"
     if one.name == "centroid":
         return (

@@ -143,9 +143,14 @@ class Ensemble:
         indptr: npt.NDArray[np.int64],
         labels: npt.NDArray[np.int32],
         threads: int,
-    ) -> npt.NDArray[np.float32]:
-        """The members' probabilities of given candidates of each row, shape (candidates, members)."""
-        return self._forest.score(X, indptr, labels, self.trees[0].normalize, threads)
+        headroom: float = 0.0,
+    ) -> _native.ScoredCandidates:
+        """What the members say of given candidates of each row: arrays of shape (candidates, members).
+
+        `probs` are probabilities; `own` are those below the label's leaf, without the way to it. Scores of
+        labels are lowered by `headroom`: else all that are above 1 have the same probability.
+        """
+        return self._forest.score(X, indptr, labels, self.trees[0].normalize, headroom, threads)
 
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
         """How far the members follow each row down their trees, shape (rows, len(wanted)).

@@ -1,8 +1,7 @@
-"""Trains those who score the candidates that trees find: one wide classifier, and the centroids of labels."""
+"""The centroids of labels, as a tree that scores candidates."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,73 +9,27 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow import _native
-from hedgerow.progress import Progress
-from hedgerow.training.data import Costs, TrainingData
-from hedgerow.training.places import Limits
 from hedgerow.training.plan import TrainingPlan
-from hedgerow.training.settings import EnsembleSettings, Method, TrainingSettings, TreeSettings
-from hedgerow.training.trainer import train
 from hedgerow.trees.label_tree import LabelTree, aggregate_features
 from hedgerow.trees.tree_model import TreeClassifier
 
-__all__ = ["label_centroids", "train_wide"]
+__all__ = ["label_centroids"]
 
 # Features, children, weights and biases of a node.
 _Node = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
-_BRANCHING = 16
-# A score above 1 is as probable as 1 elsewhere; here it is told apart up to this much more.
-_HEADROOM = 1.5
 # Features of a label's centroid that are kept, the largest ones.
 _FEATURES_KEPT = 100
 # Up to this many labels, the cosines to all centroids are computed together; else those of groups.
 _ONE_GROUP, _GROUP = 20_000, 256
 
 
-def train_wide(
-    plan: TrainingPlan,
-    leaf_size: int,
-    limits: Limits,
-    *,
-    labels: npt.NDArray[np.int32] | None = None,
-    progress: Progress | None = None,
-) -> TreeClassifier:
-    """A tree with few wide leaves, trained on all inputs; or one leaf with some labels only."""
-    settings = TrainingSettings(
-        EnsembleSettings(Method.SINGLE, 1, None, 0.5, 10),
-        TreeSettings(_BRANCHING, leaf_size, plan.settings.tree.normalize),
-        plan.settings.solver,
-    )
-    tree = None
-    if labels is not None:
-        tree = LabelTree((np.array([0, len(labels)], dtype=np.int32),), labels)
-    found = train(replace(plan, settings=settings, tree=tree, views=None), limits, progress=progress)[0]
-    return _lowered(found)
-
-
-def _lowered(model: TreeClassifier) -> TreeClassifier:
-    """The same tree with lower scores of labels, so that the best of them do not all have probability 1."""
-    tree = model.tree
-    nodes: list[_Node] = [
-        model.node_weights(layer, node)
-        for layer in range(tree.depth)
-        for node in range(tree.layer_sizes[layer])
-    ]
-    first = len(nodes) - tree.layer_sizes[-2]
-    for place in range(first, len(nodes)):
-        features, children, weights, bias = nodes[place]
-        nodes[place] = (features, children, weights, bias - np.float32(_HEADROOM))
-    native = _native.assemble(list(tree.begins), tree.labels, model.features, model.transform, nodes, 1)
-    return TreeClassifier(tree, model.features, model.transform, model.normalize, native, model.weights)
-
-
-def label_centroids(
-    data: TrainingData, costs: Costs, first: LabelTree, normalize: bool, threads: int
-) -> TreeClassifier:
+def label_centroids(plan: TrainingPlan, first: LabelTree, threads: int) -> TreeClassifier:
     """A tree whose scores are the cosines of an input and the centroid of each label's inputs.
 
     Labels that are close in the tree `first` are close here, too.
     """
+    data, costs, normalize = plan.data, plan.data.costs, plan.settings.tree.normalize
     Y = data.indicator
     taught = Y if costs is None else Y[costs > 0]
     used = np.bincount(taught.indices, minlength=Y.shape[1]) > 0
