@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hedgerow.training.plan import TrainingPlan
 from hedgerow.training.settings import EnsembleSettings, Method
 
-__all__ = ["Shape", "wide_plan", "wide_shape"]
+__all__ = ["Shape", "rivals_in", "wide_plan", "wide_shape"]
 
 # Where there are more labels, their leaves would be too many for the root.
 _MOST_FOR_MATCHER = 20_000
-_BRANCHING = 16
+_MOST_BRANCHES = 100
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,27 @@ class Shape:
     negatives: str = "tfn"
     matcher_beam: int = 20
 
-    def describe(self) -> dict[str, int | str]:
+    def describe(self) -> dict[str, Any]:
         """As parameters of a classifier."""
         return dict(vars(self))
+
+    def children_shown(self, labels: int, labels_each: float) -> float:
+        """How many nodes and labels learn from an input, about: the children of the nodes that it comes to."""
+        shown, nodes = 0.0, 1
+        while True:
+            reached = min(nodes, labels_each * 0.8 + 0.2) if nodes > 1 else 1.0
+            if self.negatives == "tfn+man" and nodes > 1:
+                reached = min(nodes, reached + self.matcher_beam)
+            if labels / nodes <= self.leaf_size:
+                return shown + reached * labels / nodes
+            nodes *= self.branching
+            shown += reached * min(self.branching, labels)
+
+
+def rivals_in(parameters: Mapping[str, Any]) -> int:
+    """The labels that a label is told apart from, given the parameters that describe a shape."""
+    matched = parameters["matcher_beam"] if parameters["negatives"] == "tfn+man" else 1
+    return int(parameters["leaf_size"] * matched)
 
 
 def wide_shape(labels: int, rivals: int) -> Shape:
@@ -37,12 +57,14 @@ def wide_shape(labels: int, rivals: int) -> Shape:
     label's leaf are.
     """
     if rivals >= labels:
-        return Shape(2, labels)
+        return Shape(2, max(1, labels))
     if labels <= _MOST_FOR_MATCHER:
         leaves = max(2, round(math.sqrt(labels)))
         size = math.ceil(labels / leaves)
         return Shape(leaves, size + 1, "tfn+man", max(1, round(rivals / size)))
-    return Shape(_BRANCHING, rivals)
+    leaves = math.ceil(labels / rivals)
+    branching = leaves if leaves <= _MOST_BRANCHES else math.ceil(math.sqrt(leaves))
+    return Shape(max(2, branching), math.ceil(rivals * 1.05))
 
 
 def wide_plan(plan: TrainingPlan, rivals: int) -> TrainingPlan:
