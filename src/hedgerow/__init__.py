@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hedgerow.estimators.fitted import TopLabels
     from hedgerow.estimators.held_out import Learned, learn_from_held_out
     from hedgerow.estimators.loading import load
+    from hedgerow.estimators.presets import preset_parameters
     from hedgerow.estimators.text import HedgerowTextClassifier
     from hedgerow.estimators.transformer import HedgerowTransformerClassifier
     from hedgerow.evaluation.results import Evaluation
@@ -78,6 +79,7 @@ _HOMES = {
     "label_uncertainty": "hedgerow.votes.measures",
     "learn_from_held_out": "hedgerow.estimators.held_out",
     "load": "hedgerow.estimators.loading",
+    "preset_parameters": "hedgerow.estimators.presets",
     "query": "hedgerow.active_learning",
 }
 
@@ -119,6 +121,7 @@ __all__ = [
     "label_uncertainty",
     "learn_from_held_out",
     "load",
+    "preset_parameters",
     "query",
 ]
 

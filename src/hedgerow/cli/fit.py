@@ -23,6 +23,7 @@ from .options import (
     finite,
     given,
     option_of,
+    parse_duration,
     refuse_without,
     values_of,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from hedgerow.data import Part
 
     from .inputs import Selection
+    from .presets import Wish
 
 
 # Options that are parameters of the estimators, and those for texts and of the transformer alone.
@@ -41,6 +43,8 @@ _SETTINGS = (
     *("method", "members", "trees", "alpha", "hard_negatives", "dropout", "branching", "leaf_size"),
     *("loss", "C", "weight_threshold", "negatives", "judge", "wide", "beam"),
 )
+# What presets choose besides.
+_CHOSEN = ("tolerance", "matcher_beam")
 _OF_WORDS = frozenset({"judge", "wide"})  # a transformer has none
 _TUNING = (
     *("encoder", "encoders", "epochs", "steps", "levels", "batch_size", "micro_batch", "learning_rate"),
@@ -52,7 +56,8 @@ _TUNING = (
 class Plan:
     """What to train: settings of the estimator, where it computes, and the model that it extends.
 
-    `texts` has the settings for texts, which features do not have. `place` says where a transformer computes
+    `preset` and `seconds` choose what is not given. `texts` has the settings for texts, which features do not
+    have. `place` says where a transformer computes
     and keeps embeddings, `site` has the cluster or the memory budget of other models, `given` names the
     settings on the command line.
     """
@@ -61,12 +66,21 @@ class Plan:
     model: Path
     deep: bool
     settings: dict[str, Any]
+    preset: str
+    seconds: float | None
     texts: dict[str, Any]
     place: dict[str, Any]
     site: dict[str, str | None]
     extend: Path | None
     given: frozenset[str]
     overwrite: bool
+
+    @property
+    def wish(self) -> Wish:
+        """What a preset makes settings of."""
+        from .presets import Wish
+
+        return Wish(self.preset, self.seconds, self.settings, self.texts, self.given, self.rows.threads)
 
 
 def fit(
@@ -93,6 +107,16 @@ def fit(
             min=1, max=4096, help="Members of an ensemble: more take longer and measure uncertainty better."
         ),
     ] = 10,
+    preset: Annotated[
+        options.Preset | None,
+        typer.Option(
+            help="How much effort to spend. fast: a first look. balanced (the default): accurate, and"
+            " calibrated by a learned judge. best: a little more accurate, and slower. paper: the settings of"
+            " the paper; the default with --base transformer, --cluster and --memory.",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: options.TimeLimit = None,
     base: options.BaseOption = options.Base.linear,
     labels_field: options.LabelsField = "labels",
     extend: Annotated[
@@ -188,8 +212,10 @@ def fit(
     judge: Annotated[
         bool,
         expert_option(
-            "--judge",
-            help="Learn to re-rank the labels that the trees find: more accurate, and slower to train.",
+            "--judge/--no-judge",
+            help="Learn to re-rank the labels that the trees find: more accurate, and slower to train."
+            " Presets choose it.",
+            show_default=False,
         ),
     ] = False,
     wide: Annotated[
@@ -198,7 +224,7 @@ def fit(
             min=1,
             metavar="N",
             help="With --judge: also ask a classifier per label that is trained on the inputs of N"
-            " labels; more labels take longer.",
+            " labels; more labels take longer. Presets choose it.",
         ),
     ] = None,
     beam: Annotated[
@@ -263,6 +289,22 @@ def fit(
         raise typer.BadParameter(
             "a transformer is trained on this machine only", ctx=context, param_hint="--cluster"
         )
+    elsewhere = "--base transformer" if deep else "--cluster" if cluster else "--memory" if memory else None
+    if extend is not None and (preset is not None or time_limit is not None):
+        raise typer.BadParameter(
+            "--extend keeps the settings of OLD_MODEL; leave it out", ctx=context, param_hint="--preset"
+        )
+    if elsewhere and (time_limit is not None or preset in (options.Preset.balanced, options.Preset.best)):
+        raise typer.BadParameter(
+            f"a judge is learned in the memory of one machine, and not with {elsewhere}; use --preset fast or"
+            " paper",
+            ctx=context,
+            param_hint="--time" if preset is None else "--preset",
+        )
+    if preset is not None and time_limit is not None:
+        raise typer.BadParameter("give --preset or --time, not both", ctx=context, param_hint="--time")
+    if preset is None:
+        preset = options.Preset.paper if elsewhere or extend is not None else options.Preset.balanced
     if memory is not None and (deep or cluster is not None):
         other = "--cluster" if cluster is not None else "--base transformer"
         raise typer.BadParameter(f"it cannot be used with {other}", ctx=context, param_hint="--memory")
@@ -275,6 +317,8 @@ def fit(
         model=model,
         deep=deep,
         settings=settings,
+        preset=preset.value,
+        seconds=None if time_limit is None else parse_duration(time_limit),
         texts=texts,
         place=place,
         site={"cluster": cluster, "memory": memory},
@@ -312,6 +356,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     from hedgerow.deep.extra import is_first
 
     from .extending import open_extendable, trains_members
+    from .presets import choose
 
     settings = plan.settings
     old = None if plan.extend is None else open_extendable(plan.extend, settings | plan.texts, plan.given)
@@ -336,7 +381,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             inputs, estimator = _choose(plan, part, deep)
             words = {} if part.texts is None or part.X is not None else plan.texts
             own = {**(plan.place if deep else plan.site), "n_jobs": plan.rows.threads or -1}
+            chosen = None
             if old is None:
+                if not deep:
+                    chosen = choose(part, plan.wish)
+                    settings, words = chosen.settings, chosen.texts if words else {}
+                    if not as_json:
+                        say(chosen.sentence)
                 classifier = estimator(**settings, **words, **own)
                 _fit(classifier, inputs, part, kept, report)
             else:
@@ -357,6 +408,8 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             with failing_as(ExitCode.WRITE):
                 kept.delete()
         summary = _summary(plan, classifier, part.n, time.perf_counter() - start)
+        if chosen is not None:
+            summary |= chosen.describe()
         if as_json:
             print_json(summary)
         else:
@@ -484,14 +537,29 @@ def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: flo
         "rows": rows,
         "labels": about["labels"],
         "seconds": round(seconds, 3),
-        "settings": {name: params[name] for name in (*plan.settings, *plan.texts) if name in params},
+        "settings": {
+            name: params[name] for name in (*plan.settings, *_CHOSEN, *plan.texts) if name in params
+        },
     }
+    if params.get("judge"):
+        summary["judge"] = about["judge"]
     # Extending a model leaves its encoder as it is.
     if isinstance(classifier, HedgerowTransformerClassifier) and plan.extend is None:
         tuned = [report.to_dict() for report in classifier.fine_tuning_ if report.tokens]
         if tuned:
             summary["fine_tuning"] = tuned
     return summary
+
+
+def _about_judge(judge: dict[str, Any] | None) -> str:
+    if judge is None:
+        return (
+            "The judge ranked no better than the trees alone, or there was too little data for it: left out."
+        )
+    before, after = 100 * judge["ndcg_before"], 100 * judge["ndcg"]
+    return (
+        f"The judge ranks better than the trees alone on held-out inputs: nDCG@5 {before:.1f} -> {after:.1f}."
+    )
 
 
 def _print(summary: dict[str, Any]) -> None:
@@ -505,4 +573,6 @@ def _print(summary: dict[str, Any]) -> None:
     if tuned := summary.get("fine_tuning"):
         tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
         say(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")
+    if "judge" in summary:
+        say(_about_judge(summary["judge"]))
     say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")

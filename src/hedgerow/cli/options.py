@@ -33,6 +33,7 @@ Method = StrEnum(
         "boosted_bagging": "boosted-bagging",
     },
 )
+Preset = StrEnum("Preset", ["fast", "balanced", "best", "paper"])
 Base = StrEnum("Base", ["linear", "transformer"])
 Precision = StrEnum("Precision", ["float32", "float16"])
 Pooling = StrEnum("Pooling", ["mean", "cls"])
@@ -107,6 +108,23 @@ def _candidates(value: str | None) -> str | None:
     if value is None or value in ("scored", "all") or re.fullmatch("[1-9][0-9]{0,17}", value):
         return value
     raise typer.BadParameter(f"{value!r} is neither scored, nor all, nor a positive number")
+
+
+def parse_duration(value: str) -> float:
+    """Seconds of "90s", "10m", "1.5h" or "90"."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", value.strip())
+    if found is None or float(found[1]) == 0:
+        raise ValueError(f"{value!r} is not a duration, such as 90s, 10m or 2h")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def _duration(value: str | None) -> str | None:
+    try:
+        if value is not None:
+            parse_duration(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    return value
 
 
 def parse_field(value: str) -> tuple[str, float]:
@@ -257,6 +275,17 @@ Memory = Annotated[
         rich_help_panel=LARGE,
         help="Train within this much memory, such as 8GB. DATA may be larger if it is mapped (hedgerow map)."
         " Results do not depend on it.",
+    ),
+]
+
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="DURATION",
+        callback=_duration,
+        help="In place of --preset: the best model that this time allows on this machine, such as 90s, 10m or"
+        " 2h. It is an estimate, not a limit.",
     ),
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hedgerow.inputs.parameters import ParameterError, check_choice
 from hedgerow.training.settings import Method
-from hedgerow.training.shape import Shape, rivals_in, wide_shape
+from hedgerow.training.shape import Shape, wide_shape
 
 __all__ = ["PRESETS", "Choice", "DataSize", "choose_settings"]
 
@@ -50,18 +50,6 @@ class Choice:
     preset: str
     parameters: dict[str, Any]
     seconds: float
-
-    def describe(self) -> str:
-        """What was chosen, in words."""
-        given = self.parameters
-        said = {
-            "fast": "one quick pass: small leaves, loosely solved, no judge",
-            "paper": "the settings of the paper",
-        }.get(self.preset, "")
-        if not said:
-            rivals = given.get("wide") or rivals_in(given)
-            said = f"each label is told apart from up to {rivals:,} others, and a learned judge ranks"
-        return said
 
 
 def choose_settings(
