@@ -1,6 +1,7 @@
 // Search in a forest: what every member says of every candidate label, and how far it may be from all there is to say.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -55,8 +56,11 @@ class VoteSearcher {
   void start_helpers(const SparseRows& X, std::int64_t begin, std::int64_t end, int helpers, Watch& watch);
   template <class Walk>
   void for_trees(int workers, Watch& watch, Walk walk);
-  std::int32_t beam_of(int tree, std::int32_t k) const;
-  void find_candidates(std::int64_t input, bool ordered);
+  // Nodes of a layer that have k labels below, or as many as are asked for, whichever they are.
+  std::int32_t least_of(int tree, std::int32_t k) const;
+  std::int32_t beam_of(int tree, std::int32_t k) const { return std::max(options_.beam, least_of(tree, k)); }
+  void find_candidates(std::int64_t input, std::int32_t k, bool ordered);
+  void find_scored(int tree, std::int64_t input, float lowest);
   void find_top(int tree, std::int64_t input);
   void add_candidate(std::int32_t label);
   void fill(int tree, std::int64_t input, bool only_top);
@@ -68,12 +72,14 @@ class VoteSearcher {
   const Forest* forest_ = nullptr;
   std::uint64_t serial_ = 0;  // of the forest that the scratch memory is made for
   VoteOptions options_;
+  std::int64_t first_row_ = 0;  // of the block
   Descent descent_;
   std::vector<std::unique_ptr<Descent>> helpers_;  // of the other threads
   Candidates candidates_;
   std::vector<std::int64_t> top_begins_;
   std::vector<TopVote> top_votes_;
   Best best_;
+  std::vector<std::uint32_t> positions_;
   std::vector<float> missed_, counts_;
   std::vector<std::int32_t> number_;  // of a label among the candidates of an input, or -1
 
