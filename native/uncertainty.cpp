@@ -1,6 +1,7 @@
 #include "uncertainty.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -72,10 +73,17 @@ void write_reach(VoteSearcher& votes, std::int64_t begin, std::int64_t end, std:
   throw std::invalid_argument("scores of row " + std::to_string(row) + " of X are not finite; scale X and train again");
 }
 
-float sum(const float* values, std::int64_t count) {
-  double total = 0;
-  for (std::int64_t i = 0; i < count; ++i) total += static_cast<double>(values[i]);
-  return static_cast<float>(total);
+// The sums of all measures, in one loop: five additions that do not wait for each other.
+std::array<double, kMeasures> sums(const Measures& of, std::int64_t count) {
+  std::array<double, kMeasures> total{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    total[0] += static_cast<double>(of.probability[i]);
+    total[1] += static_cast<double>(of.total[i]);
+    total[2] += static_cast<double>(of.data[i]);
+    total[3] += static_cast<double>(of.knowledge[i]);
+    total[4] += static_cast<double>(of.variance[i]);
+  }
+  return total;
 }
 
 }  // namespace
@@ -96,11 +104,10 @@ void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t
       const auto part = [&](std::int64_t i) { return room.data() + i * size; };
       const Measures all{part(0), part(1), part(2), part(3), part(4)};
       kernels().measure(votes.logs(), votes.stride(), forest.members(), size, all);
-      inputs.expected[row] = sum(all.probability, size);
-      inputs.total[row] = sum(all.total, size);
-      inputs.data[row] = sum(all.data, size);
-      inputs.knowledge[row] = sum(all.knowledge, size);
-      inputs.variance[row] = sum(all.variance, size);
+      const auto summed = sums(all, size);
+      float* const to[] = {inputs.expected, inputs.total, inputs.data, inputs.knowledge, inputs.variance};
+      for (std::size_t measure = 0; measure < kMeasures; ++measure)
+        to[measure][row] = static_cast<float>(summed[measure]);
       const Certificate certificate = votes.certificate();
       inputs.bound[row] = certificate.probability;
       inputs.missed[row] = certificate.uncertainty;
