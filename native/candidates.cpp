@@ -30,7 +30,7 @@ void VoteSearcher::find_candidates(std::int64_t input, std::int32_t k, bool orde
     for (int tree = 0; tree < forest_->trees(); ++tree) find_top(tree, input);
   else if (options_.floor > 0)
     find_all(std::log(kCandidateShare * options_.floor));
-  if (options_.top == 0 && std::ssize(candidates_.labels) - begin < k) find_all(kMinusInfinity);
+  if (options_.top == 0 && std::ssize(candidates_.labels) - begin < std::max(k, kSureLabels)) find_all(kMinusInfinity);
   top_begins_.push_back(std::ssize(top_votes_));
   if (ordered) std::sort(candidates_.labels.begin() + begin, candidates_.labels.end());
   for (std::int64_t i = begin; i < std::ssize(candidates_.labels); ++i) number_[candidates_.labels[i]] = -1;

@@ -18,14 +18,17 @@ enum class Missing : int {
   bound,  // the probability of the node where the member turned away, which is no less
 };
 
+inline constexpr std::int32_t kSureLabels = 20;
+
 struct VoteOptions {
   std::int32_t beam = 50;
   std::int32_t top = 0;  // > 0: candidates are the best N labels of each member; 0: all that were scored
   Missing missing = Missing::exact;
   // Go on below every node whose mean probability is above this, whatever the beam; 0 goes everywhere.
   float tolerance = std::numeric_limits<float>::infinity();
-  // Do not go below a node whose mean probability is lower, were it among the best, while k labels are found without
-  // it. Labels that no member gives a thousandth of this are no candidates. 0: the beam alone decides.
+  // Do not go below a node whose mean probability is lower, were it among the best, unless k labels need it, or
+  // kSureLabels, so that most answers do not depend on k. Labels that no member gives a thousandth of this are no
+  // candidates. 0: the beam alone decides.
   float floor = 0;
   bool normalise = true;
   int followed = 0;  // layers in which the reach is wanted

@@ -30,8 +30,12 @@ void VoteSearcher::use(const Forest& forest) {
   number_.assign(forest.labels(), -1);
 }
 
+std::int32_t VoteSearcher::beam_of(int tree, std::int32_t k) const {
+  return std::max(options_.beam, forest_->model(tree).tree().nodes_for(std::max(k, options_.top)));
+}
+
 std::int32_t VoteSearcher::least_of(int tree, std::int32_t k) const {
-  return forest_->model(tree).tree().nodes_for(std::max(k, options_.top));
+  return forest_->model(tree).tree().nodes_for(std::max({k, options_.top, kSureLabels}));
 }
 
 // How many threads are worth their start.

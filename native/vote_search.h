@@ -1,7 +1,6 @@
 // Search in a forest: what every member says of every candidate label, and how far it may be from all there is to say.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -56,9 +55,9 @@ class VoteSearcher {
   void start_helpers(const SparseRows& X, std::int64_t begin, std::int64_t end, int helpers, Watch& watch);
   template <class Walk>
   void for_trees(int workers, Watch& watch, Walk walk);
-  // Nodes of a layer that have k labels below, or as many as are asked for, whichever they are.
+  std::int32_t beam_of(int tree, std::int32_t k) const;
+  // Nodes of a layer to keep whatever their probability.
   std::int32_t least_of(int tree, std::int32_t k) const;
-  std::int32_t beam_of(int tree, std::int32_t k) const { return std::max(options_.beam, least_of(tree, k)); }
   void find_candidates(std::int64_t input, std::int32_t k, bool ordered);
   void find_scored(int tree, std::int64_t input, float lowest);
   void find_top(int tree, std::int64_t input);

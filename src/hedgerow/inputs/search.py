@@ -12,6 +12,7 @@ from hedgerow.inputs.parameters import ParameterError, check_choice, check_integ
 CANDIDATES = ("scored", "all")
 MISSING = ("exact", "delta", "bound")
 FLOOR = 1e-4  # of ensembles: P@k, nDCG and AUROC as without, on validation parts of three data sets
+SURE_LABELS = 20  # found under any floor; as in native/descent.h
 
 
 @dataclass(frozen=True)
