@@ -20,6 +20,8 @@ constexpr std::int64_t kBlock = 6144;
 
 constexpr int kVisitsBetweenChecks = 64;
 
+constexpr std::int64_t kOfferedAtOnce = 256;
+
 // Features to look up in all nodes of a layer together, for each thread that is worth its start.
 constexpr std::int64_t kLookupsPerThread = 4000;
 constexpr std::size_t kVisitsPerTask = 4;
@@ -34,13 +36,18 @@ void Best::reset(std::int32_t limit) {
 
 template <class NodeAt>
 void Best::offer_nodes(const float* log_probabilities, std::int64_t count, NodeAt node_at) {
-  if (positions_.size() < static_cast<std::size_t>(count)) positions_.resize(static_cast<std::size_t>(count));
-  const std::int64_t found = kernels().select_at_least(log_probabilities, count, threshold_, positions_.data());
-  for (std::int64_t i = 0; i < found; ++i) {
-    const std::uint32_t position = positions_[static_cast<std::size_t>(i)];
-    items_.emplace_back(log_probabilities[position], node_at(position));
+  positions_.resize(kOfferedAtOnce);
+  // In pieces: after the first, the threshold keeps nearly all out.
+  for (std::int64_t first = 0; first < count; first += kOfferedAtOnce) {
+    const std::int64_t size = std::min(kOfferedAtOnce, count - first);
+    const float* here = log_probabilities + first;
+    const std::int64_t found = kernels().select_at_least(here, size, threshold_, positions_.data());
+    for (std::int64_t i = 0; i < found; ++i) {
+      const std::uint32_t position = positions_[static_cast<std::size_t>(i)];
+      items_.emplace_back(here[position], node_at(static_cast<std::uint32_t>(first) + position));
+    }
+    if (items_.size() >= 2 * static_cast<std::size_t>(limit_) + 64) prune();
   }
-  if (items_.size() >= 2 * static_cast<std::size_t>(limit_) + 64) prune();
 }
 
 void Best::offer(const float* log_probabilities, std::int64_t count, std::int32_t first_node) {

@@ -1,9 +1,19 @@
 // Which labels a search brings together: the candidates of a `VoteSearcher`.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "vote_search.h"
 
 namespace hedgerow {
+
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+// Of the floor: a label below is nearly as improbable as those that nobody looked at.
+constexpr float kCandidateShare = 1e-3f;
+
+}  // namespace
 
 void VoteSearcher::add_candidate(std::int32_t label) {
   if (number_[label] >= 0) return;
@@ -11,23 +21,40 @@ void VoteSearcher::add_candidate(std::int32_t label) {
   candidates_.labels.push_back(label);
 }
 
-void VoteSearcher::find_candidates(std::int64_t input, bool ordered) {
+void VoteSearcher::find_candidates(std::int64_t input, std::int32_t k, bool ordered) {
   const std::int64_t begin = std::ssize(candidates_.labels);
-  for (int tree = 0; tree < forest_->trees(); ++tree) {
-    if (options_.top > 0) {
-      find_top(tree, input);
-      continue;
-    }
-    const LabelTree& labels = forest_->model(tree).tree();
-    const Visits& visits = descent_.found(tree).layers.back();
-    for (const std::int64_t visit : visits.of(input))
-      for (const std::int32_t place : children_of(labels, labels.depth() - 1, visits.nodes[visit]))
-        add_candidate(labels.labels()[place]);
-  }
+  const auto find_all = [&](float lowest) {
+    for (int tree = 0; tree < forest_->trees(); ++tree) find_scored(tree, input, lowest);
+  };
+  if (options_.top > 0)
+    for (int tree = 0; tree < forest_->trees(); ++tree) find_top(tree, input);
+  else if (options_.floor > 0)
+    find_all(std::log(kCandidateShare * options_.floor));
+  if (options_.top == 0 && std::ssize(candidates_.labels) - begin < std::max(k, kSureLabels)) find_all(kMinusInfinity);
   top_begins_.push_back(std::ssize(top_votes_));
   if (ordered) std::sort(candidates_.labels.begin() + begin, candidates_.labels.end());
   for (std::int64_t i = begin; i < std::ssize(candidates_.labels); ++i) number_[candidates_.labels[i]] = -1;
   candidates_.begins.push_back(std::ssize(candidates_.labels));
+}
+
+// The labels that a member of a tree gives no less than the lowest log-probability.
+void VoteSearcher::find_scored(int tree, std::int64_t input, float lowest) {
+  const LabelTree& labels = forest_->model(tree).tree();
+  const Visits& visits = descent_.found(tree).layers.back();
+  for (const std::int64_t visit : visits.of(input)) {
+    const Range<std::int32_t> places = children_of(labels, labels.depth() - 1, visits.nodes[visit]);
+    const std::int32_t* own = labels.labels().data() + places.first;
+    if (lowest == kMinusInfinity) {
+      for (std::int32_t i = 0; i < places.size(); ++i) add_candidate(own[i]);
+      continue;
+    }
+    positions_.resize(places.size());
+    for (std::int64_t voice = 0; voice < visits.voices; ++voice) {
+      const float* logs = visits.children(visit) + voice * visits.stride;
+      const std::int64_t found = kernels().select_at_least(logs, places.size(), lowest, positions_.data());
+      for (std::int64_t i = 0; i < found; ++i) add_candidate(own[positions_[i]]);
+    }
+  }
 }
 
 // The best labels of each member of a tree.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace hedgerow {
 
@@ -51,7 +52,7 @@ void Descent::prepare(const SparseRows& X, std::int64_t begin, std::int64_t end,
   inputs_.prepare(forest_->model(0), X, begin, end, options.normalise);
 }
 
-void Descent::descend(int tree, std::int32_t beam) {
+void Descent::descend(int tree, std::int32_t beam, std::int32_t least) {
   const int voices = forest_->voices(tree);
   Found& found = found_[tree];
   found.frontiers.assign(inputs_.size(), Frontier{});
@@ -63,7 +64,7 @@ void Descent::descend(int tree, std::int32_t beam) {
         visits.add(0, input);
         visits.paths.insert(visits.paths.end(), voices, 0.0f);
       } else {
-        choose(tree, layer, input, beam);
+        choose(tree, layer, input, beam, least);
       }
       visits.close_input();
     }
@@ -108,9 +109,10 @@ void Descent::score(int tree, int layer, Visits& visits) {
   }
 }
 
-// Chooses the nodes of a layer that an input visits among the children of those it visited above: the best `beam`,
-// and whatever is above the tolerance. What is left behind is the frontier.
-void Descent::choose(int tree, int layer, std::int64_t input, std::int32_t beam) {
+// Chooses the nodes of a layer that an input visits among the children of those it visited above: the best `beam`
+// above the floor, the best `least` in any case, and whatever is above the tolerance. What is left behind is the
+// frontier.
+void Descent::choose(int tree, int layer, std::int64_t input, std::int32_t beam, std::int32_t least) {
   const LabelTree& labels = forest_->model(tree).tree();
   Found& found = found_[tree];
   const Visits& above = found.layers[layer - 1];
@@ -137,7 +139,9 @@ void Descent::choose(int tree, int layer, std::int64_t input, std::int32_t beam)
   if (std::ssize(best) < std::min<std::int64_t>(beam, scored))
     throw std::invalid_argument("scores of an input are not finite; scale X and train again");
   kept_.resize(labels.nodes(layer), 0);
-  for (const Ranked& ranked : best) kept_[ranked.node()] = 1;
+  const float floor = std::log(options_.floor);
+  for (std::size_t i = 0; i < best.size(); ++i)
+    kept_[best[i].node()] = std::cmp_less(i, least) || best[i].log_probability() >= floor;
 
   const float tolerance = std::log(options_.tolerance);
   Frontier& frontier = found.frontiers[input];
@@ -162,63 +166,6 @@ void Descent::choose(int tree, int layer, std::int64_t input, std::int32_t beam)
   }
   kernels().add_missed(missed_.data(), counts_.data(), std::ssize(missed_), frontier.mass);
   for (const Ranked& ranked : best) kept_[ranked.node()] = 0;
-}
-
-void Descent::complete(int tree, const Candidates& candidates) {
-  const LabelTree& labels = forest_->model(tree).tree();
-  const std::int64_t voices = forest_->voices(tree);
-  Found& found = found_[tree];
-  for (int layer = 0; layer < labels.depth(); ++layer)
-    found.extra[layer].clear(forest_->voices(tree), forest_->paths(tree).widest(layer));
-  met_.assign(labels.nodes(labels.depth() - 1), 0);
-  wanted_.resize(labels.depth());
-  for (std::int64_t input = 0; input < inputs_.size(); ++input) {
-    find_unvisited(tree, candidates, input);
-    for (int layer = 0; layer < labels.depth(); ++layer) {
-      for (const std::int32_t node : wanted_[layer]) found.extra[layer].add(node, input);
-      found.extra[layer].close_input();
-      wanted_[layer].clear();
-    }
-  }
-  for (int layer = 0; layer < labels.depth(); ++layer) {
-    Visits& extra = found.extra[layer];
-    extra.paths.assign(extra.nodes.size() * voices, 0.0f);
-    for (std::int64_t visit = 0; layer > 0 && visit < std::ssize(extra.nodes); ++visit) {
-      const float* log = log_of(tree, layer, extra.nodes[visit], extra.inputs[visit]);
-      for (std::int64_t voice = 0; voice < voices; ++voice)
-        extra.paths[visit * voices + voice] = log[voice * found.extra[layer - 1].stride];
-    }
-    score(tree, layer, extra);
-  }
-}
-
-// Finds, from the leaves up, the nodes on the way to an input's candidates that it has not visited.
-void Descent::find_unvisited(int tree, const Candidates& candidates, std::int64_t input) {
-  const TreePaths& paths = forest_->paths(tree);
-  const Found& found = found_[tree];
-  const Visits& last = found.layers.back();
-  std::vector<std::int32_t>& leaves = wanted_[std::ssize(found.layers) - 1];
-  const auto mark = [&](unsigned char value) {
-    for (const std::int64_t visit : last.of(input)) met_[last.nodes[visit]] = value;
-    for (const std::int32_t leaf : leaves) met_[leaf] = value;
-  };
-  mark(1);
-  for (const std::int64_t i : part_of(candidates.begins, input)) {
-    const std::int32_t leaf = paths.leaf(candidates.labels[i]);
-    if (leaf < 0 || met_[leaf]) continue;
-    met_[leaf] = 1;
-    leaves.push_back(leaf);
-  }
-  mark(0);
-  std::sort(leaves.begin(), leaves.end());
-  for (std::int64_t layer = std::ssize(found.layers) - 1; layer > 0; --layer) {
-    std::vector<std::int32_t>& above = wanted_[layer - 1];
-    for (const std::int32_t node : wanted_[layer]) {
-      const std::int32_t parent = paths.parent(static_cast<int>(layer), node);
-      if ((above.empty() || above.back() != parent) && found.layers[layer - 1].find(input, parent) < 0)
-        above.push_back(parent);
-    }
-  }
 }
 
 const float* Descent::log_of(int tree, int layer, std::int32_t node, std::int64_t input) const {

@@ -18,12 +18,18 @@ enum class Missing : int {
   bound,  // the probability of the node where the member turned away, which is no less
 };
 
+inline constexpr std::int32_t kSureLabels = 20;
+
 struct VoteOptions {
   std::int32_t beam = 50;
   std::int32_t top = 0;  // > 0: candidates are the best N labels of each member; 0: all that were scored
   Missing missing = Missing::exact;
   // Go on below every node whose mean probability is above this, whatever the beam; 0 goes everywhere.
   float tolerance = std::numeric_limits<float>::infinity();
+  // Do not go below a node whose mean probability is lower, were it among the best, unless k labels need it, or
+  // kSureLabels, so that most answers do not depend on k. Labels that no member gives a thousandth of this are no
+  // candidates. 0: the beam alone decides.
+  float floor = 0;
   bool normalise = true;
   float headroom = 0;  // scores of labels are lowered by this much, so that sure ones can be told apart
   int followed = 0;    // layers in which the reach is wanted
@@ -105,9 +111,12 @@ class Descent {
   // Trees know nothing of each other, so it does not matter who walked through them.
   void swap_found(int tree, Descent& other) { std::swap(found_[tree], other.found_[tree]); }
 
-  void descend(int tree, std::int32_t beam);
+  // Keeps the best `least` nodes of a layer whatever their probability, and up to `beam` above the floor.
+  void descend(int tree, std::int32_t beam, std::int32_t least);
   // Takes the members of a tree to the candidates that only others met.
   void complete(int tree, const Candidates& candidates);
+  // The same where they lie below nodes that the beam left behind above the floor.
+  void complete_above_floor(int tree, const Candidates& candidates);
   // The log-probability that the first voice of a tree gives to a node whose parent was visited, the others' being a
   // stride apart; null if it was not.
   const float* log_of(int tree, int layer, std::int32_t node, std::int64_t input) const;
@@ -120,8 +129,15 @@ class Descent {
   double reach(std::int64_t input, const ReachOf& of);
 
  private:
+  struct Unvisited {
+    std::int32_t node;
+    const float* logs;  // its log-probabilities, a voice every stride
+  };
+
   void score(int tree, int layer, Visits& visits);
-  void choose(int tree, int layer, std::int64_t input, std::int32_t beam);
+  void choose(int tree, int layer, std::int64_t input, std::int32_t beam, std::int32_t least);
+  void add_unvisited(int tree, int layer, std::int64_t input);
+  bool has_candidate(const LabelTree& tree, int layer, std::int32_t node) const;
   void find_unvisited(int tree, const Candidates& candidates, std::int64_t input);
   void choose_followed(int tree, int layer, std::int64_t input);
   void enter(int tree, int layer, std::int64_t input, std::int32_t node, const float* path, std::int64_t apart);
@@ -139,6 +155,8 @@ class Descent {
   std::vector<unsigned char> kept_;
   std::vector<std::int64_t> order_;
   std::vector<std::int32_t> starts_, chosen_;
+  std::vector<Unvisited> unvisited_;
+  std::vector<unsigned char> sought_;              // labels that are candidates of an input
   std::vector<unsigned char> met_;                 // leaves of a tree that an input visited
   std::vector<std::vector<std::int32_t>> wanted_;  // nodes of each layer on the way to candidates
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+#include <string>
 
 namespace hedgerow {
 
@@ -30,6 +32,10 @@ void VoteSearcher::use(const Forest& forest) {
 
 std::int32_t VoteSearcher::beam_of(int tree, std::int32_t k) const {
   return std::max(options_.beam, forest_->model(tree).tree().nodes_for(std::max(k, options_.top)));
+}
+
+std::int32_t VoteSearcher::least_of(int tree, std::int32_t k) const {
+  return forest_->model(tree).tree().nodes_for(std::max({k, options_.top, kSureLabels}));
 }
 
 // How many threads are worth their start.
@@ -75,22 +81,28 @@ void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t 
                           const VoteOptions& options, int threads, Watch& watch) {
   forget_numbers();
   options_ = options;
+  first_row_ = begin;
   if (options_.top > 0) options_.top = std::max(options_.top, k);
   in_order_ = forest_->trees() == 1 && options_.top == 0 && !ordered;
   descent_.prepare(X, begin, end, options_, watch);
   const int used = workers(k, threads);
   start_helpers(X, begin, end, used - 1, watch);
   for_trees(used, watch, [&](Descent& descent, int tree) {
-    descent.descend(tree, beam_of(tree, k));
+    descent.descend(tree, beam_of(tree, k), least_of(tree, k));
     descent.follow(tree);
   });
   candidates_.begins.assign(1, 0);
   candidates_.labels.clear();
   top_begins_.assign(1, 0);
   top_votes_.clear();
-  for (std::int64_t input = 0; input < end - begin; ++input) find_candidates(input, ordered);
+  for (std::int64_t input = 0; input < end - begin; ++input) find_candidates(input, k, ordered);
   if (options_.missing == Missing::exact && forest_->trees() > 1)
-    for_trees(used, watch, [&](Descent& descent, int tree) { descent.complete(tree, candidates_); });
+    for_trees(used, watch, [&](Descent& descent, int tree) {
+      if (options_.floor > 0)
+        descent.complete_above_floor(tree, candidates_);
+      else
+        descent.complete(tree, candidates_);
+    });
 }
 
 void VoteSearcher::look(const SparseRows& X, std::int64_t begin, std::int64_t end, const VoteOptions& options,
@@ -159,6 +171,10 @@ void VoteSearcher::fill(int tree, std::int64_t input, bool only_top) {
     }
   }
   if (missed_.empty()) return;
+  // The lowest candidates are chosen by their scores, so one that is no number would be left out without a word.
+  if (std::any_of(missed_.begin(), missed_.end(), [](float log) { return std::isnan(log); }))
+    throw std::invalid_argument("scores of row " + std::to_string(first_row_ + input) +
+                                " of X are not finite; scale X and train again");
   Frontier& frontier = here_.back();
   counts_.assign(missed_.size(), 1.0f / static_cast<float>(visits.voices));
   kernels().add_missed(missed_.data(), counts_.data(), std::ssize(missed_), frontier.mass);

@@ -56,7 +56,10 @@ class VoteSearcher {
   template <class Walk>
   void for_trees(int workers, Watch& watch, Walk walk);
   std::int32_t beam_of(int tree, std::int32_t k) const;
-  void find_candidates(std::int64_t input, bool ordered);
+  // Nodes of a layer to keep whatever their probability.
+  std::int32_t least_of(int tree, std::int32_t k) const;
+  void find_candidates(std::int64_t input, std::int32_t k, bool ordered);
+  void find_scored(int tree, std::int64_t input, float lowest);
   void find_top(int tree, std::int64_t input);
   void add_candidate(std::int32_t label);
   void fill(int tree, std::int64_t input, bool only_top);
@@ -68,12 +71,14 @@ class VoteSearcher {
   const Forest* forest_ = nullptr;
   std::uint64_t serial_ = 0;  // of the forest that the scratch memory is made for
   VoteOptions options_;
+  std::int64_t first_row_ = 0;  // of the block
   Descent descent_;
   std::vector<std::unique_ptr<Descent>> helpers_;  // of the other threads
   Candidates candidates_;
   std::vector<std::int64_t> top_begins_;
   std::vector<TopVote> top_votes_;
   Best best_;
+  std::vector<std::uint32_t> positions_;
   std::vector<float> missed_, counts_;
   std::vector<std::int32_t> number_;  // of a label among the candidates of an input, or -1
 

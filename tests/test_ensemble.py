@@ -45,7 +45,7 @@ FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChec
 METHODS = ["single", "mc-dropout", "bagging", "boosting", "boosted-bagging"]
 TRAINED = ["bagging", "boosting", "boosted-bagging"]
 MEASURES = ["probability", "total", "data", "knowledge", "variance"]
-DEEP: dict[str, Any] = {"branching": 3, "leaf_size": 4, "n_jobs": 1}
+DEEP: dict[str, Any] = {"floor": 0.0, "branching": 3, "leaf_size": 4, "n_jobs": 1}
 TIGHT: dict[str, Any] = {"tolerance": 1e-4, "max_passes": 20_000, "weight_threshold": 0.0, "n_jobs": 1}
 
 Floats = npt.NDArray[np.float64]

@@ -753,13 +753,17 @@ def test_unknown_simd_level_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("transform", ["l3-hinge", "sigmoid"])
-@pytest.mark.parametrize("asked", ["top", "votes", "uncertain"])
+@pytest.mark.parametrize(
+    "asked", ["top", "votes", "uncertain", "votes above a floor", "uncertain above a floor"]
+)
 def test_scores_that_are_no_numbers_are_told(transform: str, asked: str) -> None:
     # Weights this large come from no training. Without fused operations their sum is infinity minus infinity.
     ask = {
         "top": "model.top(X, 4, 10, False, False, 1, None)",
-        "votes": "forest.votes(X, 4, 10, 0, 'exact', float('inf'), False, 1, None)",
-        "uncertain": "forest.uncertain(X, 4, 10, 0, 'exact', float('inf'), False, 1, None)",
+        "votes": "forest.votes(X, 4, 10, 0, 'exact', float('inf'), 0.0, False, 1, None)",
+        "uncertain": "forest.uncertain(X, 4, 10, 0, 'exact', float('inf'), 0.0, False, 1, None)",
+        "votes above a floor": "two.votes(X, 1, 10, 0, 'exact', float('inf'), 1e-20, False, 1, None)",
+        "uncertain above a floor": "two.uncertain(X, 1, 10, 0, 'exact', float('inf'), 1e-20, False, 1, None)",
     }[asked]
     done = run(
         f"""
@@ -769,7 +773,7 @@ def test_scores_that_are_no_numbers_are_told(transform: str, asked: str) -> None
         node = (features, np.zeros(2, np.int32), weights, np.full(4, -2, np.float32))
         tree = [np.array([0, 4], np.int32)], np.arange(4, dtype=np.int32)
         model = _native.assemble(*tree, 2, {transform!r}, [node])
-        forest = _native.Forest([model], 4, 0.0, 0, 0)
+        forest, two = (_native.Forest([model] * trees, 4, 0.0, 0, 0) for trees in (1, 2))
         X = _native.Rows(np.array([0, 2]), features, np.full(2, 10, np.float32), 2)
         print({ask})
         """,

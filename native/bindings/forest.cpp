@@ -80,7 +80,7 @@ void check_features(const Trees& forest, const Rows& X) {
 }
 
 VoteOptions vote_options(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
-                         float tolerance, bool normalise) {
+                         float tolerance, float floor, bool normalise) {
   check_features(forest, X);
   if (k < 1 || beam < 1 || top < 0) throw nb::value_error("k and beam must be positive");
   VoteOptions options;
@@ -88,13 +88,15 @@ VoteOptions vote_options(const Trees& forest, const Rows& X, int k, int beam, in
   options.top = top;
   options.missing = missing == "delta" ? Missing::delta : missing == "bound" ? Missing::bound : Missing::exact;
   options.tolerance = tolerance;
+  options.floor = floor;
   options.normalise = normalise;
   return options;
 }
 
 FoundLabels uncertain(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
-                      float tolerance, bool normalise, int threads, nb::object progress, const Wanted& wanted) {
-  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, normalise);
+                      float tolerance, float floor, bool normalise, int threads, nb::object progress,
+                      const Wanted& wanted) {
+  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, floor, normalise);
   const std::vector<ReachOf> reach_of = reaches(wanted);
   const auto rows = static_cast<std::size_t>(X.view().rows), columns = static_cast<std::size_t>(k);
   auto labels = std::make_unique_for_overwrite<std::int32_t[]>(rows * columns);
@@ -125,8 +127,8 @@ FoundLabels uncertain(const Trees& forest, const Rows& X, int k, int beam, int t
 }
 
 FoundVotes votes(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
-                 float tolerance, bool normalise, int threads, nb::object progress, const Wanted& wanted) {
-  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, normalise);
+                 float tolerance, float floor, bool normalise, int threads, nb::object progress, const Wanted& wanted) {
+  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, floor, normalise);
   const std::vector<ReachOf> reach_of = reaches(wanted);
   VoteArrays found;
   {
@@ -214,11 +216,12 @@ void bind_forest(nb::module_& m) {
       .def(nb::init<nb::list, std::int32_t, float, int, std::uint64_t>(), "models"_a, "labels"_a, "share"_a, "passes"_a,
            "seed"_a)
       .def_prop_ro("members", [](const Trees& forest) { return forest.get().members(); })
-      .def("uncertain", &uncertain, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a,
-           "threads"_a, "progress"_a.none(), "reach"_a = Wanted(),
+      .def("uncertain", &uncertain, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "floor"_a,
+           "normalise"_a, "threads"_a, "progress"_a.none(), "reach"_a = Wanted(),
            "The best k labels of each row with their measures of uncertainty, and the reach wanted.")
-      .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "normalise"_a, "threads"_a,
-           "progress"_a.none(), "reach"_a = Wanted(), "Candidates and members' probabilities, and the reach wanted.")
+      .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "floor"_a, "normalise"_a,
+           "threads"_a, "progress"_a.none(), "reach"_a = Wanted(),
+           "Candidates and members' probabilities, and the reach wanted.")
       .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "headroom"_a, "threads"_a,
            "What the members say of the candidates of each row.")
       .def("reach", &reach, "X"_a, "wanted"_a, "normalise"_a, "threads"_a,

@@ -310,12 +310,12 @@ class Forest:
     @property
     def members(self) -> int: ...
 
-    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundLabels:
+    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundLabels:
         """
         The best k labels of each row with their measures of uncertainty, and the reach wanted.
         """
 
-    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundVotes:
+    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundVotes:
         """Candidates and members' probabilities, and the reach wanted."""
 
     def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, threads: int) -> ScoredCandidates:

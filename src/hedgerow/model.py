@@ -18,7 +18,7 @@ from hedgerow.features.tfidf import Wording
 from hedgerow.inputs.labels import truth_for
 from hedgerow.inputs.matrices import as_truth
 from hedgerow.inputs.rows import count
-from hedgerow.inputs.search import SearchSettings
+from hedgerow.inputs.search import SURE_LABELS, SearchSettings
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.judging import Judge, judged_each
@@ -95,6 +95,8 @@ class Model:
     def finds(self, k: int) -> bool:
         """Whether the search as set finds k labels of any input, without widening the beam."""
         if not isinstance(self.search.candidates, str) and self.search.candidates < k:
+            return False
+        if self.search.floor > 0 and k > SURE_LABELS:
             return False
         return self.search.candidates == "all" or all(
             tree.tree.leaves_for(k) <= self.search.beam for tree in self.forest.trees

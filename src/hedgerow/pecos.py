@@ -139,7 +139,7 @@ def import_pecos(
 def _classifier(models: list[_Imported]) -> HedgerowClassifier:
     """The estimator with these members."""
     trees = [model.tree.tree for model in models]
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {"floor": 0.0} if len(models) > 1 else {}  # as PECOS searches
     if beam := max(model.beam for model in models):
         known["beam"] = beam
     if inner := [int(np.diff(begins).max()) for tree in trees for begins in tree.begins[:-1]]:

@@ -124,7 +124,7 @@ def run_model_structure(data: bytes, folder: Path) -> None:
         (np.ones(few, np.float32), np.arange(features - few, features), [0, few]), shape=(1, features)
     )
     forest = _native.Forest([model], 1 << 12, 0.0, 0, 0)
-    found = forest.uncertain(as_rows(X), 1, 2, 0, "exact", np.inf, True, 1, None).labels
+    found = forest.uncertain(as_rows(X), 1, 2, 0, "exact", np.inf, 0.0, True, 1, None).labels
     assert np.isin(found, labels).all()
 
 

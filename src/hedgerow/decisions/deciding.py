@@ -95,11 +95,11 @@ def decide(
 
 def check_search(policy: Policy, search: SearchSettings) -> None:
     """Refuse any search but the one that the policy was learned with: its guarantees hold for no other."""
-    learned, now = policy.search.to_dict(), search.to_dict()
-    for name, value in now.items():
-        if learned[name] != value:
+    for part in fields(SearchSettings):
+        name, before, value = part.name, getattr(policy.search, part.name), getattr(search, part.name)
+        if before != value:
             raise ValueError(
-                f"{name} is {value!r}, but the policy was learned with {learned[name]!r} and its guarantees"
+                f"{name} is {value!r}, but the policy was learned with {before!r} and its guarantees"
                 " hold for that search only; set it back, or learn the policy again"
             )
 

@@ -334,7 +334,9 @@ class Policy:
         fingerprint, search, notes = header["fingerprint"], header["search"], header["notes"]
         if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{32}", fingerprint):
             raise ValueError("the fingerprint of the policy is not 32 hexadecimal digits")
-        if not isinstance(search, dict) or set(search) != {"beam", "candidates", "missing", "tolerance"}:
+        if not isinstance(search, dict) or set(search) - {"floor"} != {
+            *("beam", "candidates", "missing", "tolerance")
+        }:
             raise ValueError("the search settings of the policy are missing or incomplete")
         if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
             raise ValueError("the notes of the policy are not strings")

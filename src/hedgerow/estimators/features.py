@@ -19,7 +19,7 @@ from hedgerow.inputs.labels import LabelledRows, encode_labels, without_frame
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.rows import count as count_inputs
-from hedgerow.inputs.search import SearchSettings
+from hedgerow.inputs.search import FLOOR
 from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.model import Model
@@ -112,6 +112,11 @@ class HedgerowClassifier(Learning):
     missing : {"exact", "delta", "bound"}, default="exact"
         The probability of a label that another member found and this one did not: compute it ("exact"), 0
         ("delta", as in the paper), or that of the node where its search left the path to it ("bound").
+    floor : float, default=1e-4
+        Where several trees vote, a member does not search below a node that it gives a lower probability. A
+        label there that another member found counts as 0, whatever `missing` says. Labels are not voted on
+        if no member gives them a thousandth of this. What is left out is part of the `bound` and `missed` of
+        a prediction. 0: the beam alone decides.
     n_jobs : int or None, default=None
         Threads; None and -1 are all processors, -2 all but one. Results do not depend on it.
     cluster : {"auto", "local"}, str or None, default=None
@@ -184,6 +189,7 @@ class HedgerowClassifier(Learning):
         beam: int = 50,
         candidates: str | int = "scored",
         missing: str = "exact",
+        floor: float = FLOOR,
         n_jobs: int | None = None,
         cluster: str | None = None,
         memory: str | int | None = None,
@@ -252,8 +258,7 @@ class HedgerowClassifier(Learning):
             return self._assemble(trained, read.reader, seed, len(labels.names))
 
         if self.judge:
-            search = SearchSettings(self.beam, self.candidates, self.missing)
-            judging = Judging(self.wide, search, self.limits(), checkpointed)
+            judging = Judging(self.wide, self.search_settings(), self.limits(), checkpointed)
             judged = train_judged(plan, read.hashes, judging, assemble, report)
         else:
             trained = train(plan, self.limits(), checkpoint=checkpointed, progress=report)

@@ -21,7 +21,6 @@ from hedgerow.estimators.loading import load_as
 from hedgerow.estimators.parameters import Parameters, plain_parameters
 from hedgerow.evaluation import precision_at
 from hedgerow.familiarity.detector import OODDetector
-from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import TrainingRecord
 from hedgerow.judge.calibration import Calibration
@@ -61,8 +60,10 @@ class Fitted(Parameters):
     @property
     def source(self) -> Model:
         """The fitted model with the current search and threads, for functions that read votes."""
-        search = SearchSettings(self.beam, self.candidates, self.missing)
-        return replace(self._fitted(), search=search, threads=threads_for(self.n_jobs))
+        model, search = self._fitted(), self.search_settings()
+        if len(model.forest.trees) == 1:  # has no floor, and nor has what is learned with it
+            search = replace(search, floor=0.0)
+        return replace(model, search=search, threads=threads_for(self.n_jobs))
 
     @property
     def classes_(self) -> npt.NDArray[Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from inspect import signature
 from typing import Any, TypeVar
 
 from hedgerow import saving
+from hedgerow.estimators.parameters import floor_without_entry
 from hedgerow.storage.container import Malformed, read_model
 
 __all__ = ["load", "load_as"]
@@ -45,7 +47,10 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Any:
         if named := {"cluster", "memory"} & set(parameters):
             raise ValueError(f"the file sets {min(named)!r}, which is not allowed")
         module, name = _CLASSES[kind]
-        estimator = getattr(import_module(module), name)(**parameters)
+        estimator_class = getattr(import_module(module), name)
+        if "floor" in signature(estimator_class).parameters:
+            parameters = {"floor": floor_without_entry(parameters["method"])} | parameters
+        estimator = estimator_class(**parameters)
         estimator.check_parameters()
         estimator.model_ = saving.read(file, verify)
     return estimator

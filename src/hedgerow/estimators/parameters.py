@@ -14,16 +14,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer, check_real
-from hedgerow.inputs.search import SearchSettings
+from hedgerow.inputs.search import FLOOR, SearchSettings
 from hedgerow.inputs.threads import threads_for
 from hedgerow.progress import Progress, logged
 from hedgerow.training.memory import parse_bytes
 from hedgerow.training.places import Limits
 from hedgerow.training.ray.crew import check_address
-from hedgerow.training.settings import EnsembleSettings, SolverSettings, TrainingSettings, TreeSettings
+from hedgerow.training.settings import (
+    EnsembleSettings,
+    Method,
+    SolverSettings,
+    TrainingSettings,
+    TreeSettings,
+)
 from hedgerow.trees.label_tree import LabelTree
 
-__all__ = ["FitOptions", "Parameters", "plain_parameters"]
+__all__ = ["FitOptions", "Parameters", "floor_without_entry", "plain_parameters"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +85,7 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
     beam: int
     candidates: str | int
     missing: str
+    floor: float = 0.0
     n_jobs: int | None
     cluster: str | None
     memory: str | int | None
@@ -118,10 +125,14 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
             ),
         )
 
+    def search_settings(self) -> SearchSettings:
+        """How labels are searched for, checked."""
+        return SearchSettings(self.beam, self.candidates, self.missing, floor=self.floor)
+
     def check_parameters(self) -> None:
         """Raise ParameterError, or ValueError, for whatever `fit` or a prediction would refuse."""
         settings = self.training_settings()
-        SearchSettings(self.beam, self.candidates, self.missing)
+        self.search_settings()
         check_choice("judge", self.judge, (True, False))
         if self.wide is not None:
             check_integer("wide", self.wide, 1)
@@ -208,7 +219,14 @@ def plain_parameters(estimator: Parameters) -> dict[str, Any]:
         default = defaults[name].default
         if plain[name] == (list(default) if isinstance(default, tuple) else default):
             del plain[name]
+    if plain.get("floor") == floor_without_entry(estimator.method):
+        del plain["floor"]
     return plain
+
+
+def floor_without_entry(method: str) -> float:
+    """The floor that a model file means which does not name it: files of ensembles had none at first."""
+    return 0.0 if Method(method).trains_members else FLOOR
 
 
 def _check_random_state(random_state: Any) -> None:

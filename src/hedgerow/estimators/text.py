@@ -17,6 +17,7 @@ from hedgerow.features.tfidf import TfidfVectorizer
 from hedgerow.inputs.labels import LabelledRows
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer
+from hedgerow.inputs.search import FLOOR
 from hedgerow.inputs.threads import threads_for
 
 __all__ = ["HedgerowTextClassifier"]
@@ -105,6 +106,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
         beam: int = 50,
         candidates: str | int = "scored",
         missing: str = "exact",
+        floor: float = FLOOR,
         n_jobs: int | None = None,
         cluster: str | None = None,
         memory: str | int | None = None,

@@ -161,13 +161,16 @@ class Ensemble:
         """
         return self._forest.reach(X, list(wanted), self.trees[0].normalize, threads)
 
-    def _how(self, search: SearchSettings) -> tuple[int, int, str, float, bool]:
+    def _how(self, search: SearchSettings) -> tuple[int, int, str, float, float, bool]:
         everything = search.candidates == "all"
+        tolerance = math.inf if search.tolerance is None else float(search.tolerance)
+        several = len(self.trees) > 1 and not everything
         return (
             EVERYTHING if everything else within_int32(search.beam),
             0 if isinstance(search.candidates, str) else within_int32(search.candidates),
             search.missing,
-            math.inf if search.tolerance is None else float(search.tolerance),
+            tolerance,
+            min(float(search.floor), tolerance) if several else 0.0,
             self.trees[0].normalize,
         )
 
