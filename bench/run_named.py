@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from bench import measure, ranked
 from bench.datasets import Split, load
 from bench.frontier_plan import OURS
-from hedgerow import HedgerowClassifier
+from hedgerow import HedgerowClassifier, preset_parameters
 
 
 class Named:
@@ -25,7 +25,9 @@ class Named:
         return load(folder, "trn")
 
     def fit(self, data: Split, model_folder: Path) -> HedgerowClassifier:
-        model = HedgerowClassifier(n_jobs=measure.THREADS, random_state=self._seed, **self.settings)
+        own = dict(self.settings)
+        chosen = preset_parameters(own.pop("preset"), data.X, data.Y, **own)
+        model = HedgerowClassifier(n_jobs=measure.THREADS, random_state=self._seed, **own | chosen)
         return model.fit(data.X, data.Y)
 
     def save(self, model: HedgerowClassifier, model_folder: Path) -> None:

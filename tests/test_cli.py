@@ -241,7 +241,7 @@ def test_interrupt_ends_with_130_and_leaves_nothing(
 
 # --- fit, ensembles ---
 
-ENSEMBLE = ["--method", "boosted-bagging", "--members", "4", "--threads", "1"]
+ENSEMBLE = ["--method", "boosted-bagging", "--members", "4", "--threads", "1", "--preset", "paper"]
 
 
 @pytest.fixture
@@ -876,8 +876,9 @@ def test_shortened_cuts_at_a_word() -> None:
     assert shortened("one\n two", 9) == "one two"
 
 
-def test_fit_without_options_uses_the_defaults_of_the_library(model: Path) -> None:
-    used = hedgerow.load(model).get_params()
+def test_preset_paper_uses_the_defaults_of_the_library(data: Path, tmp_path: Path) -> None:
+    assert main(["fit", str(data), str(tmp_path / "m"), "--preset", "paper"]) == 0
+    used = hedgerow.load(tmp_path / "m").get_params()
     expected = hedgerow.HedgerowTextClassifier(random_state=0).get_params()
     differing = {name for name in expected if used[name] != expected[name] and name != "ngrams"}
     assert differing == set(), {name: (used[name], expected[name]) for name in differing}

@@ -390,7 +390,7 @@ def test_commands_know_the_fields_from_the_model(tmp_path: Path, capsys: pytest.
     data = write_records(tmp_path, ".jsonl", WITH_LABELS)
     path = tmp_path / "m.hedgerow"
     fields = ["--text-field", "title:2", "--text-field", "title+abstract"]
-    assert run("fit", data, path, *fields, "--method", "bagging", "--members", 2, "--language", "auto") == 0
+    assert run("fit", data, path, *fields, "--method", "bagging", "--members", 2, "--preset", "fast") == 0
     assert Fields.of(hedgerow.load(path).fields) == Fields.of({"title": 2, "title+abstract": 1})
     table = write_records(tmp_path, ".csv", WITH_LABELS)
     capsys.readouterr()

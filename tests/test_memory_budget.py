@@ -448,7 +448,7 @@ def test_command_line_when_given_a_budget_then_writes_the_same_file(
 ) -> None:
     source, mapped = as_pecos(tmp_path, part), str(tmp_path / "mapped")
     assert main(["map", str(source), mapped]) == 0
-    assert main(["fit", str(source), str(tmp_path / "ordinary")]) == 0
+    assert main(["fit", str(source), str(tmp_path / "ordinary"), "--preset", "paper"]) == 0
     assert main(["fit", mapped, str(tmp_path / "budgeted"), "--memory", "64GB"]) == 0
     assert (tmp_path / "budgeted").read_bytes() == (tmp_path / "ordinary").read_bytes()
     assert not (tmp_path / "budgeted.members").exists()

@@ -283,7 +283,7 @@ def test_command_line_when_given_a_cluster_then_writes_the_same_file(
 ) -> None:
     X, Y = problem
     write_xmc_text(tmp_path / "train.txt", X, Y)
-    for name, options in (("here", []), ("there", ["--cluster", "auto"])):
+    for name, options in (("here", ["--preset", "paper"]), ("there", ["--cluster", "auto"])):
         assert main(["fit", str(tmp_path / "train.txt"), str(tmp_path / name), *options]) == 0
     assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
     assert not (tmp_path / "there.members").exists()

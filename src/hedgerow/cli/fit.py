@@ -28,7 +28,7 @@ from .options import (
     values_of,
 )
 from .targets import check_new_file
-from .terminal import Report, print_json, say, show_progress
+from .terminal import Report, announce, print_json, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import HedgerowClassifier
@@ -386,8 +386,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                 if not deep:
                     chosen = choose(part, plan.wish)
                     settings, words = chosen.settings, chosen.texts if words else {}
-                    if not as_json:
-                        say(chosen.sentence)
+                    announce(chosen.sentence, verbose)
                 classifier = estimator(**settings, **words, **own)
                 _fit(classifier, inputs, part, kept, report)
             else:
@@ -413,6 +412,8 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         if as_json:
             print_json(summary)
         else:
+            if chosen is not None:
+                say(chosen.sentence)
             _print(summary)
     except KeyboardInterrupt:
         if _identity(plan.model) != before:

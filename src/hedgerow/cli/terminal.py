@@ -55,6 +55,13 @@ def say(text: object, style: str = "") -> None:
     Console(highlight=False).print(cell(text, style), soft_wrap=True)
 
 
+def announce(text: str, verbose: bool) -> None:
+    """Print one line on stderr before long work, where somebody watches it."""
+    console = Console(stderr=True, highlight=False)
+    if is_first() and (verbose or console.is_terminal):
+        console.print(cell(text), soft_wrap=True)
+
+
 def figures_table(title: str, columns: list[str]) -> Table:
     """A table of figures, whose rows have names."""
     table = Table(title=cell(title, "bold"), box=None, padding=(0, 1), title_justify="left")
