@@ -21,9 +21,11 @@ from hedgerow import HedgerowTextClassifier, explain
 from hedgerow.cli import main
 from hedgerow.data.sample import load_sample
 from hedgerow.explanation import label_verdicts
-from hedgerow.judge.judging import Judge, surprise, terms
-from hedgerow.judge.verdict import percent, plain_probability, shapley_values
+from hedgerow.judge.judging import HEADROOM, Judge, surprise, terms
+from hedgerow.judge.verdict import Evidence, Verdict, percent, plain_probability, shapley_values
 from hedgerow.serve.schemas import Explanation as Explained
+from hedgerow.training.shape import wide_shape
+from hedgerow.trees.forest import Ensemble
 
 SAMPLE = load_sample()
 TEXT = "a fast terminal music player that reads playlists"
@@ -39,7 +41,26 @@ def fitted(**parameters: Any) -> HedgerowTextClassifier:
 
 @pytest.fixture(scope="module")
 def judged() -> HedgerowTextClassifier:
+    """Its wide classifier has all labels in one leaf."""
     return fitted(wide=10_000, method="bagging", members=3)
+
+
+@pytest.fixture(scope="module")
+def grouped() -> HedgerowTextClassifier:
+    """Its wide classifier has groups of labels."""
+    return fitted(wide=60, method="bagging", members=3)
+
+
+@pytest.fixture(scope="module")
+def alone() -> HedgerowTextClassifier:
+    """One tree, and no wide classifier."""
+    return fitted()
+
+
+@pytest.fixture(params=["judged", "grouped", "alone"])
+def any_judged(request: pytest.FixtureRequest) -> HedgerowTextClassifier:
+    found: HedgerowTextClassifier = request.getfixturevalue(request.param)
+    return found
 
 
 def dense_log_odds(judge: Judge, members: float, scores: np.ndarray, count: int) -> float:
@@ -78,138 +99,174 @@ def test_shapley_values_of_any_function_are_those_of_all_orders_and_add_up(count
     assert base + values.sum() == pytest.approx(function(point[None])[0], abs=1e-9)
 
 
-def test_probability_is_the_one_that_is_predicted(judged: HedgerowTextClassifier) -> None:
+def test_probability_is_the_one_that_is_predicted(any_judged: HedgerowTextClassifier) -> None:
     for text in SAMPLE.test_texts[:10]:
-        best = judged.top([text], k=5)
+        best = any_judged.top([text], k=5)
         for label, probability in zip(best.labels[0], best.probability[0], strict=True):
-            assert explain(judged, text, label).probability == float(probability)
-        assert explain(judged, text).label == best.labels[0, 0]
+            assert explain(any_judged, text, label).probability == float(probability)
+        assert explain(any_judged, text).label == best.labels[0, 0]
 
 
-def test_evidence_is_what_members_scorers_and_training_say(judged: HedgerowTextClassifier) -> None:
-    source = judged.source
+def test_evidence_is_what_members_scorers_and_training_say(any_judged: HedgerowTextClassifier) -> None:
+    source = any_judged.source
     judge, scorers = source.judge, source.scorers
     assert judge is not None
     assert scorers is not None
-    found = explain(judged, TEXT, LABEL)
-    column = judged.classes_.tolist().index(LABEL)
+    found = explain(any_judged, TEXT, LABEL)
+    column = any_judged.classes_.tolist().index(LABEL)
     rows = source.reader.read((TEXT,), 1).rows
     scores = scorers.score(rows, np.array([0, 1]), np.array([column], dtype=np.int32), 1)[0]
     count = sum(LABEL in labels for labels in SAMPLE.train_labels)
     verdict = found.verdict
     assert verdict is not None
-    assert [one.name for one in verdict.evidence] == ["members", "wide", "centroid", "frequency"]
-    members, wide, centroid, frequency = verdict.evidence
-    assert members.value == pytest.approx(found.votes.mean(), rel=1e-4)
+    wanted = ["members", *(["wide"] if any_judged.wide else []), "label", "centroid", "frequency"]
+    assert [one.name for one in verdict.evidence] == wanted
+    evidence = {one.name: one for one in verdict.evidence}
+    assert evidence["members"].value == pytest.approx(found.votes.mean(), rel=1e-4)
     assert found.members_probability == pytest.approx(found.votes.mean())
-    assert frequency.value == count
-    assert wide.value == pytest.approx(plain_probability(scores[0], "l3-hinge"))
-    assert verdict.log_odds == pytest.approx(dense_log_odds(judge, members.value, scores, count))
+    assert evidence["frequency"].value == count
+    assert verdict.log_odds == pytest.approx(
+        dense_log_odds(judge, evidence["members"].value, scores, count), rel=1e-6
+    )
     assert verdict.probability == pytest.approx(found.probability, abs=1e-5)
+    # Plain probabilities of the tree that is asked, and of its last layer alone.
+    classifier = scorers.trees.trees[0] if any_judged.wide else source.forest.trees[0]
+    text = any_judged.vectorizer_.transform([TEXT]).toarray()[0]
+    whole, own = tree_probabilities(classifier, text, column)
+    assert evidence["label"].value == pytest.approx(own, rel=1e-4)
+    if any_judged.wide:
+        assert evidence["wide"].value == pytest.approx(whole, rel=1e-4)
+    else:
+        assert evidence["members"].value == pytest.approx(whole, rel=1e-4)
     # The cosine, from the texts themselves.
-    features = judged.vectorizer_.transform(SAMPLE.train_texts)
-    own = features[[LABEL in labels for labels in SAMPLE.train_labels]]
-    mean = np.asarray(own.sum(axis=0)).ravel()
+    features = any_judged.vectorizer_.transform(SAMPLE.train_texts)
+    texts = features[[LABEL in labels for labels in SAMPLE.train_labels]]
+    mean = np.asarray(texts.sum(axis=0)).ravel()
     kept = np.where(mean >= np.sort(mean)[-100], mean, 0) / np.linalg.norm(mean)
-    text = judged.vectorizer_.transform([TEXT]).toarray()[0]
-    assert centroid.value == pytest.approx(text @ kept / np.linalg.norm(text), abs=0.01)
+    assert evidence["centroid"].value == pytest.approx(text @ kept / np.linalg.norm(text), abs=0.01)
 
 
-def test_effects_of_evidence_add_up_and_are_those_of_all_orders(judged: HedgerowTextClassifier) -> None:
-    judge = judged.source.judge
+def test_effects_of_evidence_add_up_and_are_those_of_all_orders(any_judged: HedgerowTextClassifier) -> None:
+    source = any_judged.source
+    judge, scorers = source.judge, source.scorers
     assert judge is not None
-    found = judged.source.forest.votes(judged.source.reader.read((TEXT,), 1).rows, 1, judged.source.search, 1)
-    rows = judged.source.reader.read((TEXT,), 1).rows
-    assert judged.source.scorers is not None
-    scores = judged.source.scorers.score(rows, found.indptr, found.labels, 1)
+    assert scorers is not None
+    rows = source.reader.read((TEXT,), 1).rows
+    found = source.forest.votes(rows, 1, source.finding, 1)
+    scores = scorers.score(rows, found.indptr, found.labels, 1)
     seen = judge.evidence(found.labels, found.probs, scores)
     typical = np.median(seen, axis=0)
     for place in (0, len(seen) // 2, len(seen) - 1):
-        verdict = explain(judged, TEXT, judged.classes_[found.labels[place]]).verdict
+        verdict = explain(any_judged, TEXT, any_judged.classes_[found.labels[place]]).verdict
         assert verdict is not None
         effects = [one.effect for one in verdict.evidence]
         assert verdict.base + sum(effects) == pytest.approx(verdict.log_odds, abs=1e-10)
         np.testing.assert_allclose(effects, by_orders(judge.log_odds, seen[place], typical), atol=1e-9)
         assert verdict.base == pytest.approx(judge.log_odds(typical[None])[0])
-    reference = verdict.evidence[0].reference
-    assert surprise(reference) == pytest.approx(typical[0])
-    assert math.log1p(verdict.evidence[3].reference) == pytest.approx(typical[3])
+    by_name = {one.name: one.reference for one in verdict.evidence}
+    assert surprise(by_name["members"]) == pytest.approx(typical[0])
+    assert math.log1p(by_name["frequency"]) == pytest.approx(typical[-1])
+    assert by_name["centroid"] == pytest.approx(1 + HEADROOM - typical[-2])
+    assert surprise(by_name["label"]) + HEADROOM == pytest.approx(typical[-3])
 
 
-def test_effect_of_a_word_is_what_the_judge_says_without_it(judged: HedgerowTextClassifier) -> None:
-    source = judged.source
+def test_typical_wide_probability_is_near_the_median_of_what_the_wide_classifier_gives(
+    grouped: HedgerowTextClassifier,
+) -> None:
+    source = grouped.source
+    assert source.scorers is not None
+    for text in SAMPLE.test_texts[:5]:
+        rows = source.reader.read((text,), 1).rows
+        found = source.forest.votes(rows, 1, source.finding, 1)
+        wide = Ensemble([source.scorers.trees.trees[0]], source.scorers.trees.labels)
+        plain = wide.score(rows, found.indptr, found.labels, 1).probs[:, 0]
+        verdict = explain(grouped, text).verdict
+        assert verdict is not None
+        assert surprise(verdict.evidence[1].reference) == pytest.approx(
+            float(np.median(surprise(plain))), abs=0.1
+        )
+
+
+def test_effect_of_a_word_is_what_the_judge_says_without_it(any_judged: HedgerowTextClassifier) -> None:
+    source = any_judged.source
     judge, scorers = source.judge, source.scorers
     assert judge is not None
     assert scorers is not None
-    found = explain(judged, TEXT, LABEL)
+    found = explain(any_judged, TEXT, LABEL)
     assert found.members_effect is not None
-    assert found.wide_effect is not None
-    column = np.array([judged.classes_.tolist().index(LABEL)], dtype=np.int32)
+    assert (found.wide_effect is not None) == (any_judged.wide is not None)
+    column = np.array([any_judged.classes_.tolist().index(LABEL)], dtype=np.int32)
     for place, own in enumerate(found.effects):
-        # Members without the word, from what it does to each of them alone.
-        word = found.features[place]
-        assert word in TEXT.lower()
-        if np.isnan(own).any():
-            continue
-        assert found.effect[place] == pytest.approx(own.mean())
-    row = source.reader.plain_features((TEXT,), 1)
-    values = row.toarray()[0]
+        assert found.features[place] in TEXT.lower()
+        if not np.isnan(own).any():
+            assert found.effect[place] == pytest.approx(own.mean())
+    values = source.reader.plain_features((TEXT,), 1).toarray()[0]
     columns = np.flatnonzero(values)
     names = source.reader.feature_names((TEXT,), columns)
+    classifier, centroids = scorers.trees.trees
+
+    def asked(feature: int | None) -> tuple[list[float], list[float]]:
+        """What members and scorers say without a feature."""
+        probs = [tree_probabilities(tree, values, column[0], feature)[0] for tree in source.forest.trees]
+        wide, own = tree_probabilities(classifier, values, column[0], feature, HEADROOM)
+        centroid, _ = tree_probabilities(centroids, values, column[0], feature, HEADROOM)
+        return probs, [wide, own, centroid] if any_judged.wide else [own, centroid]
+
+    def logs(probs: list[float], scores: list[float]) -> np.ndarray:
+        arrays = (np.array([row], dtype=np.float32) for row in (probs, scores))
+        return np.asarray(np.log(judge.apply(column, *arrays, 1)[0]))
+
     compared = 0
     for name, feature in zip(names, columns.tolist(), strict=True):
         place = found.features.tolist().index(name)
         if abs(found.effect[place]) < 1e-3:
             continue
-        # The engine normalises inputs, so what is removed is put where no weight is: scores stay as they are.
-        logs = []
-        for removed in (False, True):
-            probs = [
-                tree_probability(tree, values, column[0], feature if removed else None)
-                for tree in source.forest.trees
-            ]
-            scores = [
-                tree_probability(tree, values, column[0], feature if removed else None)
-                for tree in scorers.trees
-            ]
-            said = judge.apply(
-                column, np.array([probs], dtype=np.float32), np.array([scores], dtype=np.float32), 1
-            )
-            logs.append(np.log(said[0]))
-        assert found.effect[place] == pytest.approx((logs[0] - logs[1]).mean(), abs=1e-4)
+        change = logs(*asked(None)) - logs(*asked(feature))
+        assert found.effect[place] == pytest.approx(change.mean(), abs=1e-4)
         compared += 1
     assert compared > 3
 
 
-def tree_probability(tree: Any, values: np.ndarray, label: int, without: int | None) -> float:
-    """The probability of a label in one tree, dense."""
+def tree_probabilities(
+    tree: Any, values: np.ndarray, label: int, without: int | None = None, headroom: float = 0.0
+) -> tuple[float, float]:
+    """The probability of a label in one tree, and that of its own classifier alone, dense.
+
+    The score of the label, not those of the groups above it, is lowered by the headroom.
+    """
     x = values / np.linalg.norm(values)
     if without is not None:
         x = x.copy()
         x[without] = 0
-    log = 0.0
-    parent = 0
-    for layer, node in enumerate(tree.tree.path(label)):
+    log, parent, nodes = 0.0, 0, tree.tree.path(label)
+    for layer, node in enumerate(nodes):
         begin, end = tree.tree.begins[layer][parent : parent + 2].tolist()
         features, lanes, weights, bias = tree.node_weights(layer, parent)
         dense = np.zeros((len(x), end - begin))
         dense[features, lanes] = weights
         score = x @ dense[:, node - begin] + bias[node - begin]
-        log -= max(0.0, 1.0 - score) ** 3
+        if layer + 1 == len(nodes):
+            score -= headroom
+        own = -(max(0.0, 1.0 - score) ** 3)
+        log += own
         parent = node
-    return math.exp(log)
+    return math.exp(log), math.exp(own)
 
 
-def test_wide_probability_is_that_of_a_wide_classifier_alone(judged: HedgerowTextClassifier) -> None:
-    # One leaf with all labels, trained as members are: what the wide classifier is.
-    alone = HedgerowTextClassifier(branching=16, leaf_size=10_000, random_state=0, n_jobs=2)
-    alone.fit(SAMPLE.train_texts, SAMPLE.train_labels).set_params(candidates="all")
+@pytest.mark.parametrize(("which", "wide"), [("judged", 10_000), ("grouped", 60)])
+def test_wide_probability_is_that_of_a_wide_classifier_alone(
+    which: str, wide: int, request: pytest.FixtureRequest
+) -> None:
+    model = request.getfixturevalue(which)
+    shape = wide_shape(len(model.classes_), wide).describe()
+    plain = HedgerowTextClassifier(**shape, random_state=0, n_jobs=2)
+    plain.fit(SAMPLE.train_texts, SAMPLE.train_labels).set_params(candidates="all")
     for text in SAMPLE.test_texts[:5]:
-        best = alone.top([text], k=3)
+        best = plain.top([text], k=3)
         for label, probability in zip(best.labels[0], best.probability[0], strict=True):
-            verdict = explain(judged, text, label).verdict
+            verdict = explain(model, text, label).verdict
             assert verdict is not None
-            assert verdict.evidence[1].value == pytest.approx(float(probability), abs=0.01)
+            assert verdict.evidence[1].value == pytest.approx(float(probability), abs=0.03)
 
 
 @pytest.mark.parametrize("transform", ["l3-hinge", "sigmoid"])
@@ -220,7 +277,7 @@ def test_plain_probability_takes_back_what_scores_were_lowered_by(transform: str
         return np.exp(-(np.maximum(0, 1 - z) ** 3)) if transform == "l3-hinge" else np.asarray(expit(z))
 
     np.testing.assert_allclose(
-        plain_probability(probability(scores - 1.5), transform), probability(scores), atol=1e-9
+        plain_probability(probability(scores - HEADROOM), transform), probability(scores), atol=1e-9
     )
 
 
@@ -280,15 +337,41 @@ def test_verdicts_of_many_labels_are_those_of_each(judged: HedgerowTextClassifie
                 assert verdict == explain(judged, text, judged.classes_[label]).verdict
 
 
-def test_sentences_say_who_gave_what_and_how_it_moved(judged: HedgerowTextClassifier) -> None:
-    why = explain(judged, TEXT, LABEL)
+def test_sentences_say_who_gave_what_and_how_it_moved(
+    judged: HedgerowTextClassifier, grouped: HedgerowTextClassifier, alone: HedgerowTextClassifier
+) -> None:
+    why = explain(grouped, TEXT, LABEL)
     assert why.verdict is not None
-    members, wide = why.verdict.evidence[:2]
+    members, wide, label = why.verdict.evidence[:3]
     said = why.sentences()
+    assert len(said) == 7
     assert said[1].startswith(f"The trees gave {percent(members.value)} (typical: ")
     assert said[2].startswith(f"The wide classifier gave {percent(wide.value)}")
     assert f"raised the odds {math.exp(wide.effect):,.0f} times" in said[2]
+    within = "Within its group of similar labels, the label's own classifier gave"
+    assert said[3].startswith(f"{within} {percent(label.value)} (typical: {percent(label.reference)}), ")
     assert said[-1] == f"The judge's answer: {percent(why.probability)}."
+    # Where the wide classifier has no groups, a label's own classifier says the same: it is said once.
+    why = explain(judged, TEXT, LABEL)
+    assert why.verdict is not None
+    _, wide, label = why.verdict.evidence[:3]
+    assert (wide.value, wide.reference) == (label.value, label.reference)
+    said = why.sentences()
+    assert len(said) == 6
+    assert f"raised the odds {math.exp(wide.effect + label.effect):,.0f} times" in said[2]
+    assert "similarity" in said[3]
+    # A single tree.
+    why = explain(alone, TEXT, LABEL)
+    assert why.verdict is not None
+    said = why.sentences()
+    assert len(said) == 6
+    assert said[2].startswith(f"{within} {percent(why.verdict.evidence[1].value)}")
+
+
+@pytest.mark.parametrize(("cosine", "text"), [(-1e-9, "0.00"), (0, "0.00"), (0.126, "0.13"), (-0.2, "-0.20")])
+def test_a_similarity_of_nothing_has_no_sign(cosine: float, text: str) -> None:
+    verdict = Verdict((Evidence("centroid", cosine, -1e-12, 0.0),), 0.0, 0.0)
+    assert f"is {text} (typical: 0.00), which hardly moved" in verdict.sentences()[1]
 
 
 @pytest.mark.parametrize(
@@ -361,7 +444,7 @@ def test_server_gives_the_same_judge_as_the_library(
     assert said["probability"] == pytest.approx(why.probability, rel=1e-6)
     assert said["members_probability"] == pytest.approx(why.members_probability)
     assert said["sentences"] == why.sentences()
-    assert said["judge"]["evidence"][1]["name"] == "wide"
+    assert [one["name"] for one in said["judge"]["evidence"]][1:3] == ["wide", "label"]
     effects = sum(one["effect"] for one in said["judge"]["evidence"])
     assert said["judge"]["base"] + effects == pytest.approx(said["judge"]["log_odds"], abs=1e-10)
     assert said["speaks_for"][0]["wide_effect"] == pytest.approx(why.for_(1)[0].wide_effect)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +13,28 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
 
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, _native
 from hedgerow.data.sample import load_sample
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import ParameterError
+from hedgerow.judge import judging
 from hedgerow.judge.judge_fitting import Candidates, learn_judge
-from hedgerow.judge.judging import HEADROOM, Judge, surprise, term_count, terms
+from hedgerow.judge.judging import HEADROOM, Judge, judged_each, surprise, term_count, terms
 from hedgerow.storage.container import ModelFileError
+from hedgerow.training.asked import train_asked
+from hedgerow.training.data import TrainingData
+from hedgerow.training.plan import TrainingPlan
+from hedgerow.training.settings import (
+    EnsembleSettings,
+    Method,
+    SolverSettings,
+    TrainingSettings,
+    TreeSettings,
+)
+from hedgerow.training.shape import wide_plan, wide_shape
 
 SEEN = 4  # members, wide, centroid, frequency
 TERMS = term_count(SEEN)
@@ -160,17 +176,47 @@ def test_wrong_shapes_are_refused() -> None:
             _native.judge_candidates(*broken, 1)
 
 
-def test_a_learned_judge_never_likes_a_label_less_for_more_evidence(judged: HedgerowClassifier) -> None:
-    judge = judged.source.judge
-    assert judge is not None
-    draw = np.random.default_rng(0)
+def assert_never_rises(judge: Judge, seed: int = 0) -> None:
+    """No more surprise of any one, from one place to another or by a small step, raises the log-odds."""
+    draw = np.random.default_rng(seed)
     low, high = judge.range.T
-    evidence = low + draw.random((2000, len(low))) * (high - low)
+    # Half of all numbers are close to an end of their range, where cubes bend most; some are at the end.
+    shares = [draw.random((10_000, len(low))), draw.beta(0.1, 0.1, (20_000, len(low)))]
+    evidence = low + np.concatenate(shares) * (high - low)
     for column in range(len(low) - 1):
-        less = evidence.copy()
-        less[:, column] = low[column] + draw.random(2000) * (evidence[:, column] - low[column])
-        change = (terms(less) - terms(evidence)) @ judge.coefficients
-        assert change.min() > -1e-6
+        below = evidence[:, column] - low[column]
+        for step in (draw.random(len(evidence)) * below, np.minimum(1e-2, below)):
+            less = evidence.copy()
+            less[:, column] -= step
+            change = (terms(less) - terms(evidence)) @ judge.coefficients
+            assert change.min() > -1e-6
+
+
+def test_a_learned_judge_never_likes_a_label_less_for_more_evidence(judged: HedgerowClassifier) -> None:
+    assert judged.source.judge is not None
+    assert_never_rises(judged.source.judge)
+
+
+@pytest.mark.parametrize("turn", [0.3, 1.0, 1.7])
+def test_a_judge_does_not_follow_where_more_surprise_is_more_often_true(turn: float) -> None:
+    draw = np.random.default_rng(0)
+    evidence = np.column_stack([draw.random((20_000, 3)) * 2, draw.random(20_000) * 6])
+    # Truth that rises and falls with the surprise of one scorer: only cubes and squares can follow.
+    bend = 6 * (evidence[:, 1] - turn) ** 3 - 4 * (evidence[:, 1] - turn)
+    true = draw.random(20_000) < expit(3 - 4 * evidence[:, 0] - bend - evidence[:, 2])
+    judge = learn_judge(
+        Candidates(evidence, true, np.arange(20_000) // 10),
+        ("label", "centroid"),
+        np.array([400]),
+        "held-out",
+    )
+    assert judge is not None
+    assert_never_rises(judge)
+    # The constraint is what keeps it from following.
+    free = LogisticRegression(C=1.0, max_iter=5000).fit(terms(evidence)[:, 1:], true)
+    coefficients = np.concatenate([free.intercept_, free.coef_[0]])
+    with pytest.raises(AssertionError):
+        assert_never_rises(replace(judge, coefficients=coefficients))
 
 
 def test_a_judge_that_does_not_rank_better_is_left_out() -> None:
@@ -258,12 +304,100 @@ def test_texts_are_judged_too(tmp_path: Path) -> None:
     assert hedgerow.load(tmp_path / "m.hedgerow").top(["a compiler for C"], k=1).labels.size == 1
 
 
+def test_a_single_tree_is_stored_once(problem: tuple[sp.csr_array, sp.csr_array], tmp_path: Path) -> None:
+    X, Y = problem
+    model = HedgerowClassifier(leaf_size=8, judge=True, random_state=0).fit(X[:2500], Y[:2500])
+    assert model.source.judge is not None
+    model.save(tmp_path / "m.hedgerow")
+    HedgerowClassifier(leaf_size=8, random_state=0).fit(X[:2500], Y[:2500]).save(tmp_path / "plain.hedgerow")
+    size, plain = ((tmp_path / f"{name}.hedgerow").stat().st_size for name in ("m", "plain"))
+    # Of a centroid 100 features are kept: their numbers and values.
+    centroids = 60 * 100 * (4 + 2)
+    assert size < plain + centroids + 10_000 < 2 * plain
+    loaded = HedgerowClassifier.load(tmp_path / "m.hedgerow")
+    scorers = loaded.source.scorers
+    assert scorers is not None
+    assert scorers.names == ("label", "centroid")
+    assert scorers.classifier is loaded.source.forest.trees[0]
+    wanted, found = model.predict_votes(X[2500:2550]), loaded.predict_votes(X[2500:2550])
+    np.testing.assert_array_equal(wanted.labels, found.labels)
+    np.testing.assert_array_equal(wanted.probs, found.probs)
+
+
+def test_a_judge_hears_the_best_labels_of_each_member_unless_candidates_are_given(
+    judged: HedgerowClassifier,
+    problem: tuple[sp.csr_array, sp.csr_array],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = problem[0][2500:2510]
+    source = judged.source
+    assert source.finding.candidates == judged_each(4) == 400
+    assert judged_each(1) == 1000
+    assert replace(source, judge=None, scorers=None).finding == source.search
+    for given_candidates in ("all", 7):
+        chosen = replace(source, search=replace(source.search, candidates=given_candidates))
+        assert chosen.finding == chosen.search
+    everything = copy.copy(judged).set_params(candidates="all").predict_votes(X)
+    assert np.diff(everything.indptr).tolist() == [60] * 10
+    monkeypatch.setattr(judging, "_JUDGED_EACH", 5)
+    monkeypatch.setattr(judging, "_JUDGED_TOGETHER", 20)
+    plain = source.forest.votes(as_rows(X), 1, source.search, 1)
+    fewer = judged.predict_votes(X)
+    for row in range(10):
+        own = slice(*plain.indptr[row : row + 2])
+        best = np.argsort(-plain.probs[own], axis=0, kind="stable")[:5]
+        assert set(fewer[row].labels.tolist()) == set(plain.labels[own][best].ravel().tolist())
+
+
+@pytest.mark.parametrize(
+    ("labels", "rivals"),
+    [
+        *itertools.product([1, 2], [1, 2, 10]),
+        *itertools.product([100], [1, 9, 10, 33, 99, 100, 101, 100_000]),
+        *itertools.product([4000], [1, 1000, 10_000]),
+        *itertools.product([30_000], [1, 300, 2**31]),
+    ],
+)
+def test_wide_classifiers_of_few_and_many_labels_can_be_trained(labels: int, rivals: int) -> None:
+    shape = wide_shape(labels, rivals)
+    TreeSettings(shape.branching, shape.leaf_size, True)
+    if rivals >= labels:
+        assert (shape.leaf_size, shape.negatives) == (labels, "tfn")
+    elif labels <= 20_000:  # each is told apart from the labels of the leaves that a matcher finds
+        size = labels / shape.branching
+        assert shape.negatives == "tfn+man"
+        assert abs(shape.matcher_beam * size - rivals) <= size + rivals * 0.05
+        assert shape.leaf_size >= size
+    else:
+        assert (shape.leaf_size, shape.negatives) == (rivals, "tfn")
+    if labels * min(rivals, labels) > 20_000_000:
+        return  # minutes
+    draw = np.random.default_rng(0)
+    rows = 30
+    X = sp.csr_array((draw.random((rows, 20)) * (draw.random((rows, 20)) < 0.3)).astype(np.float32))
+    Y = sp.csr_array((np.ones(labels), (np.arange(labels) % rows, np.arange(labels))), shape=(rows, labels))
+    solver = SolverSettings("squared_hinge", 1.0, 1.0, 1.0, 0.1, 20, 0.05, "tfn", 20, 1.0, True)
+    settings = TrainingSettings(
+        EnsembleSettings(Method.SINGLE, 1, None, 0.5, 10), TreeSettings(8, 100, True), solver
+    )
+    plan = TrainingPlan(TrainingData(as_rows(X), as_rows(Y), Y, 20, None), settings, 0)
+    trained, votes = train_asked(wide_plan(plan, rivals), np.arange(0, rows, 5), None, 2)
+    assert sorted(trained.tree.labels.tolist()) == list(range(labels))
+    assert np.diff(trained.tree.begins[-1]).max() <= shape.leaf_size
+    # At most 100 labels, of at most 20 leaves.
+    assert np.diff(votes.indptr).tolist() == [min(labels, 100, 20 * shape.leaf_size)] * 6
+
+
 def test_what_a_judge_cannot_do_is_said(
     judged: HedgerowClassifier, problem: tuple[sp.csr_array, sp.csr_array]
 ) -> None:
     X, Y = problem
     with pytest.raises(ParameterError, match="judge=True"):
         HedgerowClassifier(wide=10).fit(X, Y)
+    with pytest.raises(ValueError, match="judge and memory cannot be combined"):
+        HedgerowClassifier(judge=True, memory="1GB").fit(X, Y)
+    with pytest.raises(ValueError, match="judge and cluster cannot be combined"):
+        HedgerowClassifier(judge=True, cluster="ray://somewhere:10001").fit(X, Y)
     with pytest.raises(ValueError, match="fit again"):
         judged.add_members(X[:2500], Y[:2500], 1)
     with pytest.raises(ValueError, match="held-out"):

@@ -223,8 +223,8 @@ def fit(
         expert_option(
             min=1,
             metavar="N",
-            help="With --judge: also ask a classifier per label that is trained on the inputs of N"
-            " labels; more labels take longer. Presets choose it.",
+            help="With --judge: also ask a second classifier that tells each label apart from about N"
+            " others; a larger N is slower to train. Presets choose it.",
         ),
     ] = None,
     beam: Annotated[

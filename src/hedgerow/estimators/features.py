@@ -98,12 +98,16 @@ class HedgerowClassifier(Learning):
         Scale every input to length 1, in training and prediction.
     judge : bool, default=False
         Let the trees find candidates and a learned judge score them: it weighs what the members say, how
-        frequent a label is, how close the input is to the label's other inputs, and what a wide classifier
-        says. Probabilities are calibrated, and members keep their disagreement. A judge that does not rank
-        better than the members alone is left out; ``describe()["judge"]`` says so.
+        frequent a label is, how close the input is to the label's other inputs, what a wide classifier says
+        and, of that or of a single tree, what the label's own classifier says without the groups of labels
+        that lead to it. Probabilities are calibrated, and members keep their disagreement. It learns from
+        some inputs before the model learns from them; the model learns from all. A judge that does not rank
+        better than the members alone is left out; ``describe()["judge"]`` says so. Not with `memory` or
+        `cluster`.
     wide : int or None, default=None
-        With a judge: also train one classifier per label against the inputs of this many other labels, or of
-        all where there are fewer. It is slower to train and tells frequent labels apart better.
+        With a judge: also train a wide classifier. This is about the number of labels that each label is told
+        apart from, or all where there are fewer: of up to 20,000 labels those that are easiest to confuse,
+        else those most similar to it. More is slower to train.
     beam : int, default=50
         Nodes kept in each layer of the search. It grows by itself where k labels need more.
     candidates : {"scored", "all"} or int, default="scored"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 _WHO = {
     "members": "The trees",
     "wide": "The wide classifier",
-    "label": "The label's own classifier, without the way to it,",
+    "label": "Within its group of similar labels, the label's own classifier",
 }
 
 
@@ -63,9 +63,10 @@ class Evidence:
     Attributes
     ----------
     name : {"members", "wide", "label", "centroid", "frequency"}
-        What it is: the mean probability of the members, the probability of the wide classifier, that of the
-        label's own classifier there without the way to it, the cosine of the input and the mean of the
-        label's inputs in training, the number of these inputs.
+        What it is: the mean probability of the members; the probability of the wide classifier; that of the
+        label's own classifier in the wide classifier or, without one, in the only tree, as if the groups that
+        lead to the label were certain; the cosine of the input and the mean of the label's inputs in
+        training; the number of these inputs.
     value : float
         What the judge saw.
     reference : float
@@ -114,7 +115,7 @@ class Verdict:
 
     def sentences(self) -> list[str]:
         """The same in words."""
-        said = [f"{_said(one)}, which {_moved(one.effect)}." for one in self.evidence]
+        said = [f"{_said(one)}, which {_moved(one.effect)}." for one in _without_repetition(self.evidence)]
         return [
             f"The judge starts from {percent(self.base_probability)}, its answer for a typical candidate of"
             " this input.",
@@ -135,24 +136,21 @@ def judge_verdicts(judge: Judge, own: Said, candidates: Said, transform: str) ->
     candidates : Said
         All that the search found for the input, at least one.
     transform : {"l3-hinge", "sigmoid"}
-        How the scores of the wide classifier become probabilities.
+        How the scores of the wide classifier and of labels' own classifiers become probabilities.
     """
     names = evidence_names(judge.scorers)
     typical = np.median(judge.evidence(candidates.labels, candidates.probs, candidates.scores), axis=0)
-    references = [_of_number(name, at, transform) for name, at in zip(names, typical.tolist(), strict=True)]
+    numbers = np.append(np.exp(-(typical[:-1] ** 3)), np.expm1(typical[-1]))
+    references = _shown(names, numbers, transform)
     seen = judge.evidence(own.labels, own.probs, own.scores)
     means = own.probs.astype(np.float64).mean(axis=1)
     values = np.column_stack([means, own.scores, judge.label_counts[own.labels]])
     verdicts = []
-    for point, numbers in zip(seen, values.tolist(), strict=True):
+    for point, heard in zip(seen, values, strict=True):
         base, effects = shapley_values(judge.log_odds, point, typical)
-        evidence = [
-            Evidence(name, _shown(name, value, transform), reference, effect)
-            for name, value, reference, effect in zip(
-                names, numbers, references, effects.tolist(), strict=True
-            )
-        ]
-        verdicts.append(Verdict(tuple(evidence), base, float(judge.log_odds(point[None])[0])))
+        parts = zip(names, _shown(names, heard, transform), references, effects.tolist(), strict=True)
+        evidence = tuple(Evidence(*part) for part in parts)
+        verdicts.append(Verdict(evidence, base, float(judge.log_odds(point[None])[0])))
     return verdicts
 
 
@@ -198,10 +196,7 @@ def shapley_values(
 
 
 def plain_probability(scores: npt.ArrayLike, transform: str) -> Floats:
-    """Probabilities as they are before scores are lowered for the judge, so that sure labels differ.
-
-    That is exact for a label's own classifier; of a tree, the way to the leaf is taken as part of the score.
-    """
+    """Probabilities of labels' own classifiers before their scores are lowered for the judge."""
     if transform == "l3-hinge":
         return np.asarray(np.exp(-(np.maximum(0.0, surprise(scores) - HEADROOM) ** 3)))
     return np.asarray(expit(logit(np.asarray(scores, dtype=np.float64)) + HEADROOM))
@@ -218,29 +213,46 @@ def percent(probability: float) -> str:
     return f"{share:.{digits}f} %"
 
 
-def _shown(name: str, value: float, transform: str) -> float:
-    if name in ("wide", "label"):
-        return float(plain_probability(value, transform))
-    if name == "centroid":
-        return float(1.0 + HEADROOM - surprise(value))
-    return value
+def _shown(names: tuple[str, ...], numbers: Floats, transform: str) -> list[float]:
+    """What the judge hears of one label, as people know it: plain probabilities, the cosine, the count."""
+    shown = dict(zip(names, numbers.tolist(), strict=True))
+    shown["centroid"] = float(1.0 + HEADROOM - surprise(shown["centroid"]))
+    if "label" in shown:
+        lowered = shown["label"]
+        shown["label"] = float(plain_probability(lowered, transform))
+        if "wide" in shown:
+            # Only the label's own score is lowered, not those of the groups that lead to it.
+            groups = min(1.0, shown["wide"] / lowered) if lowered > 0 else 0.0
+            shown["wide"] = groups * shown["label"]
+    return [shown[name] for name in names]
 
 
-def _of_number(name: str, seen: float, transform: str) -> float:
-    """The value that the judge sees as this number."""
-    if name == "frequency":
-        return math.expm1(seen)
-    return _shown(name, math.exp(-(seen**3)), transform)
+def _without_repetition(evidence: tuple[Evidence, ...]) -> list[Evidence]:
+    """What is to be said: a label's own classifier only where groups of labels make a difference.
+
+    Else it would give the numbers of the tree that it is a part of, which were said just before.
+    """
+    told: list[Evidence] = []
+    for one in evidence:
+        if one.name == "label" and told and _numbers(told[-1]) == _numbers(one):
+            told[-1] = replace(told[-1], effect=told[-1].effect + one.effect)
+        else:
+            told.append(one)
+    return told
+
+
+def _numbers(one: Evidence) -> str:
+    if one.name in _WHO:
+        return f"{percent(one.value)} (typical: {percent(one.reference)})"
+    # Rounded first, and 0.0 added: no -0.00.
+    return f"{round(one.value, 2) + 0.0:.2f} (typical: {round(one.reference, 2) + 0.0:.2f})"
 
 
 def _said(one: Evidence) -> str:
     if one.name in _WHO:
-        who = _WHO[one.name]
-        return f"{who} gave {percent(one.value)} (typical: {percent(one.reference)})"
+        return f"{_WHO[one.name]} gave {_numbers(one)}"
     if one.name == "centroid":
-        return (
-            f"The similarity to the label's training inputs is {one.value:.2f} (typical: {one.reference:.2f})"
-        )
+        return f"The similarity to the label's training inputs is {_numbers(one)}"
     often = "once" if one.value == 1 else f"{one.value:,.0f} times"
     return f"The label occurs {often} in training (typical: {one.reference:,.0f})"
 

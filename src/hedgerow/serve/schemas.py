@@ -238,8 +238,9 @@ class Effect(_Answer):
 class Evidence(_Answer):
     """One thing that the judge saw of a label."""
 
-    name: Literal["members", "wide", "centroid", "frequency"] = Field(
-        description="The members' mean probability, the wide classifier's probability, the cosine of the"
+    name: Literal["members", "wide", "label", "centroid", "frequency"] = Field(
+        description="The members' mean probability, the wide classifier's probability, the probability of the"
+        " label's own classifier as if the groups of labels that lead to it were certain, the cosine of the"
         " input and the mean of the label's training inputs, or the number of these inputs."
     )
     value: float
