@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "train.jsonl", 60)
     write(folder / "held.jsonl", 120, first=1000)
     for name, method in (("bagged", "bagging"), ("single", "single")):
-        arguments = ["--method", method, "--members", "3", "--threads", "1"]
+        arguments = ["--method", method, "--members", "3", "--threads", "1", "--preset", "paper"]
         assert main(["fit", f"{folder}/train.jsonl", f"{folder}/{name}.hedgerow", *arguments]) == 0
     return folder
 

@@ -33,7 +33,7 @@ def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def result(cpu: float, first: float, **more: Any) -> dict[str, Any]:
     figures = {key: 50.0 for _, key, _, _ in frontier.COLUMNS}
     shape = {"rows": 1000, "labels": 200, "load_before": 0.5}
-    return {"settings": {}, **shape, **figures, "fit_cpu_seconds": cpu, "p@1": first, **more}
+    return {"settings": OURS.parameters, **shape, **figures, "fit_cpu_seconds": cpu, "p@1": first, **more}
 
 
 def described() -> dict[str, Any]:
@@ -167,7 +167,13 @@ def test_seeds_when_read_back_then_are_in_order_and_of_this_contender_only(raw: 
 
 
 def test_summary_when_a_seed_died_then_averages_those_that_lived_and_says_so(raw: Path) -> None:
-    dead = {"settings": {}, "rows": 1000, "labels": 200, "load_before": 3.0, "died": "fit: no end after 5 s"}
+    dead = {
+        "settings": OURS.parameters,
+        "rows": 1000,
+        "labels": 200,
+        "load_before": 3.0,
+        "died": "fit: no end after 5 s",
+    }
     frontier_plan.Run("eurlex-4k", OURS, 0).keep(result(4.0, 80.0))
     frontier_plan.Run("eurlex-4k", OURS, 1).keep(result(6.0, 82.0))
     frontier_plan.Run("eurlex-4k", OURS, 2).keep(dead)

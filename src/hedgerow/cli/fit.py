@@ -386,7 +386,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                 if not deep:
                     chosen = choose(part, plan.wish)
                     settings, words = chosen.settings, chosen.texts if words else {}
-                    announce(chosen.sentence, verbose)
+                    announce(chosen.sentence)
                 classifier = estimator(**settings, **words, **own)
                 _fit(classifier, inputs, part, kept, report)
             else:

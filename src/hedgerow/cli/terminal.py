@@ -55,10 +55,10 @@ def say(text: object, style: str = "") -> None:
     Console(highlight=False).print(cell(text, style), soft_wrap=True)
 
 
-def announce(text: str, verbose: bool) -> None:
+def announce(text: str) -> None:
     """Print one line on stderr before long work, where somebody watches it."""
     console = Console(stderr=True, highlight=False)
-    if is_first() and (verbose or console.is_terminal):
+    if is_first() and console.is_terminal:
         console.print(cell(text), soft_wrap=True)
 
 
