@@ -386,7 +386,11 @@ def test_wide_classifiers_of_few_and_many_labels_can_be_trained(labels: int, riv
     assert sorted(trained.tree.labels.tolist()) == list(range(labels))
     assert np.diff(trained.tree.begins[-1]).max() <= shape.leaf_size
     # At most 100 labels, of at most 20 leaves.
-    assert np.diff(votes.indptr).tolist() == [min(labels, 100, 20 * shape.leaf_size)] * 6
+    sizes = np.diff(trained.tree.begins[-1])
+    least, most = (min(labels, 100, 20 * int(size)) for size in (sizes.min(), sizes.max()))
+    found = np.diff(votes.indptr)
+    assert len(found) == 6
+    assert ((found >= least) & (found <= most)).all()
 
 
 def test_what_a_judge_cannot_do_is_said(
