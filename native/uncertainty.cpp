@@ -106,6 +106,7 @@ void measure_uncertainty(const Forest& forest, const SparseRows& X, std::int32_t
       const Measures all{part(0), part(1), part(2), part(3), part(4)};
       kernels().measure(votes.logs(), votes.stride(), forest.members(), size, all);
       const auto summed = sums(all, size);
+      if (std::isnan(summed[0])) throw_not_finite(row);
       float* const to[] = {inputs.expected, inputs.total, inputs.data, inputs.knowledge, inputs.variance};
       for (std::size_t measure = 0; measure < kMeasures; ++measure)
         to[measure][row] = static_cast<float>(summed[measure]);
