@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hedgerow.estimators.loading import load
     from hedgerow.estimators.text import HedgerowTextClassifier
     from hedgerow.estimators.transformer import HedgerowTransformerClassifier
+    from hedgerow.estimators.trials import Trial
+    from hedgerow.estimators.tuning import Tuning, tune
     from hedgerow.evaluation.results import Evaluation
     from hedgerow.evaluation.tasks import evaluate
     from hedgerow.explanation import Explanation, explain
@@ -64,6 +66,8 @@ _HOMES = {
     "Signals": "hedgerow.votes.signals",
     "TfidfVectorizer": "hedgerow.features.tfidf",
     "TopLabels": "hedgerow.estimators.fitted",
+    "Trial": "hedgerow.estimators.trials",
+    "Tuning": "hedgerow.estimators.tuning",
     "UncertainLabels": "hedgerow.votes.predictions",
     "OODScores": "hedgerow.votes.signals",
     "Votes": "hedgerow.votes.votes",
@@ -79,6 +83,7 @@ _HOMES = {
     "learn_from_held_out": "hedgerow.estimators.held_out",
     "load": "hedgerow.estimators.loading",
     "query": "hedgerow.active_learning",
+    "tune": "hedgerow.estimators.tuning",
 }
 
 __all__ = [
@@ -105,6 +110,8 @@ __all__ = [
     "Signals",
     "TfidfVectorizer",
     "TopLabels",
+    "Trial",
+    "Tuning",
     "UncertainLabels",
     "Votes",
     "__version__",
@@ -120,6 +127,7 @@ __all__ = [
     "learn_from_held_out",
     "load",
     "query",
+    "tune",
 ]
 
 
