@@ -26,6 +26,7 @@ from .options import (
     refuse_without,
     values_of,
 )
+from .settings_file import TunedSettings, read_settings
 from .targets import check_new_file
 from .terminal import Report, print_json, say, show_progress
 
@@ -67,6 +68,7 @@ class Plan:
     extend: Path | None
     given: frozenset[str]
     overwrite: bool
+    tuned: TunedSettings | None = None
 
 
 def fit(
@@ -95,6 +97,14 @@ def fit(
     ] = 10,
     base: options.BaseOption = options.Base.linear,
     labels_field: options.LabelsField = "labels",
+    settings_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help="Take the settings from this file, which hedgerow tune wrote. Options beside it win.",
+        ),
+    ] = None,
     extend: Annotated[
         Path | None,
         typer.Option(
@@ -230,6 +240,7 @@ def fit(
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --method bagging
       hedgerow fit records.jsonl tags.hedgerow --language auto --min-count 3
       hedgerow fit records.jsonl tags.hedgerow --text-field title --text-field abstract
+      hedgerow fit records.jsonl tags.hedgerow --settings settings.json
       hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl deep.hedgerow --base transformer --encoder MiniLM/
@@ -249,6 +260,9 @@ def fit(
     deep = base is options.Base.transformer
     renamed = {"seed": "random_state", "text_field": "fields"}
     asked = {renamed.get(name, name) for name in given(context)}
+    tuned = None if settings_file is None else read_settings(context, settings_file)
+    if tuned is not None:
+        settings, texts = tuned.merge(settings, texts, asked)
     if deep:
         if "dropout" not in asked:
             settings["dropout"] = None  # the encoder's own
@@ -281,6 +295,7 @@ def fit(
         extend=extend,
         given=frozenset(asked) & {*settings, *texts, *place},
         overwrite=overwrite,
+        tuned=tuned,
     )
     with connected(cluster):
         _run(plan, json, verbose)
@@ -334,6 +349,8 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             rows = plan.rows if old is None else replace(plan.rows, text_fields=old.source.reader.text_fields)
             part = rows.read(report, "train")
             inputs, estimator = _choose(plan, part, deep)
+            if plan.tuned is not None:
+                plan.tuned.check_estimator(estimator, plan.rows.path)
             words = {} if part.texts is None or part.X is not None else plan.texts
             own = {**(plan.place if deep else plan.site), "n_jobs": plan.rows.threads or -1}
             if old is None:
