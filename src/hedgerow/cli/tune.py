@@ -83,7 +83,7 @@ def tune(
     json: options.AsJson = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Search good settings for DATA and write them to SETTINGS.json, for `hedgerow fit --settings`.
+    """Search good settings for DATA, for `hedgerow fit --settings`.
 
     15 % of the training rows, at most 5,000, are held out to compare settings on. Test rows are not used. The
     search starts from the preset balanced and changes one thing at a time. A change is kept if it is better
