@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, Tuning, tune
 from hedgerow.estimators import settings_search, tuning
-from hedgerow.estimators.trials import JournalError, compare
+from hedgerow.estimators.trials import JournalError, Outcome, compare
 from hedgerow.estimators.validation_part import cut_validation
 from hedgerow.estimators.variations import relative_cost, variations
 from hedgerow.evaluation import RankingMeasure, ndcg_at, precision_at, recall_at
@@ -215,6 +215,24 @@ def test_search_ends_where_nothing_around_is_better(whole: Tuning) -> None:
         model = whole.estimator().set_params(**change.parameters).fit(inputs, labels)
         gained = measure.of_inputs(model.top(tests, k=5).labels, truth) - whole.best.outcome.scores
         assert gained.mean() <= gained.std(ddof=1) / math.sqrt(len(gained))
+
+
+def test_search_goes_on_in_rounds_from_what_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scored(self: Any, model: HedgerowTextClassifier, progress: Any) -> Outcome:
+        # Best at C 1/8; one word more is worth it only from C 1/4 on, so it takes a later round to see it.
+        score = -abs(math.log2(model.C) + 3) + (1 if model.min_count == 1 and model.C <= 0.25 else 0)
+        return Outcome({"ndcg@5": score}, np.full(30, score), 0.0)
+
+    monkeypatch.setattr(settings_search.Trainer, "__call__", scored)
+    found = tune(classifier(), TEXTS, TRUE)
+    kept = [trial.change for trial in found.trials if trial.kept]
+    assert kept == [
+        "balanced",
+        *("C 1 -> 0.5", "C 0.5 -> 0.25", "min_count 2 -> 1", "C 0.25 -> 0.125"),
+    ]
+    assert [str(change) for change in found.changes] == ["C 1 -> 0.125", "min_count 2 -> 1"]
+    assert (found.estimator().C, found.estimator().min_count) == (0.125, 1)
+    assert found.gain.difference == 4
 
 
 def test_scores_are_those_of_a_fit_with_the_chosen_parameters(whole: Tuning) -> None:
