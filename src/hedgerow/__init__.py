@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hedgerow.estimators.presets import preset_parameters
     from hedgerow.estimators.text import HedgerowTextClassifier
     from hedgerow.estimators.transformer import HedgerowTransformerClassifier
+    from hedgerow.estimators.trials import Trial
+    from hedgerow.estimators.tuning import Tuning, tune
     from hedgerow.evaluation.results import Evaluation
     from hedgerow.evaluation.tasks import evaluate
     from hedgerow.explanation import Explanation, explain
@@ -65,6 +67,8 @@ _HOMES = {
     "Signals": "hedgerow.votes.signals",
     "TfidfVectorizer": "hedgerow.features.tfidf",
     "TopLabels": "hedgerow.estimators.fitted",
+    "Trial": "hedgerow.estimators.trials",
+    "Tuning": "hedgerow.estimators.tuning",
     "UncertainLabels": "hedgerow.votes.predictions",
     "OODScores": "hedgerow.votes.signals",
     "Votes": "hedgerow.votes.votes",
@@ -81,6 +85,7 @@ _HOMES = {
     "load": "hedgerow.estimators.loading",
     "preset_parameters": "hedgerow.estimators.presets",
     "query": "hedgerow.active_learning",
+    "tune": "hedgerow.estimators.tuning",
 }
 
 __all__ = [
@@ -107,6 +112,8 @@ __all__ = [
     "Signals",
     "TfidfVectorizer",
     "TopLabels",
+    "Trial",
+    "Tuning",
     "UncertainLabels",
     "Votes",
     "__version__",
@@ -123,6 +130,7 @@ __all__ = [
     "load",
     "preset_parameters",
     "query",
+    "tune",
 ]
 
 

@@ -31,6 +31,7 @@ from .report import report
 from .reproduce import reproduce
 from .serve import serve
 from .terminal import escape_what_streams_lack, flush_output, plain, print_error
+from .tune import tune
 
 app = typer.Typer(
     name="hedgerow",
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 
 _PANELS = {
-    "Train and predict": (demo, fit, predict, serve),
+    "Train and predict": (demo, fit, tune, predict, serve),
     "Trust": (evaluate, calibrate, decide, report, explain, query),
     "Files": (inspect, map_data, embed, import_pecos),
     "Research": (reproduce,),

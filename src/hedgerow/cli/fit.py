@@ -14,6 +14,7 @@ from rich.filesize import decimal
 
 import hedgerow.cli.options as options
 
+from .duration import parse_duration
 from .failures import ExitCode, Failure, failing_as, reason
 from .kept_members import KeptMembers
 from .options import (
@@ -23,10 +24,10 @@ from .options import (
     finite,
     given,
     option_of,
-    parse_duration,
     refuse_without,
     values_of,
 )
+from .settings_file import TunedSettings, read_settings
 from .targets import check_new_file
 from .terminal import Report, announce, print_json, say, show_progress
 
@@ -74,6 +75,7 @@ class Plan:
     extend: Path | None
     given: frozenset[str]
     overwrite: bool
+    tuned: TunedSettings | None = None
 
     @property
     def wish(self) -> Wish:
@@ -119,6 +121,14 @@ def fit(
     time_limit: options.TimeLimit = None,
     base: options.BaseOption = options.Base.linear,
     labels_field: options.LabelsField = "labels",
+    settings_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help="Take the settings from this file, which hedgerow tune wrote. Options beside it win.",
+        ),
+    ] = None,
     extend: Annotated[
         Path | None,
         typer.Option(
@@ -256,6 +266,7 @@ def fit(
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --method bagging
       hedgerow fit records.jsonl tags.hedgerow --language auto --min-count 3
       hedgerow fit records.jsonl tags.hedgerow --text-field title --text-field abstract
+      hedgerow fit records.jsonl tags.hedgerow --settings settings.json
       hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl deep.hedgerow --base transformer --encoder MiniLM/
@@ -275,6 +286,9 @@ def fit(
     deep = base is options.Base.transformer
     renamed = {"seed": "random_state", "text_field": "fields"}
     asked = {renamed.get(name, name) for name in given(context)}
+    tuned = None if settings_file is None else read_settings(context, settings_file)
+    if tuned is not None:
+        settings, texts = tuned.merge(settings, texts, asked)
     if deep:
         if "dropout" not in asked:
             settings["dropout"] = None  # the encoder's own
@@ -325,6 +339,7 @@ def fit(
         extend=extend,
         given=frozenset(asked) & {*settings, *texts, *place},
         overwrite=overwrite,
+        tuned=tuned,
     )
     with connected(cluster):
         _run(plan, json, verbose)
@@ -379,11 +394,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             rows = plan.rows if old is None else replace(plan.rows, text_fields=old.source.reader.text_fields)
             part = rows.read(report, "train")
             inputs, estimator = _choose(plan, part, deep)
+            if plan.tuned is not None:
+                plan.tuned.check_estimator(estimator, plan.rows.path)
             words = {} if part.texts is None or part.X is not None else plan.texts
             own = {**(plan.place if deep else plan.site), "n_jobs": plan.rows.threads or -1}
             chosen = None
             if old is None:
-                if not deep:
+                if not deep and plan.tuned is None:
                     chosen = choose(part, plan.wish)
                     settings, words = chosen.settings, chosen.texts if words else {}
                     announce(chosen.sentence)

@@ -17,6 +17,8 @@ import typer
 
 from hedgerow.training.memory import parse_bytes
 
+from .duration import parse_duration
+
 LARGE = "Large data"
 LONGEST_NGRAM = 32
 # Options for texts, which features do not have.
@@ -110,20 +112,9 @@ def _candidates(value: str | None) -> str | None:
     raise typer.BadParameter(f"{value!r} is neither scored, nor all, nor a positive number")
 
 
-def parse_duration(value: str) -> float:
-    """Seconds of "90s", "10m", "1.5h" or "90"."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", value.strip())
-    if found is None or float(found[1]) == 0:
-        raise ValueError(f"{value!r} is not a duration, such as 90s, 10m or 2h")
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
-
-
 def _duration(value: str | None) -> str | None:
-    try:
-        if value is not None:
-            parse_duration(value)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    if value is not None:
+        parse_duration(value)
     return value
 
 

@@ -4,6 +4,7 @@ from hedgerow.evaluation.confidence import Reliability, RiskCoverage, brier_scor
 from hedgerow.evaluation.ood import Detection, RocCurve, detection, roc_curve_points
 from hedgerow.evaluation.ranking import (
     FrequencyCoverage,
+    RankingMeasure,
     coverage_by_decile,
     macro_f1_at,
     ndcg_at,
@@ -16,6 +17,7 @@ from hedgerow.evaluation.ranking import (
 __all__ = [
     "Detection",
     "FrequencyCoverage",
+    "RankingMeasure",
     "Reliability",
     "RiskCoverage",
     "RocCurve",

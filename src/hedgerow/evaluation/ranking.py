@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.inputs.matrices import as_truth
+from hedgerow.inputs.parameters import ParameterError
 
 Labels = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]
+
+_MEASURES = ("precision", "recall", "ndcg")
 
 
 def precision_at(labels: Labels, Y: Any, k: int) -> float:
@@ -52,7 +56,7 @@ def recall_at(labels: Labels, Y: Any, k: int) -> float:
     0.8333333333333333
     """
     truth, _, hits = _labelled(labels, Y, k)
-    return float((hits.sum(axis=1) / np.diff(truth.indptr)).mean())
+    return float(_recall(truth, hits).mean())
 
 
 def ndcg_at(labels: Labels, Y: Any, k: int) -> float:
@@ -72,9 +76,55 @@ def ndcg_at(labels: Labels, Y: Any, k: int) -> float:
     0.8155
     """
     truth, _, hits = _labelled(labels, Y, k)
+    return float(_ndcg(truth, hits).mean())
+
+
+@dataclass(frozen=True)
+class RankingMeasure:
+    """A measure of rankings by its name, such as "ndcg@5", for each input by itself.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> measure = RankingMeasure.parse("precision@2")
+    >>> measure.of_inputs(np.array([[0, 1], [1, 0]]), csr_array([[1, 0], [1, 1]]))
+    array([0.5, 1. ])
+    """
+
+    name: str
+    k: int
+
+    @classmethod
+    def parse(cls, text: str) -> RankingMeasure:
+        """Read a name and the number of labels that count."""
+        found = re.fullmatch(r"([a-z]+)@([1-9][0-9]?|100)", text) if isinstance(text, str) else None
+        if found is None or found[1] not in _MEASURES:
+            raise ParameterError(
+                f"by is {text!r:.60}; it must be {', '.join(_MEASURES[:-1])} or {_MEASURES[-1]}, with the"
+                " number of labels that count, from 1 to 100, such as 'ndcg@5'"
+            )
+        return cls(found[1], int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.k}"
+
+    def of_inputs(self, labels: Labels, Y: Any) -> Floats:
+        """The measure of each input that has labels; arguments as of `precision_at`."""
+        truth, _, hits = _labelled(labels, Y, self.k)
+        if self.name == "precision":
+            return np.asarray(hits.mean(axis=1), dtype=np.float64)
+        return _recall(truth, hits) if self.name == "recall" else _ndcg(truth, hits)
+
+
+def _recall(truth: sp.csr_array, hits: npt.NDArray[np.bool_]) -> Floats:
+    return np.asarray(hits.sum(axis=1) / np.diff(truth.indptr), dtype=np.float64)
+
+
+def _ndcg(truth: sp.csr_array, hits: npt.NDArray[np.bool_]) -> Floats:
+    k = hits.shape[1]
     discounts = 1 / np.log2(np.arange(2, k + 2))
     best = np.cumsum(discounts)[np.minimum(np.diff(truth.indptr), k) - 1]
-    return float(((hits @ discounts) / best).mean())
+    return np.asarray((hits @ discounts) / best, dtype=np.float64)
 
 
 def propensities(counts: npt.ArrayLike, n: int, a: float = 0.55, b: float = 1.5) -> Floats:

@@ -31,7 +31,7 @@ class Shape:
         return dict(vars(self))
 
     def children_shown(self, labels: int, labels_each: float) -> float:
-        """How many nodes and labels learn from an input, about."""
+        """How many nodes and labels learn from an input, about: the children of the nodes it comes to."""
         shown, nodes = 0.0, 1
         while True:
             reached = min(nodes, labels_each * 0.8 + 0.2) if nodes > 1 else 1.0

@@ -1,0 +1,290 @@
+"""``hedgerow tune``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import hedgerow.cli.options as options
+
+from .duration import parse_duration, say_duration
+from .failures import ExitCode, Failure, failing_as, option_words, reason
+from .settings_file import settings_to_write
+from .targets import check_new_file
+from .terminal import Report, plain, print_json, say, show_progress
+
+if TYPE_CHECKING:
+    from hedgerow import HedgerowClassifier, Trial, Tuning
+    from hedgerow.data import Part
+
+_SAID = {
+    "rivals": "other labels that each label is told apart from",
+    "C": "how closely the data are fitted",
+    "positive_cost": "how much a missed label counts, against a wrong one",
+    "tolerance": "how precisely classifiers are solved; smaller is slower",
+    "leaf_size": "most labels in a leaf of a member's label tree",
+    "language": "whose stems words are reduced to",
+    "min_count": "texts that a word must occur in",
+    "ngrams": "2 counts pairs of words, too",
+    "sublinear": "whether repeated words count less and less",
+}
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is tuned, and where the result goes."""
+
+    data: Path
+    settings: Path
+    seconds: float
+    by: str
+    labels_field: str
+    overwrite: bool
+
+    @property
+    def journal(self) -> Path:
+        """Where finished trials are kept."""
+        return Path(f"{self.settings}.trials")
+
+
+def tune(
+    data: Annotated[
+        Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
+    ],
+    settings: Annotated[Path, typer.Argument(help="The file of settings to write.", metavar="SETTINGS.json")],
+    text_field: options.TextFields,
+    time: Annotated[
+        str, typer.Option(metavar="TIME", help="How long to search at most: 90s, 10m or 2h.")
+    ] = "10m",
+    method: Annotated[
+        options.Method, typer.Option("--method", metavar="METHOD", help="How to train, as of hedgerow fit.")
+    ] = options.Method.single,
+    members: Annotated[
+        int,
+        typer.Option(
+            min=1, max=4096, help="Members of the ensemble that you will train; three are tuned with."
+        ),
+    ] = 10,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="MEASURE@K", help="What to improve: ndcg, precision or recall of the best K labels."
+        ),
+    ] = "ndcg@5",
+    labels_field: options.LabelsField = "labels",
+    seed: options.Seed = 0,
+    threads: options.Threads = 0,
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Search good settings for DATA, for `hedgerow fit --settings`.
+
+    15 % of the training rows, at most 5,000, are held out to compare settings on. Test rows are not used. The
+    search starts from the preset balanced and changes one thing at a time. A change is kept if it is better
+    by more than the standard error of the difference. The search ends when nothing is better, or the time is
+    over.
+
+    Finished trials are kept in SETTINGS.json.trials: after Ctrl-C or a crash, the same command continues from
+    there. To search on after the end, give more --time, and --overwrite.
+
+    \b
+    Examples:
+      hedgerow tune records.jsonl settings.json
+      hedgerow tune records.jsonl settings.json --method bagging --time 1h --by precision@1
+      hedgerow fit records.jsonl tags.hedgerow --settings settings.json
+    """  # noqa: D301
+    seconds = _seconds(time)
+    task = _Task(data, settings, seconds, by, labels_field, overwrite)
+    check_new_file(settings, overwrite)
+    check_new_file(task.journal, overwrite=True)
+    from hedgerow.evaluation import RankingMeasure
+
+    try:
+        RankingMeasure.parse(by)
+    except ValueError as error:
+        raise typer.BadParameter(str(error).removeprefix("by is "), param_hint="--by") from None
+    fields = dict(map(options.parse_field, text_field))
+    parameters: dict[str, Any] = {
+        "method": method.value,
+        "members": members,
+        "random_state": seed,
+        "n_jobs": threads or -1,
+    }
+    try:
+        with show_progress(verbose, whole=True) as report:
+            part = _read(task, threads, fields, report)
+            inputs, classifier = _choose(task, part, parameters, fields)
+            watched = _lines_of_trials() if verbose else report
+            found = _search(task, classifier, inputs, part, watched)
+    except KeyboardInterrupt:
+        raise Failure(ExitCode.INTERRUPTED, _left_behind(task)) from None
+    about = {"path": str(data), "labels_field": labels_field, "seed": seed}
+    content = settings_to_write(found, about)
+    from hedgerow.storage.atomic_file import atomic_file
+
+    with failing_as(ExitCode.WRITE), atomic_file(settings, overwrite=overwrite) as file:
+        file.write(content)
+    if json:
+        import orjson
+
+        print_json({"settings": str(settings), **orjson.loads(content)})
+    else:
+        _print(task, found, seed)
+
+
+def _seconds(time: str) -> float:
+    try:
+        return parse_duration(time)
+    except typer.BadParameter as error:
+        raise typer.BadParameter(error.message, param_hint="--time") from None
+
+
+def _read(task: _Task, threads: int, fields: dict[str, float], report: Report) -> Part:
+    """The training rows: of a folder its train part, of records with a split those of train."""
+    from hedgerow.data import DataError, read_part
+
+    from .inputs import Selection, sources
+
+    rows = Selection(task.data, None, task.labels_field, threads)
+    with failing_as(ExitCode.DATA, DataError):
+        part = read_part(
+            task.data,
+            "train",
+            labels_field=task.labels_field,
+            threads=threads,
+            text_fields=sources(fields or None),
+            progress=lambda share: report(0.0, "reading"),
+        )
+    rows.check_rows(part)
+    rows.labels_of(part, "learn from")
+    return part
+
+
+def _choose(
+    task: _Task, part: Part, parameters: dict[str, Any], fields: dict[str, float]
+) -> tuple[Any, HedgerowClassifier]:
+    """What to learn from, and the classifier to tune."""
+    import hedgerow
+
+    if part.X is not None:
+        if fields:
+            raise Failure(
+                ExitCode.USAGE, f"--text-field is for texts, but {task.data} has features; leave it out"
+            )
+        return part.X, hedgerow.HedgerowClassifier(**parameters)
+    if part.texts is None:
+        raise Failure(ExitCode.DATA, f"{task.data} has neither texts nor features to learn from")
+    if fields and part.fields is None:
+        raise Failure(ExitCode.USAGE, f"--text-field: {task.data} has texts without fields; leave it out")
+    plain_fields = list(fields) if all(weight == 1 for weight in fields.values()) else fields
+    return part.texts, hedgerow.HedgerowTextClassifier(fields=plain_fields or None, **parameters)
+
+
+def _search(task: _Task, classifier: HedgerowClassifier, inputs: Any, part: Part, report: Report) -> Tuning:
+    import hedgerow
+    from hedgerow.estimators.trials import JournalError
+    from hedgerow.inputs.parameters import ParameterError
+
+    told: list[Trial] = []
+
+    def finished(trial: Trial) -> None:
+        told.append(trial)
+        print(f"hedgerow: {len(told):2}. {plain(_line(trial, task.by))}", file=sys.stderr, flush=True)
+
+    try:
+        # What a disk refuses here are trials, not data.
+        with failing_as(ExitCode.WRITE):
+            return hedgerow.tune(
+                classifier,
+                inputs,
+                part.Y,
+                seconds=task.seconds,
+                by=task.by,
+                journal=task.journal,
+                progress=report,
+                finished=finished,
+            )
+    except JournalError as error:
+        raise Failure(ExitCode.WRITE, option_words(reason(error), {"by"})) from error
+    except (ValueError, TypeError) as error:
+        usage = isinstance(error, ParameterError)
+        raise Failure(ExitCode.USAGE if usage else ExitCode.DATA, reason(error)) from error
+
+
+def _lines_of_trials() -> Report:
+    """Tell on stderr that a trial begins; how long it will take, nobody knows."""
+    last = ""
+
+    def report(share: float, what: str) -> None:
+        nonlocal last
+        if what != last:
+            passed = f"{100 * share:.0f} % of the time is over"
+            print(f"hedgerow: {plain(what)}; {passed}", file=sys.stderr, flush=True)
+            last = what
+
+    return report
+
+
+def _left_behind(task: _Task) -> str:
+    from hedgerow.estimators.trials import count_trials
+
+    done = count_trials(task.journal)
+    if not done:
+        return "nothing was written"
+    trials = "1 trial is" if done == 1 else f"{done} trials are"
+    return f"{trials} kept in {task.journal}; the same command continues from there"
+
+
+def _line(trial: Trial, by: str) -> str:
+    """A finished trial on one line."""
+    outcome = trial.outcome
+    took = f"{say_duration(outcome.seconds)}{', from the earlier run' if trial.resumed else ''}"
+    if outcome.failed is not None:
+        return f"{trial.change}: not possible, {outcome.failed} ({took})"
+    figure = f"{by} {100 * outcome.figures[by]:.2f}"
+    if trial.comparison is None:
+        return f"{trial.change}: {figure} ({took})"
+    difference = _difference(trial.comparison.difference, trial.comparison.standard_error)
+    return f"{trial.change}: {figure}, {difference}: {'kept' if trial.kept else 'not kept'} ({took})"
+
+
+def _difference(difference: float, error: float) -> str:
+    return f"{100 * difference:+.2f} ± {100 * error:.2f}"
+
+
+def _print(task: _Task, found: Tuning, seed: int) -> None:
+    sizes = found.data
+    tried = len(found.trials)
+    trials = "1 trial" if tried == 1 else f"{tried} trials"
+    few = "" if found.trial_members is None else f" Each trial had {found.trial_members} members."
+    say(
+        f"Compared {trials} on {len(sizes.validation):,} of the {sizes.size.rows:,} training rows of"
+        f" {task.data}, held out for this.{few}"
+    )
+    before, after = (100 * trial.outcome.figures[found.by] for trial in (found.trials[0], found.best))
+    if found.changes:
+        say("Chosen, starting from the preset balanced:")
+        width = max(len(change.name) for change in found.changes)
+        for change in found.changes:
+            say(f"  {change.name:{width}}  {change.before} -> {change.after}  ({_SAID[change.name]})")
+        gain = _difference(found.gain.difference, found.gain.standard_error)
+        say(f"{found.by}, %: {after:.2f}, with balanced {before:.2f}: {gain} (standard error).")
+        say(
+            "These rows chose the settings, so expect less on others; measure it with hedgerow evaluate.",
+            "dim",
+        )
+    else:
+        say(f"Nothing is better than the preset balanced: {found.by}, %: {before:.2f}.")
+    if found.out_of_time:
+        say("The time ended the search. To search on, give more --time, and --overwrite.", "dim")
+    say(f"Saved {task.settings}; {task.journal} keeps the trials and can be deleted.")
+    more = [] if task.labels_field == "labels" else ["--labels-field", task.labels_field]
+    more += [] if seed == 0 else ["--seed", str(seed)]
+    line = ["hedgerow", "fit", str(task.data), "MODEL", "--settings", str(task.settings), *more]
+    say(f"Next: {shlex.join(line)}", "dim")
