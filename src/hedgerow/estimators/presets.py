@@ -56,7 +56,7 @@ def preset_parameters(
     Examples
     --------
     >>> from hedgerow import HedgerowTextClassifier, preset_parameters
-    >>> from hedgerow.data import load_sample
+    >>> from hedgerow.data.sample import load_sample
     >>> sample = load_sample()
     >>> chosen = preset_parameters("balanced", sample.train_texts, sample.train_labels)
     >>> chosen["judge"]
