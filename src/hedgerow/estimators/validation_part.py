@@ -10,11 +10,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.estimators.features import HedgerowClassifier
+from hedgerow.estimators.presets import measure_data
 from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.features.field_reader import fit_words
 from hedgerow.features.fields import Fields
 from hedgerow.features.readers import checked_texts
-from hedgerow.features.tfidf import TfidfVectorizer
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.rows import take
@@ -52,7 +51,7 @@ class SplitData:
     def of(cls, estimator: HedgerowClassifier, X: Any, Y: Any, seed: int) -> SplitData:
         """Split what an estimator would learn from."""
         threads = threads_for(estimator.n_jobs)
-        inputs, hashes, entries = _read(estimator, X, threads)
+        inputs, hashes = _read(estimator, X, threads)
         labels = encode_labels(Y, len(hashes), None, threads).indicator
         labelled = np.diff(labels.indptr) > 0
         fitting, validation = cut_validation(hashes, seed)
@@ -62,7 +61,8 @@ class SplitData:
                 f" the different ones are held out, and at least {NEEDED} of these must have labels; give"
                 " more data, or fit without tuning"
             )
-        size = DataSize(len(hashes), len(np.unique(labels.indices)), entries, int(labels.nnz))
+        texts = isinstance(estimator, HedgerowTextClassifier)
+        size = measure_data(inputs if texts or sp.issparse(inputs) else np.asarray(inputs), labels)
         return cls(inputs, labels, fitting, validation, size, hash_data(hashes, labels))
 
 
@@ -84,19 +84,17 @@ def cut_validation(hashes: Hashes, seed: int) -> tuple[npt.NDArray[np.int64], np
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
-def _read(estimator: HedgerowClassifier, X: Any, threads: int) -> tuple[Any, Hashes, int]:
-    """Inputs that can be cut, their hashes, and the entries of their features."""
+def _read(estimator: HedgerowClassifier, X: Any, threads: int) -> tuple[Any, Hashes]:
+    """Inputs that can be cut, and their hashes."""
     if not isinstance(estimator, HedgerowTextClassifier):
         rows = as_rows(X, threads=threads)
         matrix: Any = X if hasattr(X, "shape") else np.asarray(X)
         if sp.issparse(matrix):
             matrix = sp.csr_array(cast(Any, matrix))  # other formats cannot be cut into rows
-        return matrix, rows.hashes(threads), len(rows.arrays()[1])
+        return matrix, rows.hashes(threads)
     fields = None if estimator.fields is None else Fields.of(estimator.fields)
     inputs: Any = checked_texts(X) if fields is None else fields.records(X)
     if not inputs:
         raise ValueError("there are no texts to compare settings on")
     hashes = hash_texts(inputs) if fields is None else fields.hashes(inputs)
-    words = {name: getattr(estimator, name) for name in TfidfVectorizer().get_params()}
-    _, features = fit_words(inputs, fields, lambda: TfidfVectorizer(**words))
-    return inputs, hashes, int(features.nnz)
+    return inputs, hashes
