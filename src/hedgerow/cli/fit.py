@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hedgerow.data import Part
 
     from .inputs import Selection
-    from .presets import Wish
+    from .presets import Request
 
 
 # Options that are parameters of the estimators, and those for texts and of the transformer alone.
@@ -78,11 +78,11 @@ class Plan:
     tuned: TunedSettings | None = None
 
     @property
-    def wish(self) -> Wish:
+    def request(self) -> Request:
         """What a preset makes settings of."""
-        from .presets import Wish
+        from .presets import Request
 
-        return Wish(self.preset, self.seconds, self.settings, self.texts, self.given, self.rows.threads)
+        return Request(self.preset, self.seconds, self.settings, self.texts, self.given, self.rows.threads)
 
 
 def fit(
@@ -401,7 +401,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             chosen = None
             if old is None:
                 if not deep and plan.tuned is None:
-                    chosen = choose(part, plan.wish)
+                    chosen = choose(part, plan.request)
                     settings, words = chosen.settings, chosen.texts if words else {}
                     announce(chosen.sentence)
                 classifier = estimator(**settings, **words, **own)

@@ -12,7 +12,7 @@ from hedgerow.training.presets import choose_settings
 from hedgerow.training.settings import Method
 from hedgerow.training.shape import rivals_in
 
-__all__ = ["Chosen", "Wish", "choose"]
+__all__ = ["Chosen", "Request", "choose"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """What was asked for: a preset or a time, settings of which some were given, and threads."""
 
     preset: str
@@ -53,21 +53,21 @@ class Wish:
     threads: int
 
 
-def choose(part: Part, wish: Wish) -> Chosen:
+def choose(part: Part, request: Request) -> Chosen:
     """The parameters of a preset, or of so many seconds, but for those that were given."""
     size = measure_data(part.texts if part.X is None else part.X, part.Y)
-    processors = wish.threads or os.cpu_count() or 1
-    work = None if wish.seconds is None else wish.seconds * processors
-    settings = wish.settings
-    choice = choose_settings(wish.preset, size, Method(settings["method"]), settings["members"], work)
-    chosen = {name: value for name, value in choice.parameters.items() if name not in wish.given}
+    processors = request.threads or os.cpu_count() or 1
+    work = None if request.seconds is None else request.seconds * processors
+    settings = request.settings
+    choice = choose_settings(request.preset, size, Method(settings["method"]), settings["members"], work)
+    chosen = {name: value for name, value in choice.parameters.items() if name not in request.given}
     settings = {"negatives": "tfn", "matcher_beam": 20} | settings | chosen
     if not settings["judge"]:
         settings["wide"] = None
-    texts = wish.texts
+    texts = request.texts
     if texts["analyzer"] == "word":
         texts = texts | {
-            name: value for name, value in text_parameters(choice.preset).items() if name not in wish.given
+            name: value for name, value in text_parameters(choice.preset).items() if name not in request.given
         }
     return Chosen(choice.preset, settings, texts, choice.seconds / processors)
 

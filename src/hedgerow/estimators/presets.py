@@ -69,7 +69,7 @@ def preset_parameters(
 
 
 def text_parameters(preset: str) -> dict[str, Any]:
-    """What a preset chooses for texts besides: stems help wherever they were tried."""
+    """What a preset chooses for texts besides: nDCG rose with stems wherever they were tried."""
     return {"language": "auto"} if preset in ("balanced", "best") else {}
 
 
@@ -79,10 +79,9 @@ def measure_data(X: Any, Y: Any) -> DataSize:
     rows = truth.shape[0]
     labels = len(np.unique(truth.indices))
     if not are_features(X):
-        entries = _words(X, rows)
-    else:
-        entries = float(cast(Any, X).nnz if sp.issparse(X) else np.count_nonzero(X))
-    return DataSize(rows, labels, int(entries), truth.nnz)
+        return DataSize(rows, labels, int(_words(X, rows)), truth.nnz)
+    entries = int(cast(Any, X).nnz if sp.issparse(X) else np.count_nonzero(X))
+    return DataSize(rows, labels, entries, truth.nnz, X.shape[1])
 
 
 def are_features(X: Any) -> bool:

@@ -53,8 +53,8 @@ def wide_shape(labels: int, rivals: int) -> Shape:
     """A tree in which each label is told apart from some `rivals` others.
 
     Of few labels, those in the leaves that the model itself finds most probable are rivals: they are hard to
-    tell apart, so a third of all labels does as well as all of them. Of many labels, those that share the
-    label's leaf are.
+    tell apart; on eurlex-4k a third of all labels did as well as all of them. Of many labels, those that
+    share the label's leaf are.
     """
     if rivals >= labels:
         return Shape(2, max(1, labels))
