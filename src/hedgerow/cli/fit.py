@@ -571,9 +571,7 @@ def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: flo
 
 def _about_judge(judge: dict[str, Any] | None) -> str:
     if judge is None:
-        return (
-            "The judge ranked no better than the trees alone, or there was too little data for it: left out."
-        )
+        return "The judge ranked no better than the trees alone, or had too little data, so it was left out."
     before, after = 100 * judge["ndcg_before"], 100 * judge["ndcg"]
     return (
         f"The judge ranks better than the trees alone on held-out inputs: nDCG@5 {before:.1f} -> {after:.1f}."
