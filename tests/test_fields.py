@@ -66,6 +66,38 @@ def test_row_is_the_weighted_rows_of_all_fields_one_after_the_other() -> None:
     assert found.has_sorted_indices
 
 
+def test_field_can_be_read_by_characters_and_without_pairs(tmp_path: Path) -> None:
+    fields = {"title": 1.0, "title~chars": 0.5, "abstract~words": 2.0}
+    model = fitted(fields, char_ngrams=(4, 4), language="auto")
+    titles = [record["title"] for record in RECORDS]
+    characters = TfidfVectorizer(analyzer="char_wb", char_ngrams=(4, 4)).fit(titles)
+    own = model.vectorizers_
+    assert set(own["title~chars"].get_feature_names_out()) == set(characters.get_feature_names_out())
+    assert not own["abstract~words"].has_pairs
+    assert own["title"].has_pairs
+    rows = model.source.reader.tfidf(Fields.of(fields).records(NEW), 1).features
+    begin = len(own["title"].idf_)
+    end = begin + len(own["title~chars"].idf_)
+    there = characters.transform([record["title"] for record in NEW])
+    np.testing.assert_allclose(rows[:, begin:end].toarray(), 0.5 * there.toarray(), rtol=1e-6)
+    model.save(tmp_path / "model")
+    again = hedgerow.load(tmp_path / "model")
+    assert again.vectorizers_["abstract~words"].ngrams == (1, 1)
+    np.testing.assert_array_equal(again.top(NEW, k=5).probability, model.top(NEW, k=5).probability)
+    why = explain(again, NEW[0], again.top(NEW[:1], k=1).labels[0, 0])
+    assert {one for one in why.fields if one is not None} <= set(fields)
+
+
+def test_characters_do_not_count_as_unknown_words() -> None:
+    strange = [{"title": "qqqqxx zzzzyy", "abstract": "a hedge"}]
+    counted = []
+    for fields in (["title", "abstract"], ["title", "title~chars", "abstract"]):
+        reader = fitted(fields).source.reader
+        counted.append(reader.tfidf(reader.inputs(strange), 1, wording=True).wording)
+    assert counted[0].words.tolist() == counted[1].words.tolist() == [3]  # a is no word
+    assert counted[0].unknown_words.tolist() == counted[1].unknown_words.tolist()
+
+
 def test_model_with_one_field_predicts_what_a_model_of_its_texts_predicts() -> None:
     titles = [record["title"] for record in RECORDS]
     plain = HedgerowTextClassifier(method="bagging", members=3, random_state=0).fit(titles, LABELS)
@@ -203,6 +235,8 @@ def test_features_depend_neither_on_threads_nor_on_batches(model: HedgerowTextCl
         (["title+"], "title\\+"),
         (["a+a"], "a\\+a"),
         ([3], "fields has 3"),
+        (["title~letters"], "after ~ there can be chars or words"),
+        (["~chars"], "a field is the name of a text"),
         ({"title": 0}, "weight"),
         ({"title": float("inf")}, "weight"),
         ({"title": "much"}, "weight"),

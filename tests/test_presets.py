@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hedgerow
-from hedgerow import HedgerowClassifier, HedgerowTextClassifier, preset_parameters
+from hedgerow import HedgerowClassifier, HedgerowTextClassifier, load, preset_parameters
 from hedgerow.cli.app import main
 from hedgerow.cli.duration import parse_duration
 from hedgerow.cli.failures import ExitCode
@@ -25,12 +25,13 @@ from hedgerow.training.presets import PRESETS, DataSize, choose_settings
 from hedgerow.training.settings import Method, TreeSettings
 
 METHODS = st.sampled_from(list(Method))
+# A label that is used is a label of some input.
 SIZES = st.builds(
-    DataSize,
-    rows=st.integers(1, 10**7),
-    labels=st.integers(1, 3 * 10**6),
-    entries=st.integers(1, 10**10),
-    pairs=st.integers(1, 10**8),
+    lambda rows, labels, entries, each: DataSize(rows, min(labels, rows * each), entries, rows * each),
+    st.integers(1, 10**7),
+    st.integers(1, 3 * 10**6),
+    st.integers(1, 10**10),
+    st.integers(1, 50),
 )
 
 
@@ -102,6 +103,46 @@ def test_features_and_texts_are_counted() -> None:
     ensemble = preset_parameters("best", sp.csr_array(X), Y, method="bagging")
     assert ensemble["wide"] >= 1
     assert "branching" not in ensemble
+
+
+def test_texts_are_read_as_suits_their_length_and_the_examples_of_labels() -> None:
+    records = [{"title": "Hedges", "abstract": "How they grow. " * 20} for _ in range(60)]
+    few, many = [[row] for row in range(60)], [[row % 2] for row in range(60)]
+    fields = {"title": 2.0, "abstract": 1.0}
+    read = preset_parameters("balanced", records, few, fields=fields)["fields"]
+    assert list(read) == ["title", "title~chars", "abstract~words"]
+    assert read["title"] ** 2 + read["title~chars"] ** 2 == pytest.approx(4)
+    assert list(preset_parameters("best", records, many, fields=fields)["fields"])[-1] == "abstract"
+    assert "fields" not in preset_parameters("balanced", records, few, fields=["title~words", "abstract"])
+    assert "fields" not in preset_parameters("fast", records, few, fields=fields)
+    texts = [record["abstract"] for record in records]
+    assert preset_parameters("balanced", texts, few)["ngrams"] == (1, 1)
+    assert "ngrams" not in preset_parameters("balanced", texts, many)
+
+
+def test_fields_are_given_and_how_they_are_read_is_chosen(tmp_path: Path) -> None:
+    data, path = tmp_path / "train.jsonl", tmp_path / "model"
+    records = [
+        {
+            "title": f"hedge {row % 7}",
+            "abstract": f"{row % 5} thorns and more " * 8,
+            "labels": [str(row % 50)],
+        }
+        for row in range(300)
+    ]
+    write_jsonl(data, records)
+    arguments = ["fit", str(data), str(path), "--text-field", "title", "--text-field", "abstract"]
+    assert main(arguments) == 0
+    assert list(dict(load(path).fields)) == ["title", "title~chars", "abstract~words"]
+
+
+def test_single_model_of_many_labels_has_small_trees_and_a_wide_classifier() -> None:
+    size = DataSize(90_000, 35_000, 14_000_000, 260_000, 250_000)
+    chosen = choose_settings("balanced", size, Method.SINGLE, 10).parameters
+    assert "leaf_size" not in chosen
+    assert chosen["wide"] == 900
+    ten = choose_settings("balanced", size, Method.BAGGING, 10).parameters
+    assert ten["weight_threshold"] > 0.05
 
 
 @pytest.fixture(scope="module")

@@ -66,9 +66,12 @@ def choose(part: Part, request: Request) -> Chosen:
         settings["wide"] = None
     texts = request.texts
     if texts["analyzer"] == "word":
-        texts = texts | {
-            name: value for name, value in text_parameters(choice.preset).items() if name not in request.given
-        }
+        suited = {}
+        if part.X is None:
+            suited = text_parameters(choice.preset, part.texts, size, texts["fields"])
+        # Which fields there are is given; how they are read is chosen.
+        given = request.given - {"fields"}
+        texts = texts | {name: value for name, value in suited.items() if name not in given}
     return Chosen(choice.preset, settings, texts, choice.seconds / processors)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from hedgerow.features.fields import Fields
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.inputs.rows import count as count_inputs
 from hedgerow.training.presets import DataSize, choose_settings
@@ -17,6 +19,9 @@ __all__ = ["measure_data", "preset_parameters", "text_parameters"]
 
 # Texts that are looked at to know how many words all of them have, and features per word: itself and a pair.
 _LOOKED_AT, _FEATURES_PER_WORD = 500, 1.5
+# Examples that a label must have, the mean over labels, for pairs of words to be worth their cost; words of a
+# short text, such as a title; and the length of its n-grams.
+_EXAMPLES_FOR_PAIRS, _SHORT, _CHARACTERS = 30, 20, (5, 5)
 
 
 def preset_parameters(
@@ -27,6 +32,7 @@ def preset_parameters(
     method: str = "single",
     members: int = 10,
     seconds: float | None = None,
+    fields: Any = None,
 ) -> dict[str, Any]:
     """Parameters of a classifier for this data, chosen by a preset.
 
@@ -47,6 +53,9 @@ def preset_parameters(
         Members of an ensemble.
     seconds : float, optional
         Processor seconds that training may take, about: "balanced" and "best" are as wide as that allows.
+    fields : optional
+        As of `HedgerowTextClassifier`, where inputs are records of several texts. Each of them is then read
+        as suits its length.
 
     Returns
     -------
@@ -65,12 +74,34 @@ def preset_parameters(
     """
     size = measure_data(X, encode_labels(Y, count_inputs(X), None, 1).indicator)
     parameters = choose_settings(preset, size, Method(method), members, seconds).parameters
-    return parameters if are_features(X) else parameters | text_parameters(preset)
+    return parameters if are_features(X) else parameters | text_parameters(preset, X, size, fields)
 
 
-def text_parameters(preset: str) -> dict[str, Any]:
-    """What a preset chooses for texts besides: nDCG rose with stems wherever they were tried."""
-    return {"language": "auto"} if preset in ("balanced", "best") else {}
+def text_parameters(preset: str, texts: Any, size: DataSize, fields: Any = None) -> dict[str, Any]:
+    """What a preset chooses for texts besides: stems, and what else is read of them.
+
+    nDCG rose with stems wherever they were tried. Pairs of words helped where labels have many examples each
+    (debian tags), else they only cost (debian depends, tibkat, tibkat-en); but those of a title helped there,
+    too, and so did its n-grams of characters.
+    """
+    if preset not in ("balanced", "best"):
+        return {}
+    pairs = size.pairs >= _EXAMPLES_FOR_PAIRS * size.labels
+    if fields is None:
+        return {"language": "auto"} | ({} if pairs else {"ngrams": (1, 1)})
+    own = Fields.of(fields)
+    if any(field.read_as for field in own.fields):
+        return {"language": "auto"}
+    some = own.records(_some(texts, size.rows))
+    read: dict[str, float] = {}
+    for field in own.fields:
+        words = sum(len(text.split()) for text in own.texts(some, field))
+        if words <= _SHORT * len(some):
+            half = field.weight / math.sqrt(2)  # both together have the length of the weight
+            read |= {field.name: half, f"{field.name}~chars": half}
+        else:
+            read[field.name if pairs else f"{field.name}~words"] = field.weight
+    return {"language": "auto", "fields": read, "char_ngrams": _CHARACTERS}
 
 
 def measure_data(X: Any, Y: Any) -> DataSize:
@@ -90,9 +121,13 @@ def are_features(X: Any) -> bool:
 
 
 def _words(texts: Sequence[Any], rows: int) -> float:
-    some = [texts[place] for place in range(0, rows, max(1, rows // _LOOKED_AT))]
+    some = _some(texts, rows)
     words = sum(len(set(part.split())) for text in some for part in _parts(text))
     return _FEATURES_PER_WORD * words * rows / max(1, len(some))
+
+
+def _some(texts: Sequence[Any], rows: int) -> list[Any]:
+    return [texts[place] for place in range(0, rows, max(1, rows // _LOOKED_AT))]
 
 
 def _parts(text: Any) -> list[str]:

@@ -171,21 +171,21 @@ class HedgerowTextClassifier(HedgerowClassifier):
         if options.progress is not None:
             options.progress(0.0, "reading words")
         threads = threads_for(self.n_jobs)
-        reader, features = fit_words(inputs, self._fields(), self._new_vectorizer)
+        reader, features = fit_words(inputs, self._fields(), self._vectorizer_settings())
         rows = as_rows(features, threads=threads)
         return TrainingInputs(reader, rows, reader.hashes(inputs, threads))
 
-    def _new_vectorizer(self) -> TfidfVectorizer:
-        return TfidfVectorizer(
-            ngrams=tuple(self.ngrams),  # JSON has no tuples
-            min_count=self.min_count,
-            max_features=self.max_features,
-            sublinear=self.sublinear,
-            n_jobs=self.n_jobs,
-            analyzer=self.analyzer,
-            language=self.language,
-            char_ngrams=tuple(self.char_ngrams),
-        )
+    def _vectorizer_settings(self) -> dict[str, Any]:
+        return {
+            "ngrams": tuple(self.ngrams),  # JSON has no tuples
+            "min_count": self.min_count,
+            "max_features": self.max_features,
+            "sublinear": self.sublinear,
+            "n_jobs": self.n_jobs,
+            "analyzer": self.analyzer,
+            "language": self.language,
+            "char_ngrams": tuple(self.char_ngrams),
+        }
 
 
 def _words(reader: Any) -> TextReader | FieldReader:

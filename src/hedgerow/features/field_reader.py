@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +64,13 @@ class FieldReader(TfidfReading):
     def tfidf(self, inputs: Any, threads: int, wording: bool = False) -> Tfidf:
         """Features and, where asked for, wording of the records."""
         languages = self._languages(inputs, threads)
+        worded = wording and not all(field.reads_chars for field in self.fields.fields)
         parts = [
             vectorizer.read(
-                self.fields.texts(inputs, field), wording=wording, threads=threads, languages=languages
+                self.fields.texts(inputs, field),
+                wording=wording and not (worded and field.reads_chars),
+                threads=threads,
+                languages=languages if vectorizer.analyzer_.by_record else None,
             )
             for field, vectorizer in zip(self.fields.fields, self.vectorizers, strict=True)
         ]
@@ -83,7 +87,9 @@ class FieldReader(TfidfReading):
         languages = self._languages(inputs[:1], 1)
         decided = [] if languages is None else languages.tolist()
         written = [
-            vectorizer.written(self.fields.texts(inputs[:1], field)[0], *decided)
+            vectorizer.written(
+                self.fields.texts(inputs[:1], field)[0], *(decided if vectorizer.analyzer_.by_record else [])
+            )
             for field, vectorizer in zip(self.fields.fields, self.vectorizers, strict=True)
         ]
         names: list[str | int] = []
@@ -138,20 +144,21 @@ class FieldReader(TfidfReading):
         named = {entry["name"]: entry["weight"] for entry in entries}
         if len(named) != len(entries):
             raise ValueError("two fields have the same name")
-        vectorizers = []
+        fields, vectorizers = Fields.of(named), []
         for number, entry in enumerate(entries):
             prefix = f"text.{number}."
             arrays = {name[len(prefix) :]: a for name, a in sections.items() if name.startswith(prefix)}
             analyzer = Analyzer.from_header(entry.get("analyzer"))
-            settings = vectorizer_settings(header["parameters"])
+            settings = fields.fields[number].settings(vectorizer_settings(header["parameters"]))
             vectorizers.append(TfidfVectorizer.from_arrays(settings, arrays, analyzer))
-        if len({vectorizer.analyzer_.by_record for vectorizer in vectorizers}) > 1:
+        worded = (one.analyzer_ for one in vectorizers if one.analyzer_.name == "word")
+        if len({analyzer.by_record for analyzer in worded}) > 1:
             raise ValueError("some fields have the language of the record, and others do not")
-        return cls(Fields.of(named), tuple(vectorizers))
+        return cls(fields, tuple(vectorizers))
 
     def _languages(self, inputs: Any, threads: int) -> Languages | None:
         """The language of each record, where that decides how its texts are stemmed."""
-        if not self.vectorizers[0].analyzer_.by_record:
+        if not any(vectorizer.analyzer_.by_record for vectorizer in self.vectorizers):
             return None
         return guess_languages(self.fields.columns(inputs), threads)
 
@@ -168,21 +175,22 @@ class FieldReader(TfidfReading):
 
 
 def fit_words(
-    inputs: Any, fields: Fields | None, vectorizer: Callable[[], TfidfVectorizer]
+    inputs: Any, fields: Fields | None, settings: Mapping[str, Any]
 ) -> tuple[TextReader | FieldReader, sp.csr_array]:
-    """A reader for inputs like these, and their features."""
+    """A reader for inputs like these, and their features; the settings are those of `TfidfVectorizer`."""
     if fields is None:
-        words = vectorizer()
+        words = TfidfVectorizer(**settings)
         features = words.fit_transform(inputs)
         return TextReader(words), features
-    vectorizers = [vectorizer() for _ in fields.fields]
+    vectorizers = [TfidfVectorizer(**field.settings(settings)) for field in fields.fields]
     languages, parts = None, []
     # A title has few words to tell its language by; the whole record has more. A single field is the record.
-    if len(vectorizers) > 1 and is_auto(vectorizers[0].language):
+    if len(vectorizers) > 1 and any(is_auto(words.language) for words in vectorizers):
         languages = guess_languages(fields.columns(inputs), threads_for(vectorizers[0].n_jobs))
     for field, words in zip(fields.fields, vectorizers, strict=True):
         try:
-            parts.append(words.fit_transform(fields.texts(inputs, field), languages=languages))
+            decided = languages if is_auto(words.language) else None
+            parts.append(words.fit_transform(fields.texts(inputs, field), languages=decided))
         except NoWordsError as error:
             raise NoWordsError(f"field {field.name!r}: {error}") from None
     return FieldReader(fields, tuple(vectorizers)), _joined(parts, fields.fields)

@@ -13,6 +13,12 @@ from hedgerow.inputs.training_record import Hashes, hash_texts
 __all__ = ["Field", "Fields", "Record"]
 
 _JOINS = "+"
+# After a name: how its text is read, where that is not as all others are.
+_AS = "~"
+_READ_AS: dict[str, dict[str, Any]] = {
+    "chars": {"analyzer": "char_wb", "language": None},
+    "words": {"analyzer": "word", "ngrams": (1, 1)},
+}
 
 
 class Record(tuple[str, ...]):
@@ -23,7 +29,10 @@ class Record(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class Field:
-    """A text with features of its own: one of a record, or several of them joined, as in "title+abstract"."""
+    """A text with features of its own: one of a record, or several of them joined, as in "title+abstract".
+
+    A name that ends in "~chars" reads n-grams of characters within words; one in "~words" reads no pairs.
+    """
 
     name: str
     weight: float = 1.0
@@ -31,7 +40,21 @@ class Field:
     @cached_property
     def sources(self) -> tuple[str, ...]:
         """The texts of a record that it is made of."""
-        return tuple(self.name.split(_JOINS))
+        return tuple(self.name.partition(_AS)[0].split(_JOINS))
+
+    @property
+    def read_as(self) -> str | None:
+        """How it is read, where that is not as the others are: "chars" or "words"."""
+        return self.name.partition(_AS)[2] or None
+
+    @property
+    def reads_chars(self) -> bool:
+        """Whether it reads n-grams of characters beside the words of other fields."""
+        return self.read_as == "chars"
+
+    def settings(self, usual: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of its vectoriser, given those of the others."""
+        return {**usual, **_READ_AS.get(self.read_as or "", {})}
 
 
 @dataclass(frozen=True)
@@ -68,7 +91,13 @@ class Fields:
         if not weights or len(weights) != len(fields):
             raise ParameterError(f"fields is {fields!r:.60}; name at least one field, and each of them once")
         for name, weight in weights.items():
-            parts = name.split(_JOINS) if isinstance(name, str) else [""]
+            text, tilde, read_as = name.partition(_AS) if isinstance(name, str) else ("", "", "")
+            if tilde and read_as not in _READ_AS:
+                raise ParameterError(
+                    f"fields has {name!r:.60}; after {_AS} there can be {' or '.join(_READ_AS)}, as in"
+                    f" 'title{_AS}chars'"
+                )
+            parts = text.split(_JOINS)
             if not all(part.strip() == part != "" for part in parts) or len(set(parts)) < len(parts):
                 raise ParameterError(
                     f"fields has {name!r:.60}; a field is the name of a text, or of several as in"

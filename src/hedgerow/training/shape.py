@@ -10,10 +10,10 @@ from typing import Any
 from hedgerow.training.plan import TrainingPlan
 from hedgerow.training.settings import EnsembleSettings, Method
 
-__all__ = ["Shape", "rivals_in", "wide_plan", "wide_shape"]
+__all__ = ["MOST_FOR_MATCHER", "Shape", "rivals_in", "wide_plan", "wide_shape"]
 
 # Where there are more labels, their leaves would be too many for the root.
-_MOST_FOR_MATCHER = 20_000
+MOST_FOR_MATCHER = 20_000
 _MOST_BRANCHES = 100
 
 
@@ -58,7 +58,7 @@ def wide_shape(labels: int, rivals: int) -> Shape:
     """
     if rivals >= labels:
         return Shape(2, max(1, labels))
-    if labels <= _MOST_FOR_MATCHER:
+    if labels <= MOST_FOR_MATCHER:
         leaves = max(2, round(math.sqrt(labels)))
         size = math.ceil(labels / leaves)
         return Shape(leaves, size + 1, "tfn+man", max(1, round(rivals / size)))
