@@ -142,11 +142,12 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words)
+BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
 bench-frontier: $(VENV)-peers/installed ## Measure accuracy against the cost of training, beside peers
+bench-records: ## Measure the presets on library records with title and abstract
 bench-paired: $(VENV)-peers/installed ## Let PECOS and Hedgerow predict in turns
 bench-scaling: $(VENV)-peers/installed ## Measure how time grows with the number of labels
 bench-ensembles: ## Measure ensembles and uncertainty

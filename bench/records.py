@@ -1,8 +1,9 @@
-"""Records with title and abstract, as their users have them: `python -m bench.records --presets balanced`.
+"""Records with title and abstract, as their users have them: `python -m bench.records`.
 
 Hedgerow under its presets, with nothing chosen but the names of the texts, on the official parts of tibkat:
 trained on `train`, judged on `dev`, labels that never occur in training included. Figures are means over
-records. Writes `results/records.json` and `results/records.md`, which docs/results/records.md shows.
+records. With --readings, several ways to read the texts, on records cut from `train`, by one tree without a
+judge: what the presets were chosen by. Writes `results/records.json` and `results/records.md`, which docs/results/records.md shows.
 """
 
 from __future__ import annotations
@@ -32,6 +33,20 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "best": {},
     "balanced, ten bagged": TEN,
 }
+TREE: dict[str, Any] = {"branching": 16, "leaf_size": 2500, "tolerance": 1.0}
+TREE |= {"language": "auto", "char_ngrams": (5, 5)}
+# How title and abstract are read; the last is what presets choose.
+READINGS: dict[str, dict[str, Any]] = {
+    name: TREE | {"fields": fields}
+    for name, fields in {
+        "words and pairs of both": {"title": 1, "title+abstract": 1},
+        "words of both": {"title~words": 1, "title+abstract~words": 1},
+        "words and pairs of the title, words of both": {"title": 1, "title+abstract~words": 1},
+        "... and 5-grams of the title": {"title": 1, "title~chars": 0.7, "title+abstract~words": 1},
+        "... with less weight": {"title": 0.7, "title~chars": 0.7, "title+abstract~words": 1},
+    }.items()
+}
+VALIDATION = 6000
 COLUMNS = (
     ("CPU s", "fit_cpu_seconds", ".0f"),
     ("model MB", "model_megabytes", ".0f"),
@@ -46,16 +61,23 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--presets", nargs="+", choices=tuple(SETTINGS), default=list(SETTINGS))
+    parser.add_argument("--readings", action="store_true", help="compare ways to read the texts instead")
     parser.add_argument("--data", type=Path, default=datasets.SOURCE)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     stored = RESULTS / "records.json"
-    found = json.loads(stored.read_text())["runs"] if stored.exists() else {}
+    found = json.loads(stored.read_text()) if stored.exists() else {}
     train, test = read(arguments.data)
-    for name in arguments.presets:
-        found[name] = measured(name, train, test, arguments.seed)
-        print(name, json.dumps(found[name]), flush=True)
-    described = {"machine": machine.describe(PYTHONS), "threads": measure.THREADS, "runs": found}
+    if arguments.readings:
+        order = np.random.default_rng(7).permutation(len(train))
+        train, test = ([train[i] for i in part] for part in (order[VALIDATION:], order[:VALIDATION]))
+        kind, settings = "readings", READINGS
+    else:
+        kind, settings = "runs", {name: preset(name, train) for name in arguments.presets}
+    for name, chosen in settings.items():
+        found.setdefault(kind, {})[name] = result = measured(chosen, train, test, arguments.seed)
+        print(name, json.dumps(result), flush=True)
+    described = found | {"machine": machine.describe(PYTHONS), "threads": measure.THREADS}
     stored.write_text(json.dumps(described, indent=1) + "\n")
     (RESULTS / "records.md").write_text(markdown(described))
 
@@ -67,15 +89,20 @@ def read(source: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return next(parts), next(parts)
 
 
-def measured(name: str, train: list[dict[str, Any]], test: list[dict[str, Any]], seed: int) -> dict[str, Any]:
-    """Fit, save and predict, all in this process."""
+def preset(name: str, train: list[dict[str, Any]]) -> dict[str, Any]:
+    """The parameters that a preset chooses for these records."""
     own, labels = SETTINGS[name], [record["labels"] for record in train]
-    start = time.process_time()
     chosen = preset_parameters(name.split(",")[0], train, labels, fields=FIELDS, **own)
-    model = HedgerowTextClassifier(
-        n_jobs=measure.THREADS, random_state=seed, **{"fields": FIELDS} | own | chosen
-    )
-    model.fit(train, labels)
+    return {"fields": FIELDS} | own | chosen
+
+
+def measured(
+    settings: dict[str, Any], train: list[dict[str, Any]], test: list[dict[str, Any]], seed: int
+) -> dict[str, Any]:
+    """Fit, save and predict, all in this process."""
+    start = time.process_time()
+    model = HedgerowTextClassifier(n_jobs=measure.THREADS, random_state=seed, **settings)
+    model.fit(train, [record["labels"] for record in train])
     seconds = time.process_time() - start
     measure.WORK.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=measure.WORK) as work:
@@ -86,7 +113,7 @@ def measured(name: str, train: list[dict[str, Any]], test: list[dict[str, Any]],
     return {
         "fit_cpu_seconds": seconds,
         "model_megabytes": size / 1e6,
-        "chosen": chosen,
+        "settings": settings,
         **accuracy(best, [record["labels"] for record in test]),
     }
 
@@ -113,16 +140,23 @@ def markdown(described: dict[str, Any]) -> str:
         f" {about['date']}; {described['threads']} threads; "
         + ", ".join(f"{name} {version}" for name, version in versions.items())
         + ".",
-        "",
-        "| preset | " + " | ".join(title for title, *_ in COLUMNS) + " |",
-        "|" + "---|" * (len(COLUMNS) + 1),
+        *table("preset, judged on dev", described.get("runs", {}), tuple(SETTINGS)),
+        *table("read by one tree, judged on a part of train", described.get("readings", {}), tuple(READINGS)),
     ]
-    for name in SETTINGS:
-        if name in described["runs"]:
-            run = described["runs"][name]
-            cells = (format(run[key], style) for _, key, style in COLUMNS)
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def table(title: str, found: dict[str, Any], names: tuple[str, ...]) -> list[str]:
+    """One row for each that was measured."""
+    if not found:
+        return []
+    lines = ["", f"| {title} | " + " | ".join(head for head, *_ in COLUMNS) + " |"]
+    lines.append("|" + "---|" * (len(COLUMNS) + 1))
+    for name in names:
+        if name in found:
+            cells = (format(found[name][key], style) for _, key, style in COLUMNS)
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
 
 
 if __name__ == "__main__":

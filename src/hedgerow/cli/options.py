@@ -333,7 +333,8 @@ TextFields = Annotated[
         default_factory=list,
         show_default=False,
         help="A field or column with a text, such as title, that gets features of its own; repeat it for"
-        " more. title+abstract joins two, title:2 counts twice as much. Default: the field text.",
+        " more. title+abstract joins two, title:2 counts twice as much, title~chars reads characters and"
+        " abstract~words no pairs of words. Default: the field text.",
     ),
 ]
 LanguageOption = Annotated[

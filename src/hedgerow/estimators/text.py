@@ -46,7 +46,8 @@ class HedgerowTextClassifier(HedgerowClassifier):
     fields : sequence of str, mapping of str to float, or None, default=None
         The texts of an input, such as ``["title", "abstract"]``, or with their weights
         ``{"title": 2, "abstract": 1}``. Each field has its own vocabulary and features; "title+abstract" is a
-        field that joins two texts. Inputs are then mappings of names to texts, a mapping of names to lists of
+        field that joins two texts, "title~chars" reads n-grams of characters, and "abstract~words" reads no
+        pairs of words. Inputs are then mappings of names to texts, a mapping of names to lists of
         texts, or a data frame; texts may be missing. A text alone is read as the last of them.
     **parameters
         As of `HedgerowClassifier`.
