@@ -3,7 +3,8 @@
 Hedgerow under its presets, with nothing chosen but the names of the texts, on the official parts of tibkat:
 trained on `train`, judged on `dev`, labels that never occur in training included. Figures are means over
 records. With --readings, several ways to read the texts, on records cut from `train`, by one tree without a
-judge: what the presets were chosen by. Writes `results/records.json` and `results/records.md`, which docs/results/records.md shows.
+judge: what the presets were chosen by. Writes `results/records.json` and `results/records.md`, which
+docs/results/records.md shows.
 """
 
 from __future__ import annotations
