@@ -60,8 +60,9 @@ def test_best_takes_no_less_than_balanced(size: DataSize, method: Method) -> Non
     fast, balanced, best = (
         choose_settings(preset, size, method, 10).seconds for preset in ("fast", "balanced", "best")
     )
-    # Where every input has labels in every leaf, wider ones cost the same but for the nodes above them.
-    assert fast <= balanced <= 1.01 * best
+    # Where every input has labels in most leaves, all shapes cost about the same.
+    assert fast <= 1.1 * balanced
+    assert balanced <= 1.01 * best
 
 
 def test_paper_changes_nothing() -> None:

@@ -279,7 +279,10 @@ def test_features_are_tuned_without_what_is_for_words() -> None:
 def test_records_with_fields_are_tuned() -> None:
     records = [{"title": text.split()[0], "abstract": text} for text in TEXTS]
     found = tune(classifier(fields=["title", "abstract"]), records, TRUE, seconds=1e-9)
-    assert found.estimator().fields == ["title", "abstract"]
+    # The same texts, read as the preset reads short ones.
+    assert list(found.estimator().fields) == ["title", "title~chars", "abstract", "abstract~chars"]
+    own = tune(classifier(fields=["title", "abstract~words"]), records, TRUE, seconds=1e-9)
+    assert own.estimator().fields == ["title", "abstract~words"]
 
 
 def test_fewer_labels_than_the_measure_asks_for_are_no_obstacle() -> None:
@@ -502,3 +505,11 @@ def test_journal_needs_a_seed_that_a_later_search_can_repeat(tmp_path: Path) -> 
 def test_transformers_are_refused() -> None:
     with pytest.raises(TypeError, match="HedgerowTextClassifier"):
         tune(hedgerow.HedgerowTransformerClassifier(), TEXTS, TRUE)
+
+
+def test_a_wide_classifier_beside_a_single_tree_is_what_rivals_are_of() -> None:
+    current = HedgerowClassifier(wide=900).get_params()
+    tried = [change.parameters for change in variations(current, 30_000)]
+    assert {"wide": 1800} in tried
+    assert {"leaf_size": 200} in tried
+    assert not any("matcher_beam" in parameters for parameters in tried)

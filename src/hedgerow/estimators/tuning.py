@@ -14,7 +14,9 @@ from sklearn.base import clone
 
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.parameters import plain_parameters
+from hedgerow.estimators.presets import text_parameters
 from hedgerow.estimators.settings_search import START, Budget, Search, Trainer
+from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
 from hedgerow.estimators.trials import Comparison, Journal, Trial, compare
 from hedgerow.estimators.validation_part import SplitData
@@ -149,6 +151,7 @@ def tune(
     data = SplitData.of(estimator, X, Y, seed)
     method = Method(estimator.method)
     preset = choose_settings(START, data.size, method, estimator.members).parameters
+    preset = preset | _reading(estimator, data)
     small: HedgerowClassifier = clone(estimator).set_params(**preset, random_state=seed)
     if method.trains_members:
         few = min(_FEW_MEMBERS, estimator.members)
@@ -175,3 +178,13 @@ def tune(
         trial_members=small.members if method.trains_members else None,
         template=estimator,
     )
+
+
+def _reading(estimator: HedgerowClassifier, data: SplitData) -> dict[str, Any]:
+    """How the preset reads texts, but for what the estimator has of its own."""
+    if not isinstance(estimator, HedgerowTextClassifier) or estimator.analyzer != "word":
+        return {}
+    suited = text_parameters(START, data.inputs, data.size, estimator.fields)
+    usual = type(estimator)().get_params()
+    own = {name for name, value in estimator.get_params().items() if value != usual[name]} - {"fields"}
+    return {name: value for name, value in suited.items() if name not in own}

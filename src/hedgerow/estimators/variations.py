@@ -47,12 +47,12 @@ def variations(current: Mapping[str, Any], labels: int) -> list[Change]:
 
 
 def _shapes(current: Mapping[str, Any], labels: int) -> Iterator[Change]:
-    """The number of labels that a label is told apart from: by a single model itself, or by the wide tree."""
-    single = not Method(current["method"]).trains_members
-    now = min(labels, rivals_in(current) if single else current["wide"])
+    """The number of labels that a label is told apart from: by the wide tree, or by the only one itself."""
+    alone = current["wide"] is None
+    now = min(labels, rivals_in(current) if alone else current["wide"])
     for wanted in (min(labels, 2 * now), max(1, now // 2)):
-        parameters = wide_shape(labels, wanted).describe() if single else {"wide": wanted}
-        then = min(labels, rivals_in(parameters)) if single else wanted
+        parameters = wide_shape(labels, wanted).describe() if alone else {"wide": wanted}
+        then = min(labels, rivals_in(parameters)) if alone else wanted
         yield Change("rivals", f"{now:,}", f"{then:,}", parameters)
 
 
@@ -69,8 +69,8 @@ def _costs(current: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _leaves(current: Mapping[str, Any], labels: int) -> Iterator[Change]:
-    """Leaves of the members' trees. Those of a single model follow from its rivals."""
-    if Method(current["method"]).trains_members:
+    """Leaves of the trees that find labels. Those of a tree without a wide one follow from its rivals."""
+    if current["wide"] is not None:
         now = min(labels, int(current["leaf_size"]))
         for then in (min(labels, 2 * now), max(1, now // 2)):
             yield Change("leaf_size", f"{now:,}", f"{then:,}", {"leaf_size": then})
