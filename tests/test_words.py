@@ -490,7 +490,7 @@ def test_options_for_texts_become_parameters(records: Path, tmp_path: Path) -> N
     wanted = {"language": "auto", "min_count": 1, "max_features": 20, "sublinear": False}
     assert {name: model.get_params()[name] for name in wanted} == wanted
     assert tuple(model.ngrams) == (1, 1)
-    assert len(model.vectorizer_.idf_) == 20
+    assert len(model.vectorizers_["text"].idf_) == 20
     assert run("fit", records, tmp_path / "c", "--analyzer", "char_wb", "--char-ngrams", "2-3") == 0
     assert hedgerow.load(tmp_path / "c").vectorizer_.analyzer_ == Analyzer("char_wb", (2, 3))
 

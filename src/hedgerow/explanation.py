@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -217,7 +217,7 @@ def explain(
     """
     source = fitted_model(model)
     row = _one_row(source, x)
-    inputs = row if source.reader.kind == "features" else _as_inputs(source, x)
+    inputs = _as_inputs(source, x)
     if label is None:
         best, _ = source.top(inputs, 1)
         label = source.classes[best[0, 0]]
@@ -478,6 +478,12 @@ def _log_probability(scores: Floats, transform: str) -> Floats:
 
 
 def _as_inputs(source: Model, x: Any) -> Any:
+    """The one input in the form that the model reads."""
+    if source.reader.kind == "features":
+        if not sp.issparse(x) and np.ndim(x) == 1:
+            x = np.reshape(x, (1, -1))
+        as_rows(x, "x", columns=source.reader.width)  # refuses whatever is wrong
+        return x if sp.issparse(x) else np.asarray(x, dtype=np.float32)
     records = source.reader.text_fields is not None
     if records and isinstance(x, Mapping | Record):
         return source.inputs([x])
@@ -489,13 +495,7 @@ def _as_inputs(source: Model, x: Any) -> Any:
 
 def _one_row(source: Model, x: Any) -> sp.csr_array:
     """The features of the one input, with sorted indices; never the caller's own arrays."""
-    if source.reader.kind != "features":
-        rows = source.reader.plain_features(_as_inputs(source, x), source.threads)
-    else:
-        if not sp.issparse(x) and np.ndim(x) == 1:
-            x = np.reshape(x, (1, -1))
-        as_rows(x, "x", columns=source.reader.width)  # refuses whatever is wrong
-        rows = sp.csr_array(cast(Any, x if sp.issparse(x) else np.asarray(x, dtype=np.float32)), copy=True)
+    rows = source.reader.plain_features(_as_inputs(source, x), source.threads).copy()
     if rows.shape[0] != 1:
         raise ValueError(f"x holds {rows.shape[0]} inputs; explain takes one: call it for each")
     rows = rows.astype(np.float32)

@@ -117,7 +117,7 @@ def _read_reader(file: ModelFile, forest: Ensemble) -> tuple[Reader, Ensemble]:
     """The reader, and the forest, which a transformer with several passes replaces."""
     header, sections = file.header, file.sections
     if header["kind"] == "features":
-        return MatrixReader(forest.features), forest
+        return MatrixReader.from_file(forest.features, sections), forest
     words = open_words(header, sections)
     if header["kind"] == "text":
         if words.width != forest.features:

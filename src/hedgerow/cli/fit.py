@@ -45,7 +45,7 @@ _SETTINGS = (
     *("loss", "C", "weight_threshold", "negatives", "judge", "wide", "beam"),
 )
 # What presets choose besides.
-_CHOSEN = ("tolerance", "matcher_beam")
+_CHOSEN = ("tolerance", "matcher_beam", "dampen")
 _OF_WORDS = frozenset({"judge", "wide"})  # a transformer has none
 _TUNING = (
     *("encoder", "encoders", "epochs", "steps", "levels", "batch_size", "micro_batch", "learning_rate"),
@@ -360,8 +360,8 @@ def _text_settings(context: typer.Context) -> dict[str, Any]:
                 raise typer.BadParameter(
                     "it is for words, not for --analyzer char_wb", ctx=context, param_hint=f"--{name}"
                 )
-    else:
-        refuse_without(context, {"char_ngrams"}, "--analyzer char_wb")
+    elif texts["analyzer"] == "word" and not any(name.endswith("~chars") for name in fields):
+        refuse_without(context, {"char_ngrams"}, "--analyzer char_wb or word+char_wb")
     return texts
 
 

@@ -46,7 +46,7 @@ CalibrationMethod = StrEnum("CalibrationMethod", ["isotonic", "platt", "temperat
 CalibrationGroups = StrEnum("CalibrationGroups", ["all", "depth", "frequency"])
 CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
-Words = StrEnum("Words", ["word", "char_wb"])
+Words = StrEnum("Words", {"word": "word", "char_wb": "char_wb", "both": "word+char_wb"})
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
 
 
@@ -351,8 +351,8 @@ AnalyzerOption = Annotated[
     Words,
     text_option(
         "--analyzer",
-        help="What counts as a feature: words, or n-grams of characters within words (char_wb), which forgive"
-        " spelling.",
+        help="What counts as a feature: words, n-grams of characters within words (char_wb), which forgive"
+        " spelling, or both (word+char_wb).",
     ),
 ]
 Ngrams = Annotated[
@@ -361,7 +361,10 @@ Ngrams = Annotated[
 CharNgrams = Annotated[
     str,
     text_option(
-        "--char-ngrams", metavar="FROM-TO", callback=_char_ngrams, help="With char_wb: their lengths."
+        "--char-ngrams",
+        metavar="FROM-TO",
+        callback=_char_ngrams,
+        help="Lengths of n-grams of characters.",
     ),
 ]
 MinCount = Annotated[

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import scipy.sparse as sp
 
 from hedgerow.data import Part
-from hedgerow.estimators.presets import measure_data, text_parameters
+from hedgerow.estimators.presets import measure_data, reading_parameters
 from hedgerow.training.presets import choose_settings
 from hedgerow.training.settings import Method
 from hedgerow.training.shape import rivals_in
@@ -55,7 +57,8 @@ class Request:
 
 def choose(part: Part, request: Request) -> Chosen:
     """The parameters of a preset, or of so many seconds, but for those that were given."""
-    size = measure_data(part.texts if part.X is None else part.X, part.Y)
+    inputs, truth = part.texts if part.X is None else part.X, sp.csr_array(cast(Any, part.Y))
+    size = measure_data(inputs, truth)
     processors = request.threads or os.cpu_count() or 1
     work = None if request.seconds is None else request.seconds * processors
     settings = request.settings
@@ -65,10 +68,10 @@ def choose(part: Part, request: Request) -> Chosen:
     if not settings["judge"]:
         settings["wide"] = None
     texts = request.texts
-    if texts["analyzer"] == "word":
-        suited = {}
-        if part.X is None:
-            suited = text_parameters(choice.preset, part.texts, size, texts["fields"])
+    if part.X is not None:
+        settings |= reading_parameters(choice.preset, inputs, truth, size)
+    elif texts["analyzer"] == "word":
+        suited = reading_parameters(choice.preset, inputs, truth, size, texts["fields"])
         # Which fields there are is given; how they are read is chosen.
         given = request.given - {"fields"}
         texts = texts | {name: value for name, value in suited.items() if name not in given}

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from hedgerow.estimators.judged import Judged, Judging, train_judged
 from hedgerow.estimators.learning import Learning
 from hedgerow.estimators.parameters import FitOptions
+from hedgerow.features.damping import Damping
 from hedgerow.features.readers import MatrixReader, Reader
 from hedgerow.inputs.labels import LabelledRows, encode_labels, without_frame
 from hedgerow.inputs.matrices import as_rows
@@ -96,6 +97,10 @@ class HedgerowClassifier(Learning):
         Value of a constant feature; 0 leaves it out.
     normalize : bool, default=True
         Scale every input to length 1, in training and prediction.
+    dampen : bool, default=False
+        Take the square roots of features, and give more weight to those that few inputs have: for counts of
+        words and tf-idf without a logarithm, where a word that is repeated often drowns the others. Not
+        with `memory` or `cluster`.
     judge : bool, default=False
         Let the trees find candidates and a learned judge score them: it weighs what the members say, how
         frequent a label is, how close the input is to the label's other inputs, what a wide classifier says
@@ -188,6 +193,7 @@ class HedgerowClassifier(Learning):
         matcher_beam: int = 20,
         bias: float = 1.0,
         normalize: bool = True,
+        dampen: bool = False,
         judge: bool = False,
         wide: int | None = None,
         beam: int = 50,
@@ -365,7 +371,8 @@ class HedgerowClassifier(Learning):
         self, inputs: Any, labels: LabelledRows, options: FitOptions, seed: int
     ) -> TrainingInputs:
         rows, width = inputs
-        return TrainingInputs(MatrixReader(width), rows, rows.hashes(threads_for(self.n_jobs)))
+        reader = MatrixReader(width, Damping.of(rows) if self.dampen else None)
+        return TrainingInputs(reader, reader.damped(rows), rows.hashes(threads_for(self.n_jobs)))
 
     def _own_checkpoint(self, options: FitOptions) -> str | os.PathLike[str] | None:
         return options.checkpoint

@@ -80,6 +80,7 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
     matcher_beam: int
     bias: float
     normalize: bool
+    dampen: bool = False
     judge: bool = False
     wide: int | None = None
     beam: int
@@ -96,7 +97,7 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
     left_out_of_files: ClassVar[frozenset[str]] = frozenset({"cluster", "memory", "verbose"})
     fixed_in_files: ClassVar[Mapping[str, Any]] = {"n_jobs": None}
     # Newer than the first files: written where it says something, so that other files stay as they were.
-    left_out_at_default: ClassVar[frozenset[str]] = frozenset({"judge", "wide"})
+    left_out_at_default: ClassVar[frozenset[str]] = frozenset({"dampen", "judge", "wide"})
 
     def keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Set the parameters of a constructor, given its ``locals()``."""
@@ -133,6 +134,7 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
         """Raise ParameterError, or ValueError, for whatever `fit` or a prediction would refuse."""
         settings = self.training_settings()
         self.search_settings()
+        check_choice("dampen", self.dampen, (True, False))
         check_choice("judge", self.judge, (True, False))
         if self.wide is not None:
             check_integer("wide", self.wide, 1)
@@ -147,12 +149,14 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
             if not isinstance(self.cluster, str):
                 raise ParameterError(f"cluster is {self.cluster!r}; it must be an address, or None")
             check_address(self.cluster)
-        if self.judge and (self.cluster is not None or self.memory is not None):
+        if (self.judge or self.dampen) and (self.cluster is not None or self.memory is not None):
             name = "memory" if self.cluster is None else "cluster"
-            raise ValueError(
-                f"judge and {name} cannot be combined: a judge is learned in the memory of one machine; leave"
-                " one out"
+            own, why = (
+                ("judge", "a judge is learned in the memory of one machine")
+                if self.judge
+                else ("dampen", "damped features are a copy in the memory of one machine")
             )
+            raise ValueError(f"{own} and {name} cannot be combined: {why}; leave one out")
         if self.memory is not None:
             parse_bytes(self.memory)
             if self.cluster is not None:

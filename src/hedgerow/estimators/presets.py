@@ -9,19 +9,21 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
+from hedgerow.estimators.damping_trial import damping_helps
+from hedgerow.features.analyzer import BOTH
 from hedgerow.features.fields import Fields
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.inputs.rows import count as count_inputs
 from hedgerow.training.presets import DataSize, choose_settings
 from hedgerow.training.settings import Method
 
-__all__ = ["measure_data", "preset_parameters", "text_parameters"]
+__all__ = ["measure_data", "preset_parameters", "reading_parameters"]
 
 # Texts that are looked at to know how many words all of them have, and features per word: itself and a pair.
 _LOOKED_AT, _FEATURES_PER_WORD = 500, 1.5
 # Examples that a label must have, the mean over labels, for pairs of words to be worth their cost; words of a
-# short text, such as a title; and the length of its n-grams.
-_EXAMPLES_FOR_PAIRS, _SHORT, _CHARACTERS = 30, 20, (5, 5)
+# short text, such as a title; most words of a plain text whose n-grams are worth theirs; and their length.
+_EXAMPLES_FOR_PAIRS, _SHORT, _NOT_LONG, _CHARACTERS = 30, 20, 100, (5, 5)
 
 
 def preset_parameters(
@@ -43,7 +45,8 @@ def preset_parameters(
         learned judge, "best" is more accurate and several times slower, "paper" has the settings of the
         paper, which are the defaults of all classifiers.
     X : sparse matrix, array, or texts
-        Training inputs; they are only counted.
+        Training inputs. Texts are only counted; features are also tried: some thousand inputs decide whether
+        to dampen them.
     Y : sparse indicator matrix, or lists of labels
         Their labels.
     method : str
@@ -72,36 +75,46 @@ def preset_parameters(
     True
     >>> model = HedgerowTextClassifier(**chosen, random_state=0)
     """
-    size = measure_data(X, encode_labels(Y, count_inputs(X), None, 1).indicator)
-    parameters = choose_settings(preset, size, Method(method), members, seconds).parameters
-    return parameters if are_features(X) else parameters | text_parameters(preset, X, size, fields)
+    truth = encode_labels(Y, count_inputs(X), None, 1).indicator
+    size = measure_data(X, truth)
+    choice = choose_settings(preset, size, Method(method), members, seconds)
+    return choice.parameters | reading_parameters(choice.preset, X, truth, size, fields)
 
 
-def text_parameters(preset: str, texts: Any, size: DataSize, fields: Any = None) -> dict[str, Any]:
-    """What a preset chooses for texts besides: stems, and what else is read of them.
+def reading_parameters(
+    preset: str, X: Any, truth: sp.csr_array, size: DataSize, fields: Any = None
+) -> dict[str, Any]:
+    """What a preset chooses for reading inputs: of features, whether they are damped; of texts, what is read.
 
-    nDCG rose with stems wherever they were tried. Pairs of words helped where labels have many examples each
-    (debian tags), else they only cost (debian depends, tibkat, tibkat-en); but those of a title helped there,
-    too, and so did its n-grams of characters.
+    nDCG rose with stems wherever they were tried, and with n-grams of characters, which cost several times as
+    much as words. Pairs of words helped where labels have many examples each (debian tags), in titles, and
+    beside n-grams of characters; else they only cost (debian depends, tibkat, tibkat-en).
     """
     if preset not in ("balanced", "best"):
         return {}
+    if are_features(X):
+        return {"dampen": True} if damping_helps(X, truth) else {}
+    texts = X
     pairs = size.pairs >= _EXAMPLES_FOR_PAIRS * size.labels
     if fields is None:
-        return {"language": "auto"} | ({} if pairs else {"ngrams": (1, 1)})
+        some = _some(texts, size.rows)
+        short = sum(len(text.split()) for text in some if isinstance(text, str)) <= _NOT_LONG * len(some)
+        chars = short or preset == "best"
+        read: dict[str, Any] = {"analyzer": BOTH, "char_ngrams": _CHARACTERS} if chars else {}
+        return {"language": "auto"} | read | ({} if pairs or preset == "best" else {"ngrams": (1, 1)})
     own = Fields.of(fields)
     if any(field.read_as for field in own.fields):
         return {"language": "auto"}
-    some = own.records(_some(texts, size.rows))
-    read: dict[str, float] = {}
+    records = own.records(_some(texts, size.rows))
+    weights: dict[str, float] = {}
     for field in own.fields:
-        words = sum(len(text.split()) for text in own.texts(some, field))
-        if words <= _SHORT * len(some):
+        words = sum(len(text.split()) for text in own.texts(records, field))
+        if words <= _SHORT * len(records):
             half = field.weight / math.sqrt(2)  # both together have the length of the weight
-            read |= {field.name: half, f"{field.name}~chars": half}
+            weights |= {field.name: half, f"{field.name}~chars": half}
         else:
-            read[field.name if pairs else f"{field.name}~words"] = field.weight
-    return {"language": "auto", "fields": read, "char_ngrams": _CHARACTERS}
+            weights[field.name if pairs else f"{field.name}~words"] = field.weight
+    return {"language": "auto", "fields": weights, "char_ngrams": _CHARACTERS}
 
 
 def measure_data(X: Any, Y: Any) -> DataSize:

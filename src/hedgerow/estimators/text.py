@@ -9,7 +9,7 @@ import numpy as np
 
 from hedgerow.estimators.features import HedgerowClassifier, TrainingInputs
 from hedgerow.estimators.parameters import FitOptions
-from hedgerow.features.analyzer import check_analyzer
+from hedgerow.features.analyzer import ANALYZERS, BOTH, check_analyzer
 from hedgerow.features.field_reader import FieldReader, fit_words
 from hedgerow.features.fields import Fields
 from hedgerow.features.readers import TextReader, checked_texts
@@ -36,13 +36,14 @@ class HedgerowTextClassifier(HedgerowClassifier):
         Keep this many terms, the most frequent ones.
     sublinear : bool, default=True
         Weigh a term that occurs tf times by 1 + ln(tf).
-    analyzer : {"word", "char_wb"}, default="word"
-        Words, or n-grams of characters within words; these have no pairs, so `ngrams` is not used.
+    analyzer : {"word", "char_wb", "word+char_wb"}, default="word"
+        Words, n-grams of characters within words, or both, each with a vocabulary of its own. N-grams have no
+        pairs, so `ngrams` is for words.
     language : str or None, default=None
         Stem words by the rules of a language, such as "english" or "de" (Snowball's, by name or ISO code);
         "auto" decides for each text, or for all texts of a record together. None leaves words as they are.
     char_ngrams : (int, int), default=(3, 5)
-        With "char_wb", the fewest and the most characters of an n-gram.
+        Of n-grams, the fewest and the most characters of an n-gram.
     fields : sequence of str, mapping of str to float, or None, default=None
         The texts of an input, such as ``["title", "abstract"]``, or with their weights
         ``{"title": 2, "abstract": 1}``. Each field has its own vocabulary and features; "title+abstract" is a
@@ -146,8 +147,15 @@ class HedgerowTextClassifier(HedgerowClassifier):
         if self.max_features is not None:
             check_integer("max_features", self.max_features, 1)
         check_choice("sublinear", self.sublinear, (True, False))
-        check_analyzer(self.analyzer, self.char_ngrams, self.language)
-        self._fields()
+        check_choice("analyzer", self.analyzer, (*ANALYZERS, BOTH))
+        both = self.analyzer == BOTH
+        check_analyzer("word" if both else self.analyzer, self.char_ngrams, self.language)
+        if both and self.fields is not None:
+            raise ParameterError(
+                f"analyzer is {BOTH!r}, but fields say themselves how they are read: add one such as"
+                " 'title~chars', and use analyzer='word'"
+            )
+        self.fields_read()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -156,11 +164,14 @@ class HedgerowTextClassifier(HedgerowClassifier):
         tags.input_tags.string = True
         return tags
 
-    def _fields(self) -> Fields | None:
+    def fields_read(self) -> Fields | None:
+        """The texts of an input; None where it is one text that is read in one way."""
+        if self.analyzer == BOTH:
+            return Fields.of_plain_text()
         return None if self.fields is None else Fields.of(self.fields)
 
     def _training_inputs(self, X: Any) -> tuple[tuple[Any, ...], int]:
-        fields = self._fields()
+        fields = self.fields_read()
         texts: tuple[Any, ...] = checked_texts(X) if fields is None else fields.records(X)
         if not texts:
             raise ValueError("there are no texts to fit to")
@@ -172,7 +183,7 @@ class HedgerowTextClassifier(HedgerowClassifier):
         if options.progress is not None:
             options.progress(0.0, "reading words")
         threads = threads_for(self.n_jobs)
-        reader, features = fit_words(inputs, self._fields(), self._vectorizer_settings())
+        reader, features = fit_words(inputs, self.fields_read(), self._vectorizer_settings())
         rows = as_rows(features, threads=threads)
         return TrainingInputs(reader, rows, reader.hashes(inputs, threads))
 

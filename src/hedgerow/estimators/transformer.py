@@ -390,7 +390,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         start.model.to(team.device)
         if options.progress is not None:
             options.progress(0.0, "reading words")
-        words, tfidf = fit_words(inputs, self._fields(), self._vectorizer_settings())
+        words, tfidf = fit_words(inputs, self.fields_read(), self._vectorizer_settings())
         texts = words.texts(inputs)
         costs = as_costs(options.sample_weight, len(texts))
         rows = as_rows(tfidf, threads=threads)

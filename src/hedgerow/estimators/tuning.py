@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.parameters import plain_parameters
-from hedgerow.estimators.presets import text_parameters
+from hedgerow.estimators.presets import reading_parameters
 from hedgerow.estimators.settings_search import START, Budget, Search, Trainer
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
@@ -181,10 +181,13 @@ def tune(
 
 
 def _reading(estimator: HedgerowClassifier, data: SplitData) -> dict[str, Any]:
-    """How the preset reads texts, but for what the estimator has of its own."""
-    if not isinstance(estimator, HedgerowTextClassifier) or estimator.analyzer != "word":
-        return {}
-    suited = text_parameters(START, data.inputs, data.size, estimator.fields)
+    """How the preset reads inputs, but for what the estimator has of its own."""
+    fields = None
+    if isinstance(estimator, HedgerowTextClassifier):
+        if estimator.analyzer != "word":
+            return {}
+        fields = estimator.fields
+    suited = reading_parameters(START, data.inputs, data.labels, data.size, fields)
     usual = type(estimator)().get_params()
     own = {name for name, value in estimator.get_params().items() if value != usual[name]} - {"fields"}
     return {name: value for name, value in suited.items() if name not in own}

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.presets import measure_data
 from hedgerow.estimators.text import HedgerowTextClassifier
-from hedgerow.features.fields import Fields
 from hedgerow.features.readers import checked_texts
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.inputs.matrices import as_rows
@@ -92,7 +91,7 @@ def _read(estimator: HedgerowClassifier, X: Any, threads: int) -> tuple[Any, Has
         if sp.issparse(matrix):
             matrix = sp.csr_array(cast(Any, matrix))  # other formats cannot be cut into rows
         return matrix, rows.hashes(threads)
-    fields = None if estimator.fields is None else Fields.of(estimator.fields)
+    fields = estimator.fields_read()
     inputs: Any = checked_texts(X) if fields is None else fields.records(X)
     if not inputs:
         raise ValueError("there are no texts to compare settings on")

@@ -17,9 +17,10 @@ from hedgerow.features.stemming import (
 )
 from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer
 
-__all__ = ["ANALYZERS", "Analyzer", "check_analyzer"]
+__all__ = ["ANALYZERS", "BOTH", "Analyzer", "check_analyzer"]
 
 ANALYZERS = ("word", "char_wb")
+BOTH = "word+char_wb"  # one beside the other, each with a vocabulary of its own
 _LONGEST = 32  # characters of an n-gram
 
 

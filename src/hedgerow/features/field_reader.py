@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.features.analyzer import Analyzer
+from hedgerow.features.analyzer import BOTH, Analyzer
 from hedgerow.features.fields import Field, Fields, Record
 from hedgerow.features.readers import Sections, TextReader, TfidfReading, vectorizer_settings
 from hedgerow.features.stemming import guess_languages, is_auto
@@ -24,7 +24,10 @@ __all__ = ["FieldReader", "fit_words", "open_words"]
 
 @dataclass(frozen=True, eq=False)
 class FieldReader(TfidfReading):
-    """Inputs are records: tf-idf of each field, of length 1 times its weight, one after the other."""
+    """Inputs are records: tf-idf of each field, of length 1 times its weight, one after the other.
+
+    Or they are texts, read in two ways.
+    """
 
     fields: Fields
     vectorizers: tuple[TfidfVectorizer, ...]
@@ -42,9 +45,9 @@ class FieldReader(TfidfReading):
         return any(vectorizer.has_pairs for vectorizer in self.vectorizers)
 
     @property
-    def text_fields(self) -> tuple[str, ...]:
-        """The texts of a record that are read."""
-        return self.fields.sources
+    def text_fields(self) -> tuple[str, ...] | None:
+        """The texts of a record that are read; None where inputs are texts."""
+        return None if self.fields.plain else self.fields.sources
 
     def inputs(self, X: Any) -> tuple[Record, ...]:
         """The records, all of them complete."""
@@ -80,7 +83,8 @@ class FieldReader(TfidfReading):
     def feature_name(self, column: int) -> str:
         """The field and the term of a column."""
         field, own = self._place(column)
-        return f"{self.fields.fields[field].name}: {self.vectorizers[field].feature_name(own)}"
+        name = self.vectorizers[field].feature_name(own)
+        return name if self.fields.plain else f"{self.fields.fields[field].name}: {name}"
 
     def feature_names(self, inputs: Any, columns: npt.NDArray[np.int32]) -> list[str | int]:
         """The terms as the record writes them, not as stems."""
@@ -99,11 +103,14 @@ class FieldReader(TfidfReading):
         return names
 
     def feature_field(self, column: int) -> str | None:
-        """The field of a column."""
-        return self.fields.fields[self._place(column)[0]].name
+        """The field of a column; None where inputs are texts."""
+        return None if self.fields.plain else self.fields.fields[self._place(column)[0]].name
 
     def describe(self) -> dict[str, Any]:
         """How texts are read, for people and programs."""
+        if self.fields.plain:
+            words, chars = (vectorizer.analyzer_.to_header() or {} for vectorizer in self.vectorizers)
+            return {"analyzer": {**chars, **words, "name": BOTH}}
         return {
             "fields": [
                 {
@@ -128,7 +135,8 @@ class FieldReader(TfidfReading):
             analyzer = vectorizer.analyzer_.to_header()
             entries.append(entry if analyzer is None else {**entry, "analyzer": analyzer})
             sections |= {f"text.{number}.{name}": of for name, of in vectorizer.to_arrays().items()}
-        return {"sublinear": self.vectorizers[0].sublinear}, {"fields": entries}, sections
+        header = {"fields": entries, **({"plain_text": True} if self.fields.plain else {})}
+        return {"sublinear": self.vectorizers[0].sublinear}, header, sections
 
     @classmethod
     def from_file(cls, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> FieldReader:
@@ -145,6 +153,12 @@ class FieldReader(TfidfReading):
         if len(named) != len(entries):
             raise ValueError("two fields have the same name")
         fields, vectorizers = Fields.of(named), []
+        if header.get("plain_text") is True:
+            fields = replace(fields, plain=True)
+            if [field.name for field in fields.fields] != [
+                field.name for field in Fields.of_plain_text().fields
+            ]:
+                raise ValueError(f"a plain text is read as {', '.join(named)}")
         for number, entry in enumerate(entries):
             prefix = f"text.{number}."
             arrays = {name[len(prefix) :]: a for name, a in sections.items() if name.startswith(prefix)}

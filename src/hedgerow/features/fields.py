@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from hedgerow.features.analyzer import BOTH
+from hedgerow.features.tfidf import as_texts
 from hedgerow.inputs.parameters import ParameterError, check_real
 from hedgerow.inputs.training_record import Hashes, hash_texts
 
@@ -19,6 +21,8 @@ _READ_AS: dict[str, dict[str, Any]] = {
     "chars": {"analyzer": "char_wb", "language": None},
     "words": {"analyzer": "word", "ngrams": (1, 1)},
 }
+# The weight of n-grams of characters beside the words of a plain text.
+_CHARS_BESIDE_WORDS = 0.7
 
 
 class Record(tuple[str, ...]):
@@ -54,12 +58,13 @@ class Field:
 
     def settings(self, usual: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of its vectoriser, given those of the others."""
-        return {**usual, **_READ_AS.get(self.read_as or "", {})}
+        analyzer = {"analyzer": "word"} if usual.get("analyzer") == BOTH else {}
+        return {**usual, **analyzer, **_READ_AS.get(self.read_as or "", {})}
 
 
 @dataclass(frozen=True)
 class Fields:
-    r"""The fields that a model reads.
+    r"""The fields that a model reads. Those of a plain text are two readings of it, and have no names.
 
     Examples
     --------
@@ -72,6 +77,12 @@ class Fields:
     """
 
     fields: tuple[Field, ...]
+    plain: bool = False
+
+    @classmethod
+    def of_plain_text(cls) -> Fields:
+        """A text alone, read by words and beside them by n-grams of characters."""
+        return cls((Field("text"), Field("text~chars", _CHARS_BESIDE_WORDS)), plain=True)
 
     @classmethod
     def of(cls, fields: Any) -> Fields:
@@ -120,6 +131,8 @@ class Fields:
             Texts by name, or one input after the other: a mapping of names to texts, or a text alone, which
             is read as the last of the sources. Texts may be missing, and others are not read.
         """
+        if self.plain:
+            return tuple(self._plain_record(row, one) for row, one in enumerate(as_texts(X)))
         if isinstance(X, str | bytes):
             raise TypeError("X is one text; give a list of inputs")
         if isinstance(X, Mapping) or hasattr(X, "columns"):
@@ -146,7 +159,9 @@ class Fields:
         return tuple("\n".join(text for text in record if text) for record in records)
 
     def hashes(self, records: Sequence[Record]) -> Hashes:
-        """A 64-bit hash of each record, which says also where each text ends."""
+        """A 64-bit hash of each record, which says also where each text ends; that of a plain text is its."""
+        if self.plain:
+            return hash_texts([record[0] for record in records])
         return hash_texts(["".join(f"{len(text)}:{text}" for text in record) for record in records])
 
     def _from_columns(self, X: Any) -> Iterator[Record]:
@@ -180,6 +195,14 @@ class Fields:
                 f" {', '.join(map(str, list(one)[:20]))}"
             )
         return Record([self._text(row, name, one.get(name)) for name in self.sources])
+
+    @staticmethod
+    def _plain_record(row: int, one: Any) -> Record:
+        if isinstance(one, Record):
+            return one
+        if not isinstance(one, str):
+            raise TypeError(f"text {row} is of type {type(one).__name__}, not str")
+        return Record([one])
 
     @staticmethod
     def _text(row: int, name: str, text: Any) -> str:

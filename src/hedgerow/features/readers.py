@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from hedgerow import _native
 from hedgerow.features.analyzer import Analyzer
+from hedgerow.features.damping import Damping
 from hedgerow.features.tfidf import Reading as Tfidf
 from hedgerow.features.tfidf import TfidfVectorizer, Wording, as_texts
 from hedgerow.inputs.matrices import as_rows
@@ -100,9 +101,10 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MatrixReader:
-    """Inputs are rows of a matrix."""
+    """Inputs are rows of a matrix, whose values may be damped."""
 
     width: int
+    damping: Damping | None = None
     kind = "features"
     text_fields = None
     knows_training = False
@@ -124,11 +126,19 @@ class MatrixReader:
         self, inputs: Any, threads: int, *, wording: bool = False, progress: Progress | None = None
     ) -> Reading:
         """The rows, checked."""
-        return Reading(as_rows(inputs, columns=self.width, threads=threads))
+        return Reading(self.damped(as_rows(inputs, columns=self.width, threads=threads)))
+
+    def damped(self, rows: _native.Rows) -> _native.Rows:
+        """Rows as the trees see them."""
+        return rows if self.damping is None else self.damping.apply(rows)
 
     def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
         """The rows as a sparse matrix."""
-        as_rows(inputs, columns=self.width, threads=threads)
+        rows = as_rows(inputs, columns=self.width, threads=threads)
+        if self.damping is not None:
+            indptr, indices, values, _ = self.damping.apply(rows).arrays()
+            damped: Any = (values, indices, indptr)
+            return sp.csr_array(damped, shape=(len(indptr) - 1, self.width))
         matrix: Any = inputs if sp.issparse(inputs) else np.asarray(inputs, dtype=np.float32)
         return sp.csr_array(matrix)
 
@@ -145,8 +155,15 @@ class MatrixReader:
         return None
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
-        """Nothing: the trees know how many features there are."""
-        return {}, {}, {}
+        """The weights of features that are damped; the trees know how many features there are."""
+        return {}, {}, {} if self.damping is None else {"damping": self.damping.weights}
+
+    @classmethod
+    def from_file(cls, width: int, sections: Mapping[str, npt.NDArray[Any]]) -> MatrixReader:
+        """Take back what `to_file` gave, after checking it."""
+        if "damping" not in sections:
+            return cls(width)
+        return cls(width, Damping.from_section(sections["damping"], width))
 
 
 class TfidfReading(ABC):
