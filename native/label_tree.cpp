@@ -63,7 +63,7 @@ OwnedRows aggregate_labels(const SparseRows& X, const SparseRows& rows_of_label,
     std::vector<std::int32_t> indices;
     std::vector<float> values;
   };
-  constexpr std::int64_t kBlock = 256;
+  constexpr std::int64_t kBlock = 256, kFeaturesPerNote = 8;
   std::vector<Worker> workers(static_cast<std::size_t>(threads));
   std::vector<Block> blocks(static_cast<std::size_t>((labels + kBlock - 1) / kBlock));
   parallel_for(blocks.size(), threads, watch, [&](std::size_t task, int worker) {
@@ -74,19 +74,29 @@ OwnedRows aggregate_labels(const SparseRows& X, const SparseRows& rows_of_label,
     for (std::int64_t label = begin; label < std::min(labels, begin + kBlock); ++label) {
       mine.touched.clear();
       const SparseRow members = rows_of_label[label];
+      std::int64_t entries = 0;
+      for (std::int64_t i = 0; i < members.size; ++i) entries += X[members.indices[i]].size;
+      // Of a label with many entries, looking at all features is faster than noting and sorting those it has.
+      const bool many = entries * kFeaturesPerNote >= X.columns;
       for (std::int64_t i = 0; i < members.size; ++i) {
         const std::int32_t row = members.indices[i];
         const float weight = (scales ? scales[row] : 1.0f) * (costs ? costs[row] : 1.0f);
         const SparseRow x = X[row];
         for (std::int64_t j = 0; j < x.size; ++j) {
           float& sum = mine.sums[static_cast<std::size_t>(x.indices[j])];
-          if (sum == 0.0f) mine.touched.push_back(x.indices[j]);
+          if (!many && sum == 0.0f) mine.touched.push_back(x.indices[j]);
           sum += x.values[j] * weight;
         }
       }
-      // A sum that passed through 0 was touched twice.
-      std::sort(mine.touched.begin(), mine.touched.end());
-      mine.touched.erase(std::unique(mine.touched.begin(), mine.touched.end()), mine.touched.end());
+      if (many) {
+        for (std::int32_t f = 0; f < X.columns; ++f)
+          if (mine.sums[static_cast<std::size_t>(f)] != 0.0f) mine.touched.push_back(f);
+      } else {
+        // A sum that passed through 0 was touched twice, and one that ended there is no feature.
+        std::sort(mine.touched.begin(), mine.touched.end());
+        mine.touched.erase(std::unique(mine.touched.begin(), mine.touched.end()), mine.touched.end());
+        std::erase_if(mine.touched, [&](std::int32_t f) { return mine.sums[static_cast<std::size_t>(f)] == 0.0f; });
+      }
       double square = 0;
       for (const std::int32_t f : mine.touched) square += double{mine.sums[f]} * mine.sums[f];
       const float scale = square > 0 ? static_cast<float>(1.0 / std::sqrt(square)) : 0.0f;

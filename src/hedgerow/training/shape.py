@@ -15,6 +15,8 @@ __all__ = ["MOST_FOR_MATCHER", "Shape", "rivals_in", "wide_plan", "wide_shape"]
 # Where there are more labels, their leaves would be too many for the root.
 MOST_FOR_MATCHER = 20_000
 _MOST_BRANCHES = 100
+# The mean of several members forgives a loose solution; nobody forgives the one wide tree.
+_TOLERANCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,12 @@ def wide_plan(plan: TrainingPlan, rivals: int) -> TrainingPlan:
             settings,
             ensemble=EnsembleSettings(Method.SINGLE, 1, None, 0.5, 10),
             tree=replace(settings.tree, branching=shape.branching, leaf_size=shape.leaf_size),
-            solver=replace(settings.solver, negatives=shape.negatives, matcher_beam=shape.matcher_beam),
+            solver=replace(
+                settings.solver,
+                negatives=shape.negatives,
+                matcher_beam=shape.matcher_beam,
+                tolerance=min(settings.solver.tolerance, _TOLERANCE),
+            ),
         ),
         tree=None,
         views=None,
