@@ -1,49 +1,15 @@
 #include "judge.h"
 
 #include <algorithm>
-#include <cmath>
+#include <vector>
 
 namespace hedgerow {
 
 namespace {
 
 constexpr std::int64_t kEntries = 1 << 13;  // that a worker judges at once
-constexpr double kLeast = 1e-37;            // no float is smaller without losing digits
-constexpr double kNearly1 = 1.0 - 0x1p-20;
-constexpr double kMostLogOdds = 20.0;
 
-double surprise(double p) { return std::min(kMostSurprise, std::cbrt(-std::log(std::clamp(p, kLeast, 1.0)))); }
-
-double log_odds(const Judge& judge, double* seen, int count) {
-  for (int i = 0; i < count; ++i) seen[i] = std::clamp(seen[i], judge.range[2 * i], judge.range[2 * i + 1]);
-  const double* next = judge.coefficients;
-  double sum = *next++;
-  for (int i = 0; i < count; ++i) sum += *next++ * seen[i];
-  for (int i = 0; i < count; ++i)
-    for (int j = i; j < count; ++j) sum += *next++ * seen[i] * seen[j];
-  for (int i = 0; i + 1 < count; ++i) sum += *next++ * seen[i] * seen[i] * seen[i];
-  return std::clamp(sum, -kMostLogOdds, kMostLogOdds);
-}
-
-// Multiplies the odds by one factor so that the mean is `wanted`. The mean is a concave function of the factor, so
-// Newton's steps from below never go too far.
-void move(double wanted, double* odds, int members) {
-  double sum = 0;
-  for (int m = 0; m < members; ++m) sum += odds[m];
-  double factor = wanted * members / sum;
-  for (int step = 0; step < 50; ++step) {
-    double mean = 0, slope = 0;
-    for (int m = 0; m < members; ++m) {
-      const double share = 1.0 / (1.0 + odds[m] * factor);
-      mean += odds[m] * factor * share;
-      slope += odds[m] * share * share;
-    }
-    const double off = wanted * members - mean;
-    if (off <= 1e-7 * wanted * members) break;
-    factor += off / slope;
-  }
-  for (int m = 0; m < members; ++m) odds[m] = odds[m] * factor / (1.0 + odds[m] * factor);
-}
+std::vector<float> as_floats(const double* values, std::int64_t size) { return {values, values + size}; }
 
 }  // namespace
 
@@ -54,25 +20,25 @@ std::int64_t judge_coefficients(int scorers) {
 
 void judge_candidates(const Judge& judge, const std::int32_t* labels, const float* probabilities, const float* scores,
                       std::int64_t entries, int members, int threads, Watch& watch, float* judged) {
-  const int count = judge.scorers + 2;
+  const int seen = judge.scorers + 2;
+  const std::vector<float> coefficients = as_floats(judge.coefficients, judge_coefficients(judge.scorers));
+  const std::vector<float> range = as_floats(judge.range, 2 * seen);
   const auto work = [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> seen(static_cast<std::size_t>(count)), odds(static_cast<std::size_t>(members));
-    for (std::int64_t entry = begin; entry < end; ++entry) {
-      const float* own = probabilities + entry * members;
-      double sum = 0;
-      for (int m = 0; m < members; ++m) sum += static_cast<double>(own[m]);
-      seen[0] = surprise(sum / members);
-      for (int s = 0; s < judge.scorers; ++s)
-        seen[static_cast<std::size_t>(s) + 1] = surprise(static_cast<double>(scores[entry * judge.scorers + s]));
-      seen.back() = static_cast<double>(judge.log_counts[labels[entry]]);
-      const double wanted = 1.0 / (1.0 + std::exp(-log_odds(judge, seen.data(), count)));
-      for (int m = 0; m < members; ++m) {
-        const double p = std::clamp(static_cast<double>(own[m]), kLeast, kNearly1);
-        odds[static_cast<std::size_t>(m)] = p / (1.0 - p);
+    std::vector<float> evidence(static_cast<std::size_t>(seen * kJudgedAtOnce));
+    std::vector<float> votes(static_cast<std::size_t>(members) * kJudgedAtOnce);
+    const JudgeLanes lanes{coefficients.data(), range.data(), seen, members, evidence.data(), votes.data()};
+    for (std::int64_t first = begin; first < end; first += kJudgedAtOnce) {
+      for (std::int64_t lane = 0; lane < kJudgedAtOnce; ++lane) {
+        const std::int64_t entry = std::min(first + lane, end - 1);  // lanes behind the end repeat the last one
+        for (int m = 0; m < members; ++m) lanes.votes[m * kJudgedAtOnce + lane] = probabilities[entry * members + m];
+        for (int s = 0; s < judge.scorers; ++s)
+          lanes.evidence[(s + 1) * kJudgedAtOnce + lane] = scores[entry * judge.scorers + s];
+        lanes.evidence[(seen - 1) * kJudgedAtOnce + lane] = judge.log_counts[labels[entry]];
       }
-      move(wanted, odds.data(), members);
-      for (int m = 0; m < members; ++m)
-        judged[entry * members + m] = static_cast<float>(odds[static_cast<std::size_t>(m)]);
+      kernels().judge_lanes(lanes);
+      for (std::int64_t entry = first; entry < std::min(end, first + kJudgedAtOnce); ++entry)
+        for (int m = 0; m < members; ++m)
+          judged[entry * members + m] = lanes.votes[m * kJudgedAtOnce + (entry - first)];
     }
   };
   const std::int64_t block = even_block(entries, kEntries, threads);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels.h"
 #include "parallel.h"
 
 namespace hedgerow {
@@ -12,8 +13,6 @@ namespace hedgerow {
 // the members' mean, then of each scorer; last the logarithm of one plus its frequency in training. Log-odds are a
 // polynomial of these numbers: a constant, each of them, the product of each with itself and all after it, and the
 // cubes of the surprises.
-inline constexpr double kMostSurprise = 4.4;
-
 struct Judge {
   int scorers;
   const double* coefficients;  // judge_coefficients(scorers) of them

@@ -116,6 +116,21 @@ struct ExactMeasures {
 
 inline constexpr int kMeasures = 5;
 
+// Candidates that a judge hears of at once, and the most numbers that it sees of one; see judge.h. What it says is kept
+// within these log-odds, so that floats can tell it from certainty.
+inline constexpr int kJudgedAtOnce = 16, kMostSeen = 8;
+inline constexpr double kMostSurprise = 4.4;
+inline constexpr float kLeastLogOdds = -20.0f, kMostLogOdds = 13.5f;
+
+// Some candidates, one in each lane of kJudgedAtOnce.
+struct JudgeLanes {
+  const float* coefficients;
+  const float* range;
+  int seen, members;
+  float* evidence;  // `seen` rows: nothing yet, what each scorer says, the logarithm of the frequency
+  float* votes;     // a row for each member; what they say becomes what they say after the judge
+};
+
 struct Kernels {
   const char* level;
   void (*solve_panel)(PanelProblem& problem);
@@ -160,6 +175,7 @@ struct Kernels {
   void (*add_missed)(const float* logs, const float* counts, std::int64_t size, double& mass);
   // Positions of the values >= threshold, in order; returns how many.
   std::int64_t (*select_at_least)(const float* values, std::int64_t size, float threshold, std::uint32_t* positions);
+  void (*judge_lanes)(const JudgeLanes& lanes);
 };
 
 // The best kernels this machine can run, or those named by HEDGEROW_SIMD (baseline, v3, v4, v4_vbmi2).

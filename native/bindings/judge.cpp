@@ -20,6 +20,7 @@ Numpy<float, 2> judge(const Vector<std::int32_t>& labels, const Probabilities& p
     throw nb::value_error("labels, probs and scores do not fit");
   if (static_cast<std::int64_t>(coefficients.size()) != judge_coefficients(static_cast<int>(scorers)))
     throw nb::value_error("the judge has another number of coefficients");
+  if (scorers + 2 > kMostSeen) throw nb::value_error("there are more scorers than a judge can hear");
   if (range.size() != 2 * (scorers + 2)) throw nb::value_error("the judge has another range");
   for (std::size_t i = 0; i < range.size(); i += 2)
     if (!(range.data()[i] <= range.data()[i + 1])) throw nb::value_error("the judge has an empty range");

@@ -33,7 +33,7 @@ HEADROOM = 1.5
 # ever true, but uncertainty is about what might be true.
 _JUDGED_EACH, _JUDGED_TOGETHER = 400, 1000
 _LEAST = 1e-37
-_MOST_LOG_ODDS = 20.0
+_LOG_ODDS = (-20.0, 13.5)  # what floats can tell from certainty
 SOURCES = ("held-out", "out-of-bag")
 
 
@@ -131,7 +131,7 @@ class Judge:
     def log_odds(self, evidence: Floats) -> Floats:
         """What the judge says of what it sees, before members move there: shape (entries,)."""
         inside = np.clip(evidence, self.range[:, 0], self.range[:, 1])
-        return np.clip(terms(inside) @ self.coefficients, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
+        return np.clip(terms(inside) @ self.coefficients, *_LOG_ODDS)
 
     def describe(self) -> dict[str, Any]:
         """What it is, for people and programs."""

@@ -1,0 +1,96 @@
+// The judge's answers on some candidates at once, one in each lane.
+//
+// Compiled once for each SIMD level, as a part of kernels.cpp and of nothing else.
+#pragma once
+
+#include "kernels.h"
+#include "kernels/vectors.h"
+
+namespace hedgerow::KERNEL_LEVEL {
+
+namespace {
+
+constexpr float kLeastHeard = 1e-37f;  // no float is smaller without losing digits
+// The least and the most that a member can say, so that a float holds the factor that moves one to the other.
+constexpr float kLeastMoved = 1e-30f, kMostMoved = 1.0f - 0x1p-20f;
+constexpr float kLargest = 3e38f;
+constexpr float kMeanWithin = 3e-6f;  // of what the judge says
+constexpr int kMostSteps = 60;
+
+// cbrt(-ln p), from a logarithm and an exponential, with a step of Newton's for the last digits.
+inline F16 surprise_of(F16 p) {
+  const F16 x = -logarithm<16>(smaller<16>(larger<16>(p, all<16>(kLeastHeard)), all<16>(1.0f)));
+  const Ints<16> none = x <= 1e-30f;
+  const F16 y = exponential(logarithm<16>(select(none, all<16>(1.0f), x)) * (1.0f / 3.0f));
+  const F16 root = y - (y * y * y - x) / (y * y * 3.0f);
+  return select(none, all<16>(0.0f), smaller<16>(root, all<16>(static_cast<float>(kMostSurprise))));
+}
+
+// A polynomial as judge.h says.
+inline F16 log_odds_of(const JudgeLanes& lanes) {
+  const int seen = lanes.seen;
+  F16 numbers[kMostSeen];
+  for (int i = 0; i < seen; ++i)
+    numbers[i] = larger<16>(smaller<16>(load<F16>(lanes.evidence + i * kJudgedAtOnce), all<16>(lanes.range[2 * i + 1])),
+                            all<16>(lanes.range[2 * i]));
+  const float* linear = lanes.coefficients + 1;
+  const float* products = linear + seen;
+  const float* cubes = products + seen * (seen + 1) / 2;
+  F16 sum = all<16>(lanes.coefficients[0]);
+  for (int i = 0; i < seen; ++i) {
+    F16 slope = all<16>(linear[i]);
+    for (int j = i; j < seen; ++j) slope = slope + numbers[j] * *products++;
+    if (i + 1 < seen) slope = slope + numbers[i] * numbers[i] * cubes[i];
+    sum = sum + slope * numbers[i];
+  }
+  return larger<16>(smaller<16>(sum, all<16>(kMostLogOdds)), all<16>(kLeastLogOdds));
+}
+
+// Multiplies the odds of all members by one factor so that their mean is `wanted`. The mean is a concave function of
+// the factor, so Newton's steps from below never go too far. Odds that became infinite are certain.
+inline void move_odds(F16 wanted, float* votes, int members) {
+  F16 sum = all<16>(0.0f);
+  for (int m = 0; m < members; ++m) sum = sum + load<F16>(votes + m * kJudgedAtOnce);
+  const F16 goal = wanted * static_cast<float>(members);
+  F16 factor = goal / sum;
+  for (int step = 0; step < kMostSteps; ++step) {
+    F16 mean = all<16>(0.0f), slope = all<16>(0.0f);
+    for (int m = 0; m < members; ++m) {
+      const F16 own = load<F16>(votes + m * kJudgedAtOnce), odds = own * factor;
+      const F16 share = 1.0f / (odds + 1.0f);
+      mean = mean + select(odds < 1.0f, odds * share, 1.0f - share);
+      slope = slope + own * share * share;
+    }
+    const F16 off = goal - mean;
+    const Ints<16> apart = off > goal * kMeanWithin;
+    if (!any<16>(apart)) break;
+    factor = select(apart, smaller<16>(factor + off / slope, all<16>(kLargest)), factor);
+  }
+  for (int m = 0; m < members; ++m) {
+    const F16 odds = load<F16>(votes + m * kJudgedAtOnce) * factor;
+    const F16 share = 1.0f / (odds + 1.0f);
+    store(votes + m * kJudgedAtOnce, select(odds < 1.0f, odds * share, 1.0f - share));
+  }
+}
+
+void judge_lanes(const JudgeLanes& lanes) {
+  F16 sum = all<16>(0.0f);
+  for (int m = 0; m < lanes.members; ++m) {
+    float* votes = lanes.votes + m * kJudgedAtOnce;
+    const F16 given = load<F16>(votes);
+    sum = sum + given;
+    const F16 p = smaller<16>(larger<16>(given, all<16>(kLeastMoved)), all<16>(kMostMoved));
+    store(votes, p / (1.0f - p));
+  }
+  store(lanes.evidence, surprise_of(sum / static_cast<float>(lanes.members)));
+  for (int i = 1; i + 1 < lanes.seen; ++i) {
+    float* scores = lanes.evidence + i * kJudgedAtOnce;
+    store(scores, surprise_of(load<F16>(scores)));
+  }
+  const F16 wanted = 1.0f / (exponential(-log_odds_of(lanes)) + 1.0f);
+  move_odds(wanted, lanes.votes, lanes.members);
+}
+
+}  // namespace
+
+}  // namespace hedgerow::KERNEL_LEVEL
