@@ -19,6 +19,7 @@ ROWS = {
     ("frozen", "boosted-bagging"): "MiniLM as it is, boosted bagging",
     ("tuned", "single"): "XR-Transformer, single model",
     ("tuned", "boosted-bagging"): "XR-Transformer, boosted bagging",
+    ("judged", "boosting"): "XR-Transformer, title apart, boosting and judge",
 }
 
 
@@ -57,6 +58,8 @@ def page(kept: dict[str, Any]) -> str:
             continue
         runs = found.setdefault(whole["settings"]["dataset"], {})
         for run in whole["runs"]:
+            if "validation" in run:  # learned from fewer texts than the others
+                continue
             runs.setdefault((run["model"], run["method"]), {})[run["seed"]] = run
     return markdown(found, latency, processor, profiles, about) + few_texts(few)
 
