@@ -19,6 +19,7 @@ ROWS = {
     ("frozen", "boosted-bagging"): "MiniLM as it is, boosted bagging",
     ("tuned", "single"): "XR-Transformer, single model",
     ("tuned", "boosted-bagging"): "XR-Transformer, boosted bagging",
+    ("judged", "boosting"): "XR-Transformer, title apart, boosting and judge",
 }
 
 
@@ -57,6 +58,8 @@ def page(kept: dict[str, Any]) -> str:
             continue
         runs = found.setdefault(whole["settings"]["dataset"], {})
         for run in whole["runs"]:
+            if "validation" in run:  # learned from fewer texts than the others
+                continue
             runs.setdefault((run["model"], run["method"]), {})[run["seed"]] = run
     return markdown(found, latency, processor, profiles, about) + few_texts(few)
 
@@ -127,7 +130,7 @@ def markdown(
             busy = [run["gpu_busy_percent"]["median_while_busy"] for run in tuned]
             lines += [
                 "",
-                f"Fine-tuning: {np.median(tokens):,.0f} tokens a second; steps wait {max(waits):.2f} % of"
+                f"Fine-tuning: {np.median(tokens):,.0f} tokens per second; steps wait {max(waits):.2f} % of"
                 f" the time for their batch; the GPU reports {np.median(busy):.0f} % use while it works"
                 + (" (before steps were recorded)." if data in profiles else "."),
             ]
@@ -137,7 +140,8 @@ def markdown(
                 "Steps of fine-tuning, with their launches recorded and replayed (`python -m bench.deep"
                 " --encoder MiniLM-L6 --dataset NAME --parts profile`):",
                 "",
-                "| texts of a step | ms a step | kernels run for so much of the time | kernels a step |",
+                "| texts of a step | ms per step | share of the time in which kernels run |"
+                " kernels per step |",
                 "|---|---|---|---|",
             ]
             for run in profiles[data]:

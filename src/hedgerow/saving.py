@@ -83,6 +83,10 @@ def read(file: ModelFile, verify: bool) -> Model:
         if not set(ood.names) <= _signals_of(reader):
             raise ValueError("the OOD detector uses signals that the model does not have")
     judge, scorers = _read_judge(file, forest, counts, verify)
+    if scorers is not None and reader.kind == "transformer":
+        from hedgerow.deep.reader import expect_embeddings
+
+        expect_embeddings(scorers.trees, reader, 0)  # type: ignore[arg-type]
     calibration = None
     if "calibration" in header:
         calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)

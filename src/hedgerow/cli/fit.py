@@ -46,7 +46,6 @@ _SETTINGS = (
 )
 # What presets choose besides.
 _CHOSEN = ("tolerance", "matcher_beam", "dampen")
-_OF_WORDS = frozenset({"judge", "wide"})  # a transformer has none
 _TUNING = (
     *("encoder", "encoders", "epochs", "steps", "levels", "batch_size", "micro_batch", "learning_rate"),
     *("max_length", "pooling"),
@@ -292,9 +291,7 @@ def fit(
     if deep:
         if "dropout" not in asked:
             settings["dropout"] = None  # the encoder's own
-        settings = {name: value for name, value in settings.items() if name not in _OF_WORDS} | tuning
-        for name in sorted(asked & _OF_WORDS):
-            raise typer.BadParameter("not with --base transformer", ctx=context, param_hint=f"--{name}")
+        settings |= tuning
     elif extend is not None:
         settings |= {name: value for name, value in tuning.items() if name in asked}
     else:
@@ -309,9 +306,14 @@ def fit(
             "--extend keeps the settings of OLD_MODEL; leave it out", ctx=context, param_hint="--preset"
         )
     if elsewhere and (time_limit is not None or preset in (options.Preset.balanced, options.Preset.best)):
+        refused = (
+            "it chooses settings for words alone; with --base transformer, give --judge and --wide N yourself"
+            if deep
+            else f"a judge is learned in the memory of one machine, and not with {elsewhere}; use --preset"
+            " fast or paper"
+        )
         raise typer.BadParameter(
-            f"a judge is learned in the memory of one machine, and not with {elsewhere}; use --preset fast or"
-            " paper",
+            refused,
             ctx=context,
             param_hint="--time" if preset is None else "--preset",
         )

@@ -28,7 +28,7 @@ from hedgerow.training.trainer import train
 from hedgerow.trees.forest import Ensemble
 from hedgerow.trees.tree_model import TreeClassifier
 
-__all__ = ["Judged", "Judging", "train_judged"]
+__all__ = ["Judged", "Judging", "held_out_rows", "train_judged"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def train_judged(
 ) -> Judged:
     """Train members, and a judge of what they find where it ranks better than they do alone."""
     limits, threads = judging.limits, judging.limits.threads
-    held_out, costs = _held_out(plan, hashes)
+    held_out, costs = held_out_rows(plan, hashes)
     method = plan.settings.ensemble.method
     if costs is None:
         return Judged(assemble(train(plan, limits, checkpoint=judging.checkpoint, progress=progress)))
@@ -120,10 +120,14 @@ def train_judged(
     return Judged(forest) if judge is None else Judged(forest, judge, scorers)
 
 
-def _held_out(
+def held_out_rows(
     plan: TrainingPlan, hashes: Hashes
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32] | None]:
-    """Inputs that teach the judge, with all that equal them, and costs that leave them out of training."""
+    """Inputs that teach the judge, with all that equal them, and costs that leave them out of training.
+
+    Both depend on the hashes, labels and costs of the inputs and on the seed alone, so that all who must not
+    learn from these inputs leave out the same ones. The costs are None where there are too few inputs.
+    """
     rows = plan.data.indicator.shape[0]
     costs = np.ones(rows, dtype=np.float32) if plan.data.costs is None else plan.data.costs.copy()
     draw = np.random.default_rng([plan.seed, 0x6A75646765])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from inspect import signature
 from typing import Any, TypeVar
 
 from hedgerow import saving
@@ -48,8 +47,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Any:
             raise ValueError(f"the file sets {min(named)!r}, which is not allowed")
         module, name = _CLASSES[kind]
         estimator_class = getattr(import_module(module), name)
-        if "floor" in signature(estimator_class).parameters:
-            parameters = {"floor": floor_without_entry(parameters["method"])} | parameters
+        parameters = {"floor": floor_without_entry(parameters["method"])} | parameters
         estimator = estimator_class(**parameters)
         estimator.check_parameters()
         estimator.model_ = saving.read(file, verify)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from hedgerow.deep.extra import is_first, load_torch
 from hedgerow.estimators.features import TrainingInputs
+from hedgerow.estimators.judged import held_out_rows
 from hedgerow.estimators.parameters import FitOptions, plain_parameters
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.features.field_reader import fit_words
@@ -20,8 +21,9 @@ from hedgerow.features.readers import Reader
 from hedgerow.inputs.labels import LabelledRows, encode_labels
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import ParameterError, check_choice, check_integer, check_real
+from hedgerow.inputs.search import FLOOR
 from hedgerow.inputs.threads import threads_for
-from hedgerow.inputs.training_record import MOST_SEEN
+from hedgerow.inputs.training_record import MOST_SEEN, Hashes
 from hedgerow.model import Model
 from hedgerow.training.data import TrainingData, as_costs
 from hedgerow.training.plan import TrainingPlan
@@ -100,6 +102,11 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         A folder for embeddings, so that the same texts are not embedded twice. Not part of a model file.
     dropout : float or None, default=None
         With "mc-dropout", the share of hidden units that each pass leaves out; None for the encoder's own.
+    judge : bool, default=False
+        As of `HedgerowClassifier`. The texts that teach the judge, 15 % and at most 5,000, are left out of
+        fine-tuning, or the encoder would know them better than further ones; trees, wide classifier and
+        centroids learn from all texts. All members must share one encoder (``encoders=1``), and "mc-dropout"
+        is refused. An encoder that was fine-tuned on those texts before is refused, too.
     **parameters
         As of `HedgerowTextClassifier`. With "mc-dropout", a member is a pass of the encoder.
 
@@ -176,9 +183,12 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         matcher_beam: int = 20,
         bias: float = 1.0,
         normalize: bool = True,
+        judge: bool = False,
+        wide: int | None = None,
         beam: int = 50,
         candidates: str | int = "scored",
         missing: str = "exact",
+        floor: float = FLOOR,
         n_jobs: int | None = None,
         verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -216,6 +226,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self
         """
         super().fit(X, Y, **options)
+        if self.model_.scorers is not None:
+            self._expect_embeddings(self.model_.scorers.trees, self.model_.reader)
         return self
 
     def fine_tune(
@@ -224,7 +236,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         """Fine-tune the encoder alone and write it as a folder, for several models to share.
 
         A fit with ``encoder=folder``, ``epochs=0`` and ``steps=None`` then gives the model that fine-tuning
-        in `fit` with the same `random_state` would give, for any `method`. This model stays unfitted.
+        in `fit` with the same `random_state` would give, for any `method`. This model stays unfitted. For
+        models with a judge, fine-tune with ``judge=True``: that leaves out the texts that teach it.
 
         Parameters
         ----------
@@ -316,6 +329,16 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         check_choice("level_loss", self.level_loss, LOSSES)
         if self.encoders > 1:
             self._check_encoders()
+        if self.judge and self.encoders > 1:
+            raise ValueError(
+                f"judge and encoders={self.encoders} cannot be combined: the judge asks classifiers that read"
+                " the embedding of one encoder; use encoders=1, or judge=False"
+            )
+        if self.judge and self.method == Method.MC_DROPOUT:
+            raise ValueError(
+                "judge and method 'mc-dropout' cannot be combined for a transformer: each pass reads another"
+                " embedding of the text, and the judge needs one; use another method, or judge=False"
+            )
 
     @property
     def engine_scales(self) -> bool:
@@ -368,13 +391,17 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         self, trained: Sequence[TreeClassifier], reader: Reader, seed: int, labels: int
     ) -> Ensemble:
         from hedgerow.deep.passes import PassEnsemble
-        from hedgerow.deep.reader import expect_embeddings
 
         forest = Ensemble(trained, labels)
         if self.method == Method.MC_DROPOUT:  # members are passes of the encoder, not of the ranker
             forest = PassEnsemble(trained, labels, self.members)
-        expect_embeddings(forest, reader, threads_for(self.n_jobs))  # type: ignore[arg-type]
+        self._expect_embeddings(forest, reader)
         return forest
+
+    def _expect_embeddings(self, trees: Ensemble, reader: Reader) -> None:
+        from hedgerow.deep.reader import expect_embeddings
+
+        expect_embeddings(trees, reader, threads_for(self.n_jobs))  # type: ignore[arg-type]
 
     def _tune(self, inputs: Any, labels: LabelledRows, options: FitOptions, seed: int) -> _Tuned:
         """Fine-tune the encoders, all from the same start."""
@@ -409,14 +436,18 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             self.cache,
         )
         plan = TrainingPlan(data, self.training_settings(), seed, options.tree, options.label_features)
+        if self.judge:
+            plan = _without_held_out(plan, hashes, start)
         parameters = repr(sorted(plain_parameters(self).items()))
         tuning = EncoderTuning(
             self.encoders, self._fine_tuning(), parameters, options.checkpoint, options.progress
         )
         encoders, reports = tune_encoders(reader, texts, plan, tuning, team)
         if learns:
+            used = plan.data.costs
+            learned = hashes if used is None else hashes[used > 0]
             for encoder in encoders:
-                encoder.trained_on = np.union1d(encoder.trained_on, hashes)
+                encoder.trained_on = np.union1d(encoder.trained_on, learned)
         return _Tuned(replace(reader, encoders=tuple(encoders)), tfidf, team, reports)
 
     def _passes(self, seed: int) -> Passes | None:
@@ -442,3 +473,19 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             matching=Matching(self.level_beam, self.level_negatives),
             checkpoint_steps=self.checkpoint_steps,
         )
+
+
+def _without_held_out(plan: TrainingPlan, hashes: Hashes, start: Encoder) -> TrainingPlan:
+    """The plan of fine-tuning without the texts that teach the judge, which the encoder must not know yet."""
+    held_out, costs = held_out_rows(plan, hashes)
+    if costs is None:
+        return plan
+    known = np.isin(hashes[held_out], start.trained_on)
+    if known.mean() > MOST_SEEN:
+        raise ValueError(
+            f"the encoder was fine-tuned on {int(known.sum())} of the {len(held_out)} texts that are to teach"
+            " the judge, so the judge would trust it more than it deserves on new texts; fine-tune the"
+            " encoder with judge=True, on the same texts in the same order and with the same random_state,"
+            " or fit with judge=False"
+        )
+    return replace(plan, data=replace(plan.data, costs=costs))

@@ -62,7 +62,7 @@ def _node(vectors: sp.csr_array) -> _Node:
     kept = np.ones(len(lanes), dtype=bool)
     for row in np.flatnonzero(size > _FEATURES_KEPT):
         own = slice(vectors.indptr[row], vectors.indptr[row + 1])
-        values = vectors.data[own]
+        values = np.abs(vectors.data[own])  # embeddings have signs
         least = np.partition(values, -_FEATURES_KEPT)[-_FEATURES_KEPT]
         kept[own] = values > least
         # Of equals, the first.
