@@ -60,8 +60,9 @@ def test_best_takes_no_less_than_balanced(size: DataSize, method: Method) -> Non
     fast, balanced, best = (
         choose_settings(preset, size, method, 10).seconds for preset in ("fast", "balanced", "best")
     )
-    # Where every input has labels in most leaves, all shapes cost about the same.
-    assert fast <= 1.1 * balanced
+    # Where every input has labels in most leaves, all shapes cost about the same; members beside a wide
+    # classifier are solved more loosely.
+    assert fast <= (1.5 if method.trains_members else 1.1) * balanced
     assert balanced <= 1.01 * best
 
 

@@ -83,11 +83,11 @@ def test_tutorial_goes_through_every_step(walk: Walk) -> None:
 
 def test_calibration_lowers_the_error_as_the_tutorial_says(walk: Walk) -> None:
     page = PAGE.read_text()
-    found = re.search(r"calibration error @5 falls from ([\d.]+) % to ([\d.]+) %", page)
+    found = re.search(r"calibration error @1 falls from ([\d.]+) % to ([\d.]+) %", page)
     assert found is not None
     for name, stated in zip(("before", "after"), found.groups(), strict=True):
         figures = json.loads((walk.folder / f"{name}.json").read_text())
-        assert 100 * figures["ece"]["5"] == pytest.approx(float(stated), abs=0.5)
+        assert 100 * figures["ece"]["1"] == pytest.approx(float(stated), abs=0.5)
 
 
 def test_decisions_are_as_the_tutorial_says(walk: Walk) -> None:

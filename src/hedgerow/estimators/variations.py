@@ -8,7 +8,7 @@ from typing import Any
 
 from hedgerow.training.presets import DataSize, members_cost, tree_cost
 from hedgerow.training.settings import Method
-from hedgerow.training.shape import Shape, rivals_in, wide_shape
+from hedgerow.training.shape import Shape, rivals_in, wide_shape, wide_tolerance
 
 __all__ = ["Change", "relative_cost", "variations"]
 
@@ -114,5 +114,5 @@ def _cost(parameters: Mapping[str, Any], size: DataSize) -> float:
     tolerance, method = parameters["tolerance"], Method(parameters["method"])
     cost = members_cost(size, shape, method, parameters["members"], tolerance)
     if parameters["wide"] is not None:
-        cost += tree_cost(size, wide_shape(size.labels, parameters["wide"]), tolerance)
+        cost += tree_cost(size, wide_shape(size.labels, parameters["wide"]), wide_tolerance(tolerance))
     return cost

@@ -20,7 +20,7 @@ _IN_CACHE, _FROM_MEMORY = 1.3, 3.0
 _FEATURES_IN_CACHE = 20_000
 # How much longer a tighter tolerance takes (one leaf of eurlex-4k), and holding inputs out for the judge.
 _TIGHT = {2.0: 0.7, 1.0: 1.0, 0.3: 1.4, 0.1: 1.9}
-# Members beside a wide tree only find: solved more loosely they find as much, and differ more where they should.
+# Members beside a wide tree only find: solved more loosely, they find as much and differ more.
 _LOOSE = 2.0
 _ASKED = 1.4
 # What else there is to do per entry: clustering, centroids; and reading texts.

@@ -10,12 +10,11 @@ from typing import Any
 from hedgerow.training.plan import TrainingPlan
 from hedgerow.training.settings import EnsembleSettings, Method
 
-__all__ = ["MOST_FOR_MATCHER", "Shape", "rivals_in", "wide_plan", "wide_shape"]
+__all__ = ["MOST_FOR_MATCHER", "Shape", "rivals_in", "wide_plan", "wide_shape", "wide_tolerance"]
 
 # Where there are more labels, their leaves would be too many for the root.
 MOST_FOR_MATCHER = 20_000
 _MOST_BRANCHES = 100
-# The mean of several members forgives a loose solution; nobody forgives the one wide tree.
 _TOLERANCE = 1.0
 
 
@@ -69,6 +68,11 @@ def wide_shape(labels: int, rivals: int) -> Shape:
     return Shape(max(2, branching), math.ceil(rivals * 1.05))
 
 
+def wide_tolerance(tolerance: float) -> float:
+    """How precisely a wide tree is solved: only the mean of several members forgives a loose solution."""
+    return min(tolerance, _TOLERANCE)
+
+
 def wide_plan(plan: TrainingPlan, rivals: int) -> TrainingPlan:
     """The plan of one wide tree that learns from all inputs."""
     settings = plan.settings
@@ -83,7 +87,7 @@ def wide_plan(plan: TrainingPlan, rivals: int) -> TrainingPlan:
                 settings.solver,
                 negatives=shape.negatives,
                 matcher_beam=shape.matcher_beam,
-                tolerance=min(settings.solver.tolerance, _TOLERANCE),
+                tolerance=wide_tolerance(settings.solver.tolerance),
             ),
         ),
         tree=None,
