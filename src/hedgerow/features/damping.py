@@ -36,10 +36,10 @@ class Damping:
         >>> from hedgerow.inputs.matrices import as_rows
         >>> rows = as_rows(np.array([[4.0, 0.0], [9.0, 1.0]]))
         >>> damping = Damping.of(rows)
-        >>> damping.weights.round(2).tolist()
-        [1.0, 1.19]
-        >>> damping.apply(rows).arrays()[2].round(2).tolist()
-        [2.0, 3.0, 1.19]
+        >>> damping.weights.round(2)
+        array([1.  , 1.19], dtype=float32)
+        >>> damping.apply(rows).arrays()[2].round(2)
+        array([2.  , 3.  , 1.19], dtype=float32)
         """
         indptr, indices, values, columns = rows.arrays()
         there = indices if values is None else indices[values != 0]
