@@ -19,8 +19,9 @@ from hedgerow.training.settings import Method
 
 __all__ = ["measure_data", "preset_parameters", "reading_parameters"]
 
-# Texts that are looked at to know how many words all of them have, and features per word: itself and a pair.
-_LOOKED_AT, _FEATURES_PER_WORD = 500, 1.5
+# Texts that are looked at to know how many words all of them have, and features per word: itself and a pair,
+# or its n-grams of characters.
+_LOOKED_AT, _FEATURES_PER_WORD, _NGRAMS_PER_WORD = 500, 1.5, 4.0
 # Examples that a label must have, the mean over labels, for pairs of words to be worth their cost; words of a
 # short text, such as a title; most words of a plain text whose n-grams are worth theirs; and their length.
 _EXAMPLES_FOR_PAIRS, _SHORT, _NOT_LONG, _CHARACTERS = 30, 20, 100, (5, 5)
@@ -97,9 +98,7 @@ def reading_parameters(
     texts = X
     pairs = size.pairs >= _EXAMPLES_FOR_PAIRS * size.labels
     if fields is None:
-        some = _some(texts, size.rows)
-        short = sum(len(text.split()) for text in some if isinstance(text, str)) <= _NOT_LONG * len(some)
-        chars = short or preset == "best"
+        chars = _are_short(_some(texts, size.rows)) or preset == "best"
         read: dict[str, Any] = {"analyzer": BOTH, "char_ngrams": _CHARACTERS} if chars else {}
         return {"language": "auto"} | read | ({} if pairs or preset == "best" else {"ngrams": (1, 1)})
     own = Fields.of(fields)
@@ -136,7 +135,14 @@ def are_features(X: Any) -> bool:
 def _words(texts: Sequence[Any], rows: int) -> float:
     some = _some(texts, rows)
     words = sum(len(set(part.split())) for text in some for part in _parts(text))
-    return _FEATURES_PER_WORD * words * rows / max(1, len(some))
+    each = _NGRAMS_PER_WORD if _are_short(some) else _FEATURES_PER_WORD
+    return each * words * rows / max(1, len(some))
+
+
+def _are_short(some: Sequence[Any]) -> bool:
+    """Whether inputs are plain texts whose n-grams of characters are worth their cost."""
+    plain = [text for text in some if isinstance(text, str)]
+    return bool(plain) and sum(len(text.split()) for text in plain) <= _NOT_LONG * len(plain)
 
 
 def _some(texts: Sequence[Any], rows: int) -> list[Any]:
