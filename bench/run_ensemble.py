@@ -23,6 +23,7 @@ class Ensemble:
             "method": setting,
             "members": 10,
             "missing": "delta",
+            "tolerance": 1.0,  # the mean forgives
             "random_state": seed,
         }
 
