@@ -601,3 +601,95 @@ class Tfidf:
     def term(self, id: int) -> str: ...
 
     def terms(self) -> list[str]: ...
+
+class NameArrays:
+    """Arrays of a trie of names."""
+
+    @property
+    def languages(self) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]: ...
+
+    @property
+    def stem_bytes(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def stem_starts(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def language_ends(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def edges(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def edge_stems(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def names(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def entries(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def flags(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def written(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def lowered(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+class NamesFound:
+    """Entries whose names texts have, in the form of CSR."""
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def entries(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def count(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def outer(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def same_case(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def exact(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def first(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def words(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def ambiguity(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def preferred(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def shortened(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def tokens(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+PREFERRED_NAME: int = 1
+
+SHORTENED_NAME: int = 2
+
+MOST_NAME_WORDS: int = 64
+
+def build_names(texts: tuple, languages: numpy.typing.NDArray[numpy.int8], entries: numpy.typing.NDArray[numpy.int32], flags: numpy.typing.NDArray[numpy.uint8], stems: Stems) -> NameArrays:
+    """The arrays of names, which are parallel columns."""
+
+class NameMatcher:
+    """Finds names by a trie, whose arrays are checked here."""
+
+    def __init__(self, languages: numpy.typing.NDArray[numpy.int8], stem_bytes: numpy.typing.NDArray[numpy.uint8], stem_starts: numpy.typing.NDArray[numpy.uint64], language_ends: numpy.typing.NDArray[numpy.uint32], edges: numpy.typing.NDArray[numpy.uint32], edge_stems: numpy.typing.NDArray[numpy.uint32], names: numpy.typing.NDArray[numpy.uint32], entries: numpy.typing.NDArray[numpy.int32], flags: numpy.typing.NDArray[numpy.uint8], written: numpy.typing.NDArray[numpy.uint64], lowered: numpy.typing.NDArray[numpy.uint64], stems: Stems) -> None: ...
+
+    def match(self, texts: tuple, threads: int) -> NamesFound:
+        """Entries whose names each text has."""
