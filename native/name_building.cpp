@@ -1,7 +1,6 @@
 // How names become a trie.
 #include <algorithm>
 #include <compare>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -24,21 +23,6 @@ struct Form {
   std::uint8_t flags;
   std::uint64_t written, lowered;
 };
-
-bool in_capitals(const WrittenWords& written) {
-  const Characters& characters = Characters::get();
-  bool any = false;
-  for (const std::string_view word : written.words) {
-    const auto* at = reinterpret_cast<const unsigned char*>(word.data());
-    for (const unsigned char* end = at + word.size(); at < end;) {
-      const std::uint32_t c = decode(at, end);
-      if (!characters.cased(c)) continue;
-      if (characters.lower(c) == c && c != kCapitalDottedI) return false;
-      any = true;
-    }
-  }
-  return any;
-}
 
 bool of_function_words(const Tokens& tokens, int language) {
   if (language == kNoLanguage) return false;
@@ -90,7 +74,7 @@ class Builder {
     std::uint8_t flags = names_.flags[name] & (kPreferredName | kShortenedName);
     if (written.single > 0) flags |= kShortenedName;
     if (of_function_words(tokens, language)) {
-      if (!in_capitals(written)) return;
+      if (!in_capitals(written.words)) return;
       flags |= kCaseOnlyName;
     }
     if (tokens.size() == 1 && characters_of(tokens[0]) <= 2) flags |= kCaseOnlyName;
@@ -186,6 +170,21 @@ class Builder {
 };
 
 }  // namespace
+
+bool in_capitals(std::span<const std::string_view> words) {
+  const Characters& characters = Characters::get();
+  bool any = false;
+  for (const std::string_view word : words) {
+    const auto* at = reinterpret_cast<const unsigned char*>(word.data());
+    for (const unsigned char* end = at + word.size(); at < end;) {
+      const std::uint32_t c = decode(at, end);
+      if (!characters.cased(c)) continue;
+      if (characters.lower(c) == c && c != kCapitalDottedI) return false;
+      any = true;
+    }
+  }
+  return any;
+}
 
 NameTrieArrays build_name_trie(const Names& names, const Stems& stems, Watch& watch) {
   return Builder(names, stems, watch).build();

@@ -1,10 +1,13 @@
 #include "name_matcher.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <limits>
 #include <mutex>
 #include <stdexcept>
 
+#include "languages.h"
 #include "vocabulary.h"
 
 namespace hedgerow {
@@ -30,22 +33,24 @@ struct Hit {
 
 }  // namespace
 
-bool MetWords::find(const Tokens& tokens, std::vector<std::uint32_t>& ids) const {
+bool MetWords::find(const Tokens& tokens, ReadWords& words) const {
   const std::size_t languages = trie_.languages.size();
   bool all = true;
-  ids.resize(tokens.size() * languages);
+  words.stems.resize(tokens.size() * languages);
+  words.functions.resize(tokens.size());
   const std::shared_lock lock(mutex_);
   for (const std::uint32_t fingerprint : tokens.fingerprints) met_.prefetch(fingerprint);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::uint32_t at = met_.find(tokens[i], tokens.fingerprints[i]);
     if (at == kUnknownTerm) {
-      ids[i * languages] = kNotMet;
+      words.stems[i * languages] = kNotMet;
       all = false;
     } else {
-      std::copy_n(ids_.data() + at * languages, languages, ids.data() + i * languages);
+      std::copy_n(read_.stems.data() + at * languages, languages, words.stems.data() + i * languages);
+      words.functions[i] = read_.functions[at];
     }
   }
-  return !all;
+  return all;
 }
 
 void MetWords::learn(const WordList& words) {
@@ -59,17 +64,26 @@ void MetWords::learn(const WordList& words) {
   const std::unique_lock lock(mutex_);
   for (std::size_t word = 0; word < words.size(); ++word) {
     const std::uint32_t at = met_.add(words[word], words.fingerprint(word));
-    if (at * languages < ids_.size()) continue;  // another thread was faster
-    ids_.insert(ids_.end(), ids.begin() + static_cast<std::ptrdiff_t>(word * languages),
-                ids.begin() + static_cast<std::ptrdiff_t>((word + 1) * languages));
+    if (at < read_.functions.size()) continue;  // another thread was faster
+    const auto own = ids.begin() + static_cast<std::ptrdiff_t>(word * languages);
+    read_.stems.insert(read_.stems.end(), own, own + static_cast<std::ptrdiff_t>(languages));
+    read_.functions.push_back(functions_of(words[word], words.fingerprint(word)));
   }
+}
+
+std::uint64_t MetWords::functions_of(std::string_view word, std::uint32_t fingerprint) const {
+  const std::uint64_t known = function_word_languages(word, fingerprint);
+  std::uint64_t own = 0;
+  for (std::size_t place = 0; known != 0 && place < trie_.languages.size(); ++place)
+    if (const int language = trie_.languages[place]; language != kNoLanguage) own |= (known >> language & 1) << place;
+  return own;
 }
 
 void MetWords::make_room() {
   const std::unique_lock lock(mutex_);
   if (met_.size() <= kMostMet) return;
   met_ = WordList();
-  ids_.clear();
+  read_ = {};
 }
 
 // Memory that a thread reuses from text to text.
@@ -77,31 +91,24 @@ struct NameMatcher::Scratch {
   struct Text {
     Tokens tokens;
     WrittenWords written;
-    std::vector<std::uint32_t> ids;
+    ReadWords words;
     bool complete = false;
   };
   std::vector<Text> texts;  // of a block
   WordList missing;
-  std::vector<Place> places;  // at one word
-  std::uint32_t reach = 0;    // end of the farthest place so far
+  std::vector<Place> places;    // at one word
+  std::uint32_t reach = 0;      // end of the farthest place so far
+  std::uint64_t functions = 0;  // bit of the language of the text
   std::vector<Hit> hits;
   std::vector<std::uint64_t> order;  // entry << 32 | hit
 };
 
 NameMatcher::NameMatcher(const NameTrie& trie, const Stems& stems)
-    : trie_(trie),
-      stems_(stems),
-      met_(trie_, stems_),
-      first_nodes_(trie.stems()),
-      ambiguity_(trie.nodes()),
-      always_(trie.nodes()) {
+    : trie_(trie), stems_(stems), met_(trie_, stems_), first_nodes_(trie.stems()), ambiguity_(trie.nodes()) {
   for (std::uint32_t edge = 0; edge < trie.edges[1]; ++edge) first_nodes_[trie.edge_stems[edge]] = edge + 1;
-  for (std::size_t node = 0; node < trie.nodes(); ++node) {
-    for (std::uint32_t name = trie.names[node]; name < trie.names[node + 1]; ++name) {
+  for (std::size_t node = 0; node < trie.nodes(); ++node)
+    for (std::uint32_t name = trie.names[node]; name < trie.names[node + 1]; ++name)
       if (name == trie.names[node] || trie.entries[name] != trie.entries[name - 1]) ++ambiguity_[node];
-      if ((trie.flags[name] & kCaseOnlyName) == 0) always_[node] = true;
-    }
-  }
 }
 
 NameMatches NameMatcher::match(std::span<const std::string_view> texts, int threads, Watch& watch) {
@@ -143,22 +150,31 @@ void NameMatcher::read(std::string_view text, std::size_t place, Scratch& scratc
   tokenize_words(text, own.tokens, own.written);
   if (own.tokens.size() > std::numeric_limits<std::int32_t>::max())
     throw std::length_error("a text has more than 2^31 words; cut it into parts");
-  own.complete = trie_.languages.empty() || !met_.find(own.tokens, own.ids);
+  own.complete = trie_.languages.empty() || met_.find(own.tokens, own.words);
   if (own.complete) return;
   const std::size_t languages = trie_.languages.size();
   for (std::size_t i = 0; i < own.tokens.size(); ++i)
-    if (own.ids[i * languages] == MetWords::kNotMet) scratch.missing.add(own.tokens[i], own.tokens.fingerprints[i]);
+    if (own.words.stems[i * languages] == MetWords::kNotMet)
+      scratch.missing.add(own.tokens[i], own.tokens.fingerprints[i]);
 }
 
 void NameMatcher::complete(std::size_t place, Scratch& scratch) {
   Scratch::Text& own = scratch.texts[place];
   while (!own.complete) {  // again where another thread made room in the meantime
-    own.complete = !met_.find(own.tokens, own.ids);
+    own.complete = met_.find(own.tokens, own.words);
     if (own.complete) return;
     WordList words;
     for (std::size_t i = 0; i < own.tokens.size(); ++i) words.add(own.tokens[i], own.tokens.fingerprints[i]);
     met_.learn(words);
   }
+}
+
+// The place of the language with the most function words; of equals, the first.
+std::size_t NameMatcher::text_language(const ReadWords& words) const {
+  std::array<std::size_t, 64> counts{};
+  for (std::uint64_t functions : words.functions)
+    for (; functions != 0; functions &= functions - 1) ++counts[static_cast<std::size_t>(std::countr_zero(functions))];
+  return static_cast<std::size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
 }
 
 void NameMatcher::walk(std::size_t place, Scratch& scratch, Watch& watch) const {
@@ -167,8 +183,9 @@ void NameMatcher::walk(std::size_t place, Scratch& scratch, Watch& watch) const 
   scratch.reach = 0;
   const std::size_t languages = trie_.languages.size();
   if (languages == 0) return;
-  const std::vector<std::uint32_t>& ids = scratch.texts[place].ids;
-  const std::size_t words = ids.size() / languages;
+  const std::vector<std::uint32_t>& ids = scratch.texts[place].words.stems;
+  const std::size_t words = scratch.texts[place].tokens.size();
+  scratch.functions = std::uint64_t{1} << text_language(scratch.texts[place].words);
   for (std::size_t begin = 0; begin < words; ++begin) {
     if (begin % kCheckEvery == 0) watch.check();
     scratch.places.clear();
@@ -194,7 +211,12 @@ void NameMatcher::note(std::size_t place, std::size_t begin, Scratch& scratch) c
   const std::size_t first_hit = scratch.hits.size();
   std::sort(scratch.places.begin(), scratch.places.end(),
             [](const Place& a, const Place& b) { return a.end != b.end ? a.end < b.end : a.node < b.node; });
+  std::size_t function_words = begin;  // how far they go
+  while (function_words < scratch.places.back().end && (text.words.functions[function_words] & scratch.functions) != 0)
+    ++function_words;
   for (const auto& [end, node] : scratch.places) {
+    const bool only_functions = end <= function_words;
+    if (only_functions && !in_capitals(std::span(text.written.words).subspan(begin, end - begin))) continue;
     const std::uint64_t written = hash_words(text.written.words, begin, end);
     const std::uint64_t lowered = hash_words(text.tokens, begin, end);
     std::int32_t last = -1;  // entry
@@ -202,7 +224,7 @@ void NameMatcher::note(std::size_t place, std::size_t begin, Scratch& scratch) c
       const std::uint8_t flags = trie_.flags[name];
       std::uint8_t bits = 0;
       if (trie_.written[name] == written) bits |= kSameCase;
-      if ((flags & kCaseOnlyName) != 0 && bits == 0) continue;
+      if (bits == 0 && (only_functions || (flags & kCaseOnlyName) != 0)) continue;
       if (trie_.lowered[name] == lowered) bits |= kExact;
       if ((flags & kPreferredName) != 0) bits |= kPreferred;
       if ((flags & kShortenedName) == 0) bits |= kWhole;

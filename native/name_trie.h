@@ -77,6 +77,9 @@ struct Names {
 // `stems` must be of words that each have a language.
 NameTrieArrays build_name_trie(const Names& names, const Stems& stems, Watch& watch);
 
+// Whether there are letters that have cases, and all are capitals.
+bool in_capitals(std::span<const std::string_view> words);
+
 // Of the words of a name, or of a place in a text.
 template <class Words>
 std::uint64_t hash_words(const Words& words, std::size_t begin, std::size_t end) {
