@@ -16,8 +16,8 @@ def name_forms(name: str) -> list[tuple[str, bool]]:
     """The forms of a name, each with whether something was left out.
 
     A qualifier in parentheses or angle brackets, apart from other words, may be left out, unless no word is
-    left. With one comma, what stands behind it may also come first, as in names of persons. What else separates
-    words, such as slashes and hyphens, needs no form of its own.
+    left. With one comma, what stands behind it may also come first, as in names of persons. What else
+    separates words, such as slashes and hyphens, needs no form of its own.
 
     Examples
     --------

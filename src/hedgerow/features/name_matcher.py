@@ -23,9 +23,9 @@ from hedgerow.features.tfidf import as_texts
 __all__ = ["NameMatcher", "NameMatches"]
 
 _FORMAT = 1
-# Name and dtype of the arrays in the order in which the engine takes them.
+_NO_LANGUAGE = "none"
+# Name and dtype of the arrays in the order in which the engine takes them, after the numbers of languages.
 _ARRAYS: dict[str, type[np.generic]] = {
-    "languages": np.int8,
     "stem_bytes": np.uint8,
     "stem_starts": np.uint64,
     "language_ends": np.uint32,
@@ -43,8 +43,8 @@ _ARRAYS: dict[str, type[np.generic]] = {
 class NameMatches:
     """Entries whose names texts have: a row for each text, in the form of a CSR matrix.
 
-    An occurrence is a place, from a word to another. Where two names of an entry stand at the very same place,
-    they count once; where one stands within the other, twice.
+    An occurrence is a place, from one word to another. Where two names of an entry stand at the very same
+    place, they count once; where one stands within the other, twice.
 
     Attributes
     ----------
@@ -92,14 +92,16 @@ class NameMatches:
 class NameMatcher:
     """Finds names of vocabulary entries in texts, by the stems of their words.
 
-    Words are those of `tokenize`: a letter that stands alone is none. Names of a language are stemmed by its
-    rules, and so are, for each language that names have, the words of a text, whatever language that is in.
-    Names without a language, or in one that has no rules, are looked for by the rules of all the others; if
-    there are none, words must be equal.
+    Words are cut as by `TfidfVectorizer` with stems: a letter that stands alone is none. Names of a language
+    are stemmed by its rules, and so are, for each language that names have, the words of a text, whatever
+    language that is in. Names without a language, or in one that has no rules, are looked for by the rules
+    of all others; if there are none, words must be equal.
 
-    A qualifier may be missing in a text, and a name with one comma may be turned, see `name_forms`. A name of
-    function words only is left out, except where it is in capitals, such as "WHO". That, and a name of a single
-    word of two letters, such as "EU", is found only in the same case. A name of more than 64 words is left out.
+    A qualifier may be missing in a text, and a name with one comma may be turned, see `name_forms`. A name
+    of a single word of two letters, such as "EU", is found only in the same case. A name of function words
+    only is left out, except in capitals, such as "WHO": then it is found in the same case. The same holds
+    for words of a text that are all function words in its language, which is the one with the most of them:
+    "war" in a German text is no "War". A name of more than 64 words is left out.
 
     Parameters
     ----------
@@ -114,12 +116,13 @@ class NameMatcher:
 
     Examples
     --------
-    >>> matcher = NameMatcher(
-    ...     ["Hecke", "hedge", "hedge school"], ["de", "en", "en"], np.array([0, 0, 1], np.int32), np.ones(3, bool)
-    ... )
+    >>> names, languages = ["Hecke", "hedge", "hedge school"], ["de", "en", "en"]
+    >>> matcher = NameMatcher(names, languages, np.array([0, 0, 1]), np.ones(3, bool))
     >>> found = matcher.match(["Hedges, and the hedge schools", "Hecken"])
-    >>> found.indptr, found.entries, found.count, found.outer
-    (array([0, 2, 3]), array([0, 1, 0], dtype=int32), array([2, 1, 1], dtype=int32), array([1, 1, 1], dtype=int32))
+    >>> found.indptr.tolist(), found.entries.tolist()
+    ([0, 2, 3], [0, 1, 0])
+    >>> found.count.tolist(), found.outer.tolist()
+    ([2, 1, 1], [1, 1, 1])
     """
 
     def __init__(
@@ -156,8 +159,9 @@ class NameMatcher:
         )
         arrays = {name: getattr(built, name) for name in _ARRAYS}
         arrays["format"] = np.array([_FORMAT], np.uint32)
-        arrays["stemmer"] = np.frombuffer(stemmer_version().encode(), np.uint8)
-        self._use(arrays, stems)
+        arrays["languages"] = _as_array(" ".join(_names_of(built.languages)))
+        arrays["stemmer"] = _as_array(stemmer_version())
+        self._arrays, self._engine = _checked(arrays, stems)
 
     def match(self, texts: Iterable[str], *, threads: int = 1) -> NameMatches:
         """Find the entries whose names texts have.
@@ -225,39 +229,72 @@ class NameMatcher:
             If the arrays are not those of names.
         """
         matcher = cls.__new__(cls)
-        matcher._use(arrays, stems_for(AUTO, None))
+        matcher.__setstate__(arrays)
         return matcher
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return NameMatcher.from_arrays, (self.to_arrays(),)
+    def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
+        return self.to_arrays()
 
-    def _use(self, arrays: Mapping[str, npt.NDArray[Any]], stems: _native.Stems) -> None:
-        missing = [name for name in ("format", "stemmer", *_ARRAYS) if name not in arrays]
-        if missing:
-            raise ValueError(f"the names lack the arrays {', '.join(missing)}")
-        layout = np.asarray(arrays["format"])
-        if layout.shape != (1,) or layout.dtype.kind not in "iu":
-            raise ValueError("the format of the names must be one integer")
-        if layout[0] != _FORMAT:
+    def __setstate__(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._arrays, self._engine = _checked(state, stems_for(AUTO, None))
+
+
+def _checked(
+    arrays: Mapping[str, npt.NDArray[Any]], stems: _native.Stems
+) -> tuple[dict[str, npt.NDArray[Any]], _native.NameMatcher]:
+    """The arrays, if they are those of names, and the engine that uses them."""
+    dtypes = {"languages": np.uint8, "stemmer": np.uint8} | _ARRAYS
+    missing = [name for name in ("format", *dtypes) if name not in arrays]
+    if missing:
+        raise ValueError(f"the names lack the arrays {', '.join(missing)}")
+    layout = np.asarray(arrays["format"])
+    if layout.shape != (1,) or layout.dtype.kind not in "iu":
+        raise ValueError("the format of the names must be one integer")
+    if layout[0] != _FORMAT:
+        raise ValueError(
+            f"the names have format {layout[0]}, this version of Hedgerow reads {_FORMAT}; use the"
+            " version that wrote them, or set the vocabulary again"
+        )
+    kept: dict[str, npt.NDArray[Any]] = {"format": layout.astype(np.uint32)}
+    for name, dtype in dtypes.items():
+        array = np.asarray(arrays[name])
+        if array.dtype != dtype or array.ndim != 1:
             raise ValueError(
-                f"the names have format {layout[0]}, this version of Hedgerow reads {_FORMAT}; use the version"
-                " that wrote them, or set the vocabulary again"
+                f"{name} of the names must be a vector of {np.dtype(dtype)}, not of {array.dtype} with"
+                f" shape {array.shape}"
             )
-        kept: dict[str, npt.NDArray[Any]] = {"format": layout.astype(np.uint32)}
-        for name, dtype in {"stemmer": np.uint8, **_ARRAYS}.items():
-            array = np.asarray(arrays[name])
-            if array.dtype != dtype or array.ndim != 1:
-                raise ValueError(
-                    f"{name} of the names must be a vector of {np.dtype(dtype)}, not of {array.dtype} with shape"
-                    f" {array.shape}"
-                )
-            kept[name] = np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"]).view()
-        check_stemmer(kept["stemmer"].tobytes()[:60].decode("latin-1"))
-        arguments: list[Any] = [*(kept[name] for name in _ARRAYS), stems]
-        self._engine = _native.NameMatcher(*arguments)
-        for array in kept.values():
-            array.flags.writeable = False
-        self._arrays = kept
+        kept[name] = np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"]).view()
+    check_stemmer(_as_text(kept["stemmer"]))
+    languages = _numbers_of(_as_text(kept["languages"]).split())
+    arguments: list[Any] = [languages, *(kept[name] for name in _ARRAYS), stems]
+    engine = _native.NameMatcher(*arguments)
+    for array in kept.values():
+        array.flags.writeable = False
+    return kept, engine
+
+
+def _as_array(text: str) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def _as_text(array: npt.NDArray[np.uint8]) -> str:
+    return array[:1000].tobytes().decode("latin-1")
+
+
+def _names_of(languages: npt.NDArray[np.int8]) -> list[str]:
+    """The names of languages, as their numbers may be others in another version."""
+    known = [name for name, _ in _native.languages()]
+    return [_NO_LANGUAGE if number == _native.NO_LANGUAGE else known[number] for number in languages]
+
+
+def _numbers_of(languages: Sequence[str]) -> npt.NDArray[np.int8]:
+    numbers = [language_number(name) for name in languages]
+    for name, number in zip(languages, numbers, strict=True):
+        if number == _native.NO_LANGUAGE and name != _NO_LANGUAGE:
+            raise ValueError(
+                f"the names have words of {name!r:.60}, which is no language that can be stemmed"
+            )
+    return np.array(numbers, np.int8)
 
 
 def _all_forms(

@@ -73,7 +73,7 @@ def language_name(language: str) -> str:
 
 
 def language_number(tag: str | None) -> int:
-    """The engine's number of a language by a tag such as "de" or "en-GB", or by name; of one without stems, that of none.
+    """The engine's number of a language, by name or a tag such as "en-GB"; NO_LANGUAGE where it has no stems.
 
     Examples
     --------
