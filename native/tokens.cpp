@@ -32,33 +32,35 @@ std::string_view between(const unsigned char* from, const unsigned char* until) 
 
 // The characters of a run of a script without spaces, one after the other: every neighbouring two are a token, and a
 // letter that stands alone is one, too.
+template <bool kWritten>
 class UnspacedRun {
  public:
+  explicit UnspacedRun(WrittenWords* written) : written_(written) {}
+
   // Adds a character of the text; the token goes to `to`, which is moved behind it.
-  void add(const unsigned char* begin, const unsigned char* end, bool letter, Tokens& tokens, char*& to,
-           WrittenWords* written) {
-    if (length_ > 0) token(previous_, end, tokens, to, written);
+  void add(const unsigned char* begin, const unsigned char* end, bool letter, Tokens& tokens, char*& to) {
+    if (length_ > 0) token(previous_, end, tokens, to);
     previous_ = begin;
     end_ = end;
     letter_ = letter;
     ++length_;
   }
 
-  void finish(Tokens& tokens, char*& to, WrittenWords* written) {
-    if (length_ == 1 && letter_) token(previous_, end_, tokens, to, written);
+  void finish(Tokens& tokens, char*& to) {
+    if (length_ == 1 && letter_) token(previous_, end_, tokens, to);
     length_ = 0;
   }
 
  private:
-  static void token(const unsigned char* from, const unsigned char* until, Tokens& tokens, char*& to,
-                    WrittenWords* written) {
+  void token(const unsigned char* from, const unsigned char* until, Tokens& tokens, char*& to) {
     const char* start = to;
     to = std::copy(from, until, to);
     add_token(tokens, start, to);
-    if (written != nullptr) written->words.push_back(between(from, until));
+    if constexpr (kWritten) written_->words.push_back(between(from, until));
     tokens.unspaced = true;
   }
 
+  WrittenWords* written_;
   const unsigned char* previous_ = nullptr;
   const unsigned char* end_ = nullptr;
   std::size_t length_ = 0;
@@ -79,10 +81,10 @@ void cut_words(std::string_view text, Tokens& tokens, WrittenWords* written = nu
   std::size_t length = 0;                // in characters
   const unsigned char* from = nullptr;   // the first character of the current token in the text
   const unsigned char* until = nullptr;  // behind its last one
-  UnspacedRun run;
+  UnspacedRun<kWritten> run(written);
   const auto finish = [&] {
     if constexpr (kBigrams) {
-      run.finish(tokens, to, written);
+      run.finish(tokens, to);
       if (length == 0) start = to;
     }
     if (length >= 2) {
@@ -125,7 +127,7 @@ void cut_words(std::string_view text, Tokens& tokens, WrittenWords* written = nu
     const std::uint32_t c = decode(at, end);
     if (kBigrams && characters.unspaced(c)) {
       if (length > 0) finish();
-      run.add(here, at, characters.word(c), tokens, to, written);
+      run.add(here, at, characters.word(c), tokens, to);
       start = to;
       continue;
     }
