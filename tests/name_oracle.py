@@ -35,25 +35,21 @@ def stem(language: str | None, word: str) -> str:
     return word if language is None else Stemmer.Stemmer(language, 0).stemWord(word) or word
 
 
-def cut(text: str) -> tuple[list[str], int]:
-    """The words as they are written, and how many letters stand alone."""
+def cut(text: str) -> tuple[list[str], list[str], int]:
+    """The words as they are written, in lower case, and how many letters stand alone."""
     small = text.lower()
     assert len(small) == len(text)
-    written, single, start = [], 0, 0
+    places, single, start = [], 0, 0
     for kind, run in itertools.groupby(word_oracle.kinds(small, marks=True)):
         end = start + len(list(run))
         if kind == "unspaced" and end - start > 1:
-            written += [text[at : at + 2] for at in range(start, end - 1)]
+            places += [slice(at, at + 2) for at in range(start, end - 1)]
         elif (kind == "unspaced" and re.match(r"\w", small[start])) or (kind == "word" and end - start > 1):
-            written.append(text[start:end])
+            places.append(slice(start, end))
         elif kind == "word":
             single += 1
         start = end
-    return written, single
-
-
-def lowered(words: list[str]) -> list[str]:
-    return [word.lower() for word in words]
+    return [text[place] for place in places], [small[place] for place in places], single
 
 
 def in_capitals(words: list[str]) -> bool:
@@ -66,6 +62,7 @@ class Form:
     entry: int
     language: str | None
     written: list[str]
+    small: list[str]
     stems: tuple[str, ...]
     preferred: bool
     shortened: bool
@@ -98,8 +95,7 @@ class Oracle:
                     self._add(text, language, entry, first, shortened)
 
     def _add(self, text: str, language: str | None, entry: int, preferred: bool, shortened: bool) -> None:
-        written, single = cut(text)
-        small = lowered(written)
+        written, small, single = cut(text)
         case_only = len(written) == 1 and len(written[0]) == 2
         if set(small) <= function_words().get(language or "", set()):
             if not in_capitals(written):
@@ -108,7 +104,7 @@ class Oracle:
         if 0 < len(written) <= LONGEST:
             stems = tuple(stem(language, word) for word in small)
             self.forms.append(
-                Form(entry, language, written, stems, preferred, shortened or single > 0, case_only)
+                Form(entry, language, written, small, stems, preferred, shortened or single > 0, case_only)
             )
 
     def ambiguity(self, form: Form) -> int:
@@ -124,8 +120,7 @@ class Oracle:
 
     def match(self, text: str) -> tuple[dict[int, Found], set[tuple[int, int]], int]:
         """What was found of each entry, the outer places, and how many words the text has."""
-        written, _ = cut(text)
-        small = lowered(written)
+        written, small, _ = cut(text)
         function = function_words().get(self.text_language(small) or "", set())
         found: dict[int, Found] = {}
         for form in self.forms:
@@ -138,13 +133,13 @@ class Oracle:
                 same_case = here == form.written
                 if form.case_only and not same_case:
                     continue
-                if set(lowered(here)) <= function and not (same_case and in_capitals(here)):
+                if set(small[slice(*place)]) <= function and not (same_case and in_capitals(here)):
                     continue
                 of_entry = found.setdefault(form.entry, Found())
                 of_entry.places.add(place)
                 if same_case:
                     of_entry.same_case.add(place)
-                if lowered(here) == lowered(form.written):
+                if small[slice(*place)] == form.small:
                     of_entry.exact.add(place)
                 of_entry.ambiguity = min(of_entry.ambiguity, self.ambiguity(form))
                 of_entry.preferred |= form.preferred
