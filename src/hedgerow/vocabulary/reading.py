@@ -1,0 +1,1 @@
+def read_vocabulary(path): raise NotImplementedError
