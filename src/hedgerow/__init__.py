@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hedgerow.judge.calibration import Calibration
     from hedgerow.pecos import import_pecos
     from hedgerow.trees.label_tree import LabelTree
+    from hedgerow.vocabulary import Name, Vocabulary, VocabularyWarning, read_vocabulary
     from hedgerow.votes.measures import (
         Measures,
         energy,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from hedgerow.votes.signals import OODScores, Signals
     from hedgerow.votes.truth import Assessment, assess
     from hedgerow.votes.votes import Votes
-    from hedgerow.vocabulary import Name, Vocabulary, VocabularyWarning, read_vocabulary
 
 __version__ = version("hedgerow")
 

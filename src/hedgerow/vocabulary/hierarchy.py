@@ -42,12 +42,12 @@ class Hierarchy:
         return self._below.broader(entry)
 
     def ancestors(self, entry: int) -> Numbers:
-        """All entries above one, nearest first; those that are equally near in the order in which they are met."""
-        return self._reached(entry)
+        """All entries above one, nearest first; of those that are equally near, the first that is met."""
+        return _reached(self, entry)
 
     def descendants(self, entry: int) -> Numbers:
         """All entries below one, nearest first."""
-        return self._below._reached(entry)
+        return _reached(self._below, entry)
 
     def cycle(self) -> list[int]:
         """Entries that are broader than themselves, along the way, if there are any; else an empty list."""
@@ -75,11 +75,13 @@ class Hierarchy:
         children = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.begins))
         return Hierarchy.of(self.entries, children, len(self))
 
-    def _reached(self, entry: int) -> Numbers:
-        found: dict[int, None] = {}
-        layer = self.broader(entry).tolist()
-        while layer:
-            layer = [above for above in dict.fromkeys(layer) if above not in found]
-            found |= dict.fromkeys(layer)
-            layer = [above for met in layer for above in self.broader(met).tolist()]
-        return np.fromiter(found, dtype=np.int32, count=len(found))
+
+def _reached(hierarchy: Hierarchy, entry: int) -> Numbers:
+    """What steps from an entry lead to, in layers."""
+    found: dict[int, None] = {}
+    layer = hierarchy.broader(entry).tolist()
+    while layer:
+        layer = [above for above in dict.fromkeys(layer) if above not in found]
+        found |= dict.fromkeys(layer)
+        layer = [above for met in layer for above in hierarchy.broader(met).tolist()]
+    return np.fromiter(found, dtype=np.int32, count=len(found))

@@ -23,7 +23,8 @@ def read_json(path: Path) -> Vocabulary:
     try:
         content = json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
-        raise DataError(path, f"is not valid JSON: {error.msg} at column {error.colno}", error.lineno) from error
+        what = f"is not valid JSON: {error.msg} at column {error.colno}"
+        raise DataError(path, what, error.lineno) from error
     except RecursionError:
         raise DataError(path, "is nested too deeply for a vocabulary") from None
     builder = Builder()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Name", "VocabularyWarning", "check_id", "language_tag", "spaced"]
+__all__ = ["NO_URI", "Entry", "Name", "VocabularyWarning", "check_id", "language_tag", "spaced"]
+
+NO_URI = "urn:hedgerow:id:"
+"""Before ids that are no URIs, in files that must have some; then the id, percent-encoded."""
 
 _TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _NOT_IN_IDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -35,6 +38,19 @@ class Name:
     preferred: bool
 
 
+@dataclass(frozen=True)
+class Entry:
+    """All that a vocabulary says of an entry; see the methods of `Vocabulary` of the same names."""
+
+    id: str
+    notation: str | None
+    names: tuple[Name, ...]
+    broader: tuple[str, ...]
+    scheme: str | None
+    successor: str | None
+    deprecated: bool
+
+
 def check_id(id: object, what: str = "id") -> str:
     """Refuse ids that are empty or cannot stand on a line; the error names the id."""
     if not isinstance(id, str):
@@ -43,7 +59,7 @@ def check_id(id: object, what: str = "id") -> str:
         raise ValueError(f"the {what} is missing; give every entry one")
     if bad := _NOT_IN_IDS.search(id):
         raise ValueError(
-            f"the {what} {id!r} holds the control character {bad.group()!r}, which an id cannot have; remove it"
+            f"the {what} {id!r} holds the control character {bad.group()!r}, which ids cannot have; remove it"
         )
     return id
 

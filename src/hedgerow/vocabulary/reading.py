@@ -36,9 +36,9 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     Parameters
     ----------
     path : path-like
-        SKOS as Turtle (.ttl, .nt) or RDF/XML (.rdf, .xml), which need ``pip install 'hedgerow[skos]'``; a table
-        (.tsv, .csv), with a header or as Annif writes it; or JSON (.json). Packed files (.gz, .xz, .zst) work,
-        too.
+        SKOS as Turtle (.ttl, .nt) or RDF/XML (.rdf, .xml), for which you ``pip install 'hedgerow[skos]'``;
+        a table (.tsv, .csv), with a header or as Annif writes it; or JSON (.json). Packed files (.gz, .xz,
+        .zst) work, too.
 
     Returns
     -------

@@ -50,7 +50,7 @@ def to_sections(vocabulary: Vocabulary) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def from_sections(header: Any, sections: dict[str, Any]) -> Vocabulary:
-    """The vocabulary in a file, whose arrays stay there; ValueError, KeyError or TypeError if it is broken."""
+    """The vocabulary in a file, whose arrays stay there; ValueError or KeyError if it is broken."""
     if not isinstance(header, dict) or set(header) != _KEYS:
         raise ValueError("the vocabulary's entry in the header is broken")
     count, names, schemes = (_count(header[key]) for key in ("entries", "names", "schemes"))

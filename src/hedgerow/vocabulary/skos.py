@@ -9,7 +9,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import unquote
 from xml.parsers import expat
 
@@ -22,13 +22,10 @@ from hedgerow.data.errors import DataError
 
 from .building import Builder, EntryError
 from .files import read_bytes, read_text
-from .names import VocabularyWarning
+from .names import NO_URI, VocabularyWarning
 from .vocabulary import Vocabulary
 
-__all__ = ["NO_URI", "read_rdf_xml", "read_turtle"]
-
-NO_URI = "urn:hedgerow:id:"
-"""Before ids that are no URIs, in files that must have some; then the id, percent-encoded."""
+__all__ = ["read_rdf_xml", "read_turtle"]
 
 _NOWHERE = "http://relative.invalid/"  # no file can name this host by accident
 
@@ -127,7 +124,11 @@ class _Triples(Store):  # type: ignore[misc]
                 builder.successor(_id(successor))
             if concept in self.deprecated:
                 builder.deprecate()
-        for count, what in ((unnamed, "concepts have no URI"), (odd, "names or broader concepts are neither")):
+        left_out = (
+            (unnamed, "concepts have no URI"),
+            (odd, "names are no literals, or broader ones no URIs,"),
+        )
+        for count, what in left_out:
             if count:
                 warnings.warn(f"{count:,} {what} and were left out", VocabularyWarning, stacklevel=4)
         if not len(builder):
@@ -174,7 +175,7 @@ def _line_of(error: Exception) -> int | None:
 
 @contextlib.contextmanager
 def _verbatim() -> Iterator[None]:
-    """Keep literals as they are written: 007 is a notation, not 7. And values that make no sense are no news."""
+    """Keep literals as they are written: 007 is a notation, not 7. Values that make no sense are no news."""
     before, log = rdflib.NORMALIZE_LITERALS, logging.getLogger("rdflib.term")
     disabled = log.disabled
     rdflib.NORMALIZE_LITERALS, log.disabled = False, True
@@ -188,8 +189,8 @@ def _id(uri: Any) -> str:
     text = str(uri)
     if text.startswith(_NOWHERE):
         raise EntryError(
-            f"the URI <{text.removeprefix(_NOWHERE)}> is relative, and the file does not say to what; add @base"
-            " (in RDF/XML: xml:base)"
+            f"the URI <{text.removeprefix(_NOWHERE)}> is relative, but the file has no base; add @base"
+            " or in RDF/XML xml:base"
         )
     return unquote(text.removeprefix(NO_URI), errors="strict") if text.startswith(NO_URI) else text
 
@@ -198,11 +199,11 @@ def _refuse_entities(path: Path, content: bytes) -> None:
     """Refuse XML that defines entities or loads others, before it can grow; and XML that is broken."""
     parser = expat.ParserCreate()
 
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any) -> NoReturn:
         raise DataError(
             path,
-            "has a DOCTYPE, which can define entities that fill the memory or name other files; remove it, say"
-            " with xmllint --noent --dropdtd",
+            "has a DOCTYPE, which can define entities that fill the memory or name other files; if you trust"
+            " the file, remove it with xmllint --noent --dropdtd",
             parser.CurrentLineNumber,
         )
 

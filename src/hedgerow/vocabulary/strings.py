@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Strings:
         begins = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=begins[1:])
         if begins[-1] > MOST_BYTES:
-            raise ValueError(f"the vocabulary has {begins[-1]:,} bytes of text, but {MOST_BYTES:,} are the most")
+            raise ValueError(f"there are {begins[-1]:,} bytes of text, but {MOST_BYTES:,} are the most")
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), begins.astype(np.uint32))
 
     def __len__(self) -> int:
@@ -55,7 +56,7 @@ class Strings:
     def encoded(self) -> list[bytes]:
         """All strings as UTF-8."""
         whole, bounds = self.text.tobytes(), self.begins.tolist()
-        return [whole[begin:end] for begin, end in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [whole[begin:end] for begin, end in pairwise(bounds)]
 
     def tolist(self) -> list[str]:
         """All strings."""
@@ -77,7 +78,10 @@ class Strings:
     def from_sections(cls, name: str, sections: dict[str, Any], count: int) -> Strings:
         """The strings in a file, checked; ValueError or KeyError where they are broken."""
         text, begins = sections[f"{name}.text"], sections[f"{name}.begins"]
-        if text.dtype != np.uint8 or text.ndim != 1 or begins.dtype != np.uint32 or begins.shape != (count + 1,):
+        if (text.dtype, text.ndim) != (np.uint8, 1) or (begins.dtype, begins.shape) != (
+            np.uint32,
+            (count + 1,),
+        ):
             raise ValueError(f"the section {name!r} has another type or number")
         if begins[0] != 0 or begins[-1] != text.size or (begins[1:] < begins[:-1]).any():
             raise ValueError(f"the section {name!r} is cut wrongly")

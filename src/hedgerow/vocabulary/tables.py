@@ -75,7 +75,7 @@ def read_tsv(path: Path) -> Vocabulary:
             continue
         if len(cells) > _ANNIF:
             raise EntryError(
-                f"the line has {len(cells)} cells, but without a header there are at most {_ANNIF}: id, name and"
+                f"the line has {len(cells)} cells, but without a header there are at most {_ANNIF}: id, name,"
                 " notation; put a header in the first line",
                 number,
             )

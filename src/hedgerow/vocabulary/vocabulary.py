@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .hierarchy import Hierarchy
-from .names import Name, language_tag
+from .names import Entry, Name, language_tag
 from .strings import Strings
 
 __all__ = ["Columns", "NameColumns", "Vocabulary"]
@@ -68,8 +68,8 @@ class NameColumns:
 class Vocabulary:
     """Entries with ids, names in several languages and broader entries, such as a thesaurus.
 
-    Make one with `Vocabulary.read`, `Vocabulary.of` or `Vocabulary.from_names`. Entries are in the order of the
-    file; ids are unique strings, often URIs. A vocabulary does not change.
+    Make one with `Vocabulary.read` or `Vocabulary.from_names`. Entries are in the order of the file; ids are
+    unique strings, often URIs. A vocabulary does not change.
 
     Examples
     --------
@@ -155,6 +155,35 @@ class Vocabulary:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __iter__(self) -> Iterator[Entry]:
+        """All entries, with all that is known of each."""
+        columns, ids = self.columns, self.ids
+        count = len(ids)
+        languages = [*self.languages, None]  # -1 is the last
+        codes, preferred = columns.name_languages.tolist(), columns.name_preferred.tolist()
+        names = [
+            Name(text, languages[code], shown)
+            for text, code, shown in zip(columns.name_texts, codes, preferred, strict=True)
+        ]
+        name_begins, begins = columns.name_begins.tolist(), columns.broader.begins.tolist()
+        above = columns.broader.entries.tolist()
+        nothing = [""] * count
+        notations = nothing if columns.notations is None else columns.notations.tolist()
+        successors = nothing if columns.successors is None else columns.successors.tolist()
+        schemes = [*self.schemes, None]
+        scheme_of = [-1] * count if columns.scheme_of is None else columns.scheme_of.tolist()
+        deprecated = columns.deprecated.tolist()
+        for number, id in enumerate(ids):
+            yield Entry(
+                id,
+                notations[number] or None,
+                tuple(names[name_begins[number] : name_begins[number + 1]]),
+                tuple(ids[broader] for broader in above[begins[number] : begins[number + 1]]),
+                schemes[scheme_of[number]],
+                successors[number] or None,
+                deprecated[number],
+            )
+
     @cached_property
     def ids(self) -> list[str]:
         """The ids of all entries, in the order of the file."""
@@ -236,7 +265,7 @@ class Vocabulary:
         return columns.name_texts[begin + min(range(end - begin), key=rank)]
 
     def names(self, id: str) -> list[Name]:
-        """All names of an entry: preferred ones first, then in the order of `languages`, then as in the file."""
+        """All names of an entry: preferred ones first, then by language, then in the order of the file."""
         number = self.index(id)
         columns = self.columns
         places = range(int(columns.name_begins[number]), int(columns.name_begins[number + 1]))

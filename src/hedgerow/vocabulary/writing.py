@@ -15,13 +15,11 @@ from urllib.parse import quote
 from hedgerow.data.compressed import packed_file
 from hedgerow.data.errors import DataError
 
-from .names import Name
+from .names import NO_URI, Entry, Name
 from .reading import ENDINGS, ending
 from .vocabulary import Vocabulary
 
 __all__ = ["write_vocabulary"]
-
-NO_URI = "urn:hedgerow:id:"
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\xa0]+")
 _ESCAPED = re.compile(r"[\x00-\x1f\"\\\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -50,24 +48,23 @@ def write_vocabulary(vocabulary: Vocabulary, path: str | os.PathLike[str], overw
 
 def _turtle(vocabulary: Vocabulary) -> Iterator[str]:
     yield _PREFIXES
-    for id in vocabulary.ids:
+    for entry in vocabulary:
         said = ["a skos:Concept"]
-        names = vocabulary.names(id)
         for label, preferred in (("prefLabel", True), ("altLabel", False)):
-            if texts := [_literal(name) for name in names if name.preferred is preferred]:
+            if texts := [_literal(name) for name in entry.names if name.preferred is preferred]:
                 said.append(f"skos:{label} {', '.join(texts)}")
-        if notation := vocabulary.notation(id):
-            said.append(f"skos:notation {_quoted(notation)}")
-        if broader := vocabulary.broader(id):
-            said.append(f"skos:broader {', '.join(map(_uri, broader))}")
-        if scheme := vocabulary.scheme(id):
-            said.append(f"skos:inScheme {_uri(scheme)}")
-        if successor := vocabulary.successor(id):
-            said.append(f"dcterms:isReplacedBy {_uri(successor)}")
-        if vocabulary.deprecated(id):
+        if entry.notation:
+            said.append(f"skos:notation {_quoted(entry.notation)}")
+        if entry.broader:
+            said.append(f"skos:broader {', '.join(map(_uri, entry.broader))}")
+        if entry.scheme:
+            said.append(f"skos:inScheme {_uri(entry.scheme)}")
+        if entry.successor:
+            said.append(f"dcterms:isReplacedBy {_uri(entry.successor)}")
+        if entry.deprecated:
             said.append("owl:deprecated true")
-        said_of = " ;\n    ".join(said)
-        yield f"\n{_uri(id)} {said_of} .\n"
+        statement = " ;\n    ".join(said)
+        yield f"\n{_uri(entry.id)} {statement} .\n"
 
 
 def _uri(id: str) -> str:
@@ -89,23 +86,22 @@ def _quoted(text: str) -> str:
 
 
 def _json(vocabulary: Vocabulary) -> Iterator[str]:
-    yield '{"entries": [\n'
-    last = len(vocabulary) - 1
-    for number, id in enumerate(vocabulary.ids):
-        entry: dict[str, Any] = {"id": id}
-        for name in vocabulary.names(id):
-            texts = entry.setdefault("names" if name.preferred else "alternatives", {})
+    yield '{"entries": ['
+    for number, entry in enumerate(vocabulary):
+        written: dict[str, Any] = {"id": entry.id}
+        for name in entry.names:
+            texts = written.setdefault("names" if name.preferred else "alternatives", {})
             texts.setdefault(name.language or "", []).append(name.text)
         found = {
-            "notation": vocabulary.notation(id),
-            "broader": vocabulary.broader(id),
-            "scheme": vocabulary.scheme(id),
-            "replaced_by": vocabulary.successor(id),
-            "deprecated": vocabulary.deprecated(id),
+            "notation": entry.notation,
+            "broader": entry.broader,
+            "scheme": entry.scheme,
+            "replaced_by": entry.successor,
+            "deprecated": entry.deprecated,
         }
-        entry |= {key: value for key, value in found.items() if value}
-        yield json.dumps(entry, ensure_ascii=False) + (",\n" if number < last else "\n")
-    yield "]}\n"
+        written |= {key: value for key, value in found.items() if value}
+        yield ("," if number else "") + "\n" + json.dumps(written, ensure_ascii=False)
+    yield "\n]}\n"
 
 
 def _csv(vocabulary: Vocabulary) -> Iterator[str]:
@@ -125,39 +121,40 @@ def _tsv(vocabulary: Vocabulary) -> Iterator[str]:
 
 
 def _rows(vocabulary: Vocabulary) -> Iterator[list[str]]:
-    """A header and a row per entry: as many columns of a kind as an entry has values at most, but no empty ones."""
+    """A header and a row per entry. Of each kind there are as many columns as an entry has values at most."""
     widths: dict[str, int] = {}
-    for id in vocabulary.ids:
-        for column, values in _cells(vocabulary, id).items():
-            widths[column] = max(widths.get(column, 0), len(values))
+    for entry in vocabulary:
+        for column, values in _cells(entry).items():
+            if len(values) > widths.get(column, 0):
+                widths[column] = len(values)
     known = [f"_{language}" for language in vocabulary.languages] + [""]
     order = ["notation", *(f"label{of}" for of in known), *(f"alt{of}" for of in known)]
     order += ["broader", "scheme", "replaced_by", "deprecated"]
     columns = [column for column in order if column in widths]
     yield ["uri", *(column for column in columns for _ in range(widths[column]))]
-    for id in vocabulary.ids:
-        cells = _cells(vocabulary, id)
-        row = [_bracketed(id)]
+    for entry in vocabulary:
+        cells = _cells(entry)
+        row = [_bracketed(entry.id)]
         for column in columns:
             values = cells.get(column, [])
             row += values + [""] * (widths[column] - len(values))
         yield row
 
 
-def _cells(vocabulary: Vocabulary, id: str) -> dict[str, list[str]]:
+def _cells(entry: Entry) -> dict[str, list[str]]:
     cells: dict[str, list[str]] = {}
-    for name in vocabulary.names(id):
+    for name in entry.names:
         kind = "label" if name.preferred else "alt"
         cells.setdefault(f"{kind}_{name.language}" if name.language else kind, []).append(name.text)
-    if notation := vocabulary.notation(id):
-        cells["notation"] = [notation]
-    if broader := vocabulary.broader(id):
-        cells["broader"] = [_bracketed(above) for above in broader]
-    if scheme := vocabulary.scheme(id):
-        cells["scheme"] = [_bracketed(scheme)]
-    if successor := vocabulary.successor(id):
-        cells["replaced_by"] = [_bracketed(successor)]
-    if vocabulary.deprecated(id):
+    if entry.notation:
+        cells["notation"] = [entry.notation]
+    if entry.broader:
+        cells["broader"] = [_bracketed(above) for above in entry.broader]
+    if entry.scheme:
+        cells["scheme"] = [_bracketed(entry.scheme)]
+    if entry.successor:
+        cells["replaced_by"] = [_bracketed(entry.successor)]
+    if entry.deprecated:
         cells["deprecated"] = ["true"]
     return cells
 
