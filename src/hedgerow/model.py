@@ -45,8 +45,9 @@ class Model:
     """All fitted state; learning more gives a new object.
 
     Imported models have no label counts, number of samples and training record. Calibration, OOD detector
-    and policy are None until learned, and so is the vocabulary until one is set. A judge, where there is one, scores what the forest finds, with the
-    help of scorers. No result depends on the threads (0: all processors).
+    and policy are None until learned, and so is the vocabulary until one is set. A judge, where there is one,
+    scores what the forest finds, with the help of scorers. No result depends on the threads (0: all
+    processors).
     """
 
     method: Method
