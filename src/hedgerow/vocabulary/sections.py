@@ -156,8 +156,9 @@ def _check_order(ids: Strings, order: npt.NDArray[np.uint32]) -> None:
     """Ids in this order must rise: then they are unique, and found by halving."""
     if order.size and int(order.max()) >= len(ids):
         raise ValueError("the order of the vocabulary names an entry that it lacks")
-    begins = ids.begins[:-1].astype(np.int64)[order]
-    lengths = np.diff(ids.begins.astype(np.int64))[order]
+    bounds = ids.begins.astype(np.int64)
+    begins = bounds[:-1][order]
+    lengths = bounds[1:][order] - begins
     if (ids.text < 0x20).any():
         raise ValueError("an id of the vocabulary holds a control character")
     if not lengths.all():
