@@ -221,7 +221,7 @@ class _Pass:
         parts, energies, signals = [], [], []
         source = self.source
         for rows, answer in self.watch.predicted(
-            answer_batches(source, inputs, "evaluating", signals=self.signals)
+            answer_batches(source, inputs, signals=self.signals)
         ):
             with self.watch.judging():
                 assessed = assess(answer.votes, truth[rows], k=_TAIL, n_jobs=source.threads or None)
