@@ -216,9 +216,7 @@ class Fitted(Parameters):
         Votes
         """
         source, subset = self.source, self._subset(only, exclude)
-        return source.answer(
-            source.inputs(X), tolerance=tolerance, subset=subset, progress=progress
-        ).votes
+        return source.answer(source.inputs(X), tolerance=tolerance, subset=subset, progress=progress).votes
 
     def seen_in_training(self, X: Any) -> npt.NDArray[np.bool_]:
         """Which inputs the model was trained on.

@@ -74,7 +74,7 @@ def _columns(name: str, labels: Iterable[Any], column: Mapping[Any, int]) -> lis
         others = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
         shown = ", ".join(map(repr, unknown[:_NAMED])) + others
         raise ValueError(
-            f"{name} has labels that the model does not know: {shown}; classes_ lists those it knows. Leave"
-            " these out, or check their spelling"
+            f"{name} has labels that the model does not know: {shown}; check their spelling, or leave"
+            " them out"
         )
     return [column[label] for label in wanted]

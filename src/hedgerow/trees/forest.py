@@ -185,7 +185,7 @@ class Ensemble:
         return self._forest.reach(X, list(wanted), self.trees[0].normalize, threads)
 
     def leaves_for(self, k: int, subset: LabelSubset | None = None) -> int:
-        """How many leaves of a tree are enough for k labels, whichever they are; of the tree that needs most."""
+        """How many leaves are enough for k labels, whichever they are, in the tree that needs most."""
         if subset is not None:
             return int(self._allowed(subset).leaves_for(k))
         return max(tree.tree.leaves_for(k) for tree in self.trees)
