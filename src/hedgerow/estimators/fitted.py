@@ -298,10 +298,11 @@ class Fitted(Parameters):
             List at least this many labels of each input, even if they are rejected.
         only, exclude : iterable of labels, optional
             Decide on these labels only, or not on those, as of `top`; all others are rejected. The thresholds
-            stay those for all labels, so the guarantees are about all labels together: of the allowed labels
-            alone, a larger share can be missed or wrong. Rejected true labels among the allowed ones are, on
-            average, still at most `risk` of all true labels of an input, where the search meets all labels
-            that it was learned with. `inputs_by` is refused, but for "ood".
+            stay those for all labels. With ``candidates="all"``, an allowed label gets the decision that it
+            gets among all labels; so the allowed true labels that are rejected are, on average, at most
+            `risk` of all true labels of an input. But of its allowed true labels a larger share can be
+            rejected, and of its accepted allowed labels a larger share can be wrong: for the allowed labels
+            alone, nothing is guaranteed. `inputs_by` is refused, but for "ood".
         progress : callable(share, what), optional
             Called after each batch.
 
