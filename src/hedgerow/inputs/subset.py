@@ -63,18 +63,20 @@ def _columns(name: str, labels: Iterable[Any], column: Mapping[Any, int]) -> lis
     except TypeError as error:  # an array without dimensions
         raise TypeError(f"{name} is {labels!r}; give a list of labels") from error
     named = isinstance(next(iter(column)), str)
-    for place, label in enumerate(wanted):
+    usual = {str} if named else {int}
+    for place, label in enumerate(wanted if set(map(type, wanted)) - usual else ()):
         if isinstance(label, bool | np.bool_) or not isinstance(label, str if named else Integral):
             kind = "strings" if named else "integers"
             raise TypeError(
                 f"{name}[{place}] is {label!r} of type {type(label).__name__}; the model's labels are {kind}"
             )
-    unknown = [label for label in wanted if label not in column]
-    if unknown:
+    columns = [column.get(label, -1) for label in wanted]
+    if -1 in columns:
+        unknown = [label for label, found in zip(wanted, columns, strict=True) if found < 0]
         others = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
         shown = ", ".join(map(repr, unknown[:_NAMED])) + others
         raise ValueError(
             f"{name} has labels that the model does not know: {shown}; check their spelling, or leave"
             " them out"
         )
-    return [column[label] for label in wanted]
+    return columns
