@@ -25,7 +25,8 @@ from hedgerow.cli.app import main
 from hedgerow.cli.failures import ExitCode
 from hedgerow.data.sample import load_sample
 from hedgerow.decisions.rules import ACCEPT, REJECT
-from hedgerow.inputs.search import SURE_LABELS
+from hedgerow.inputs.matrices import as_rows
+from hedgerow.inputs.search import SURE_LABELS, SearchSettings
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.prediction import Wanted
 from hedgerow.serve.served_model import AllowedLabels, ServedModel
@@ -192,6 +193,24 @@ def test_judge_hears_the_best_allowed_labels_as_it_does_of_all(judged: Any) -> N
     assert (np.diff(few.indptr) >= 2).all()
     entries = [set(zip(*of, strict=True)) for of in (_entries(few), _entries(whole))]
     assert entries[0] <= entries[1]
+
+
+def test_passes_of_an_encoder_then_votes_are_those_of_all_labels_crossed_out(
+    fitted: Any, problem: Any
+) -> None:
+    from hedgerow.deep.passes import PassEnsemble
+
+    model = fitted["single"]
+    passes = PassEnsemble(model.model_.forest.trees, LABELS, 3)
+    rows, allowed = as_rows(problem[0]), [2, 3, 40, 77]
+    subset = model.source.subset(allowed)
+    everything = SearchSettings(candidates="all")
+    whole, few = (passes.votes(rows, 1, everything, 1, subset=of) for of in (None, subset))
+    kept = np.isin(whole.labels, allowed)
+    np.testing.assert_array_equal(few.labels, whole.labels[kept])
+    np.testing.assert_array_equal(few.probs, whole.probs[kept])
+    narrow = passes.votes(rows, 4, SearchSettings(beam=1), 1, subset=subset)
+    assert (np.diff(narrow.indptr) == 4).all()
 
 
 def _entries(votes: Votes) -> tuple[list[int], list[int], list[bytes]]:
@@ -507,8 +526,6 @@ def test_labels_that_nobody_learned_then_they_cannot_be_all_that_is_allowed() ->
 
 
 def test_engine_refuses_a_subset_of_another_model(fitted: Any, problem: Any) -> None:
-    from hedgerow.inputs.matrices import as_rows
-
     rows = as_rows(problem[0])
     one, other = (fitted[way].model_.forest for way in ("single", "bagging"))
     native = [forest._forest.subset(np.array([3], dtype=np.int32)) for forest in (one, other)]
