@@ -221,24 +221,31 @@ def _entries(votes: Votes) -> tuple[list[int], list[int], list[bytes]]:
 # --- with a beam ---
 
 
-def met_below(trained: TreeClassifier, X: csr_array, beam: int, allowed: list[int]) -> npt.NDArray[np.bool_]:
-    """Which labels a beam through the nodes above allowed labels meets, (rows, labels), by brute force."""
-    leads = [np.isin(trained.tree.labels, allowed)]
+def met_below(
+    trained: TreeClassifier, X: csr_array, beam: int, allowed: list[int]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+    """Which labels a beam through the nodes above allowed labels meets, (rows, labels), by brute force.
+
+    Also the sum, over the allowed labels that it does not meet, of the probability of the node left behind.
+    """
+    below = [np.isin(trained.tree.labels, allowed).astype(np.int64)]
     for begins in reversed(trained.tree.begins):
-        leads.insert(0, np.logical_or.reduceat(leads[0], begins[:-1]))
+        below.insert(0, np.add.reduceat(below[0], begins[:-1]))
     visited = np.ones((X.shape[0], 1), dtype=bool)
+    missed = np.zeros(X.shape[0])
     for layer, begins in enumerate(trained.tree.begins):
-        visited = np.repeat(visited, np.diff(begins), axis=1) & leads[layer + 1]
+        visited = np.repeat(visited, np.diff(begins), axis=1) & (below[layer + 1] > 0)
         if layer + 1 == trained.tree.depth:
             break
         logs = np.where(visited, node_log_probabilities(trained, X, layer + 1), -np.inf)
         best = np.argsort(-logs, axis=1, kind="stable")[:, :beam]
         chosen = np.zeros_like(visited)
         np.put_along_axis(chosen, best, True, axis=1)
+        missed += (np.exp(logs) * below[layer + 1] * (visited & ~chosen)).sum(axis=1)
         visited &= chosen
     met = np.zeros((X.shape[0], LABELS), dtype=bool)
     met[:, trained.tree.labels] = visited
-    return met
+    return met, missed
 
 
 @settings(FEW, max_examples=15)
@@ -257,11 +264,20 @@ def test_beam_then_it_holds_only_nodes_above_allowed_labels(
     votes = model.predict_votes(X, only=allowed)
     found = np.zeros((X.shape[0], LABELS), dtype=bool)
     found[np.repeat(np.arange(X.shape[0]), np.diff(votes.indptr)), votes.labels] = True
-    expected = np.zeros_like(found)
-    for trained in model.model_.forest.trees:
-        expected |= met_below(trained, X, beam, allowed)
+    expected, mass = np.zeros_like(found), np.zeros(X.shape[0])
+    trees = model.model_.forest.trees
+    for trained in trees:
+        met, missed = met_below(trained, X, beam, allowed)
+        expected |= met
+        mass += missed / len(trees)
     # Nodes of nearly equal probability may be ranked otherwise in float32.
-    assert (found == expected).all(axis=1).mean() >= 0.9
+    same = (found == expected).all(axis=1)
+    assert same.mean() >= 0.9
+    # The most total uncertainty that such a mass can hide, spread over the allowed labels.
+    share = np.minimum(0.5, mass / len(allowed))
+    hidden = len(allowed) * (entr(share) + entr(1 - share))
+    assert votes.missed is not None
+    np.testing.assert_allclose(votes.missed[same], hidden[same], rtol=1e-3, atol=1e-5)
     # What they say is what they say with all labels.
     whole = searching(fitted[way], candidates="all").predict_votes(X)
     assert set(zip(*_entries(votes), strict=True)) <= set(zip(*_entries(whole), strict=True))
@@ -403,6 +419,24 @@ def test_threads_and_batches_then_the_same_bits(way: str, search: Any, fitted: A
                 for name in set(vars(whole)) - {"instance"}:
                     np.testing.assert_array_equal(vars(part)[name], vars(whole)[name][rows])
         model.set_params(n_jobs=1)
+
+
+@pytest.mark.parametrize("method", ["single", "bagging"])
+def test_one_long_input_then_threads_that_share_its_trees_find_the_same(method: str) -> None:
+    X, Y = random_problem(1, 150, 1500, 300, density=0.6)
+    model = HedgerowClassifier(
+        method=method, members=4, random_state=0, branching=4, leaf_size=6, n_jobs=1, weight_threshold=0.0
+    ).fit(X, Y)
+    allowed = some_labels(0, 90, model)
+    for row in range(8):
+        one = X[[row]]
+        model.set_params(n_jobs=1)
+        best, votes = model.top(one, 20, only=allowed), model.predict_votes(one, only=allowed)
+        model.set_params(n_jobs=4)
+        again = model.top(one, 20, only=allowed)
+        np.testing.assert_array_equal(again.labels, best.labels)
+        np.testing.assert_array_equal(again.probability, best.probability)
+        assert_same_votes(model.predict_votes(one, only=allowed), votes)
 
 
 def test_different_subsets_at_the_same_time_then_each_gets_its_own(fitted: Any, problem: Any) -> None:
