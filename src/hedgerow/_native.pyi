@@ -104,8 +104,8 @@ class TreeModel:
     @staticmethod
     def open(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, members: int, parts: int, table: numpy.typing.NDArray[numpy.uint64], weights: numpy.typing.NDArray[numpy.uint8], deep: bool, threads: int) -> TreeModel: ...
 
-    def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None) -> TopLabels:
-        """The best k labels of each row."""
+    def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None, subset: LabelSubset | None = None) -> TopLabels:
+        """The best k labels of each row, all or those of a subset."""
 
     def best_nodes(self, X: Rows, layer: int, k: int, beam: int, normalise: bool, threads: int) -> BestNodes:
         """The best k nodes of a layer for each row."""
@@ -302,6 +302,14 @@ class ScoredCandidates:
     @property
     def own(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
 
+class LabelSubset:
+    """The labels of a forest that may be answered."""
+
+    def leaves_for(self, k: int) -> int:
+        """
+        How many leaves of a tree are enough for k of the labels; of the tree that needs most.
+        """
+
 class Forest:
     """Trees that vote together; with passes > 0, one tree under dropout."""
 
@@ -310,13 +318,18 @@ class Forest:
     @property
     def members(self) -> int: ...
 
-    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundLabels:
+    def subset(self, labels: numpy.typing.NDArray[numpy.int32]) -> LabelSubset:
+        """Labels, by their numbers, to restrict a search to."""
+
+    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = [], subset: LabelSubset | None = None) -> FoundLabels:
         """
-        The best k labels of each row with their measures of uncertainty, and the reach wanted.
+        The best k labels of each row, all or those of a subset, with their measures of uncertainty, and the reach wanted.
         """
 
-    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundVotes:
-        """Candidates and members' probabilities, and the reach wanted."""
+    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = [], subset: LabelSubset | None = None) -> FoundVotes:
+        """
+        Candidates, all or those of a subset, and members' probabilities, and the reach wanted.
+        """
 
     def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, threads: int) -> ScoredCandidates:
         """What the members say of the candidates of each row."""

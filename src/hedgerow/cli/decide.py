@@ -88,6 +88,8 @@ def decide(
     inputs_coverage: Annotated[
         float | None, expert_share("With --inputs-by: accept labels for at least this share of the inputs.")
     ] = None,
+    only: options.Only = None,
+    exclude: options.Exclude = None,
 ) -> None:
     """Accept, review or reject each label, with a guarantee.
 
@@ -96,6 +98,10 @@ def decide(
     input's true labels are rejected. Learn then Test: with a confidence of 90 %, at most 10 % of an
     input's accepted labels are wrong (0 for an input without any). Labels in between are for a human to
     review. With costs instead, each label is treated in the way that costs least.
+
+    With --only or --exclude, all other labels are rejected. The thresholds stay those for all labels, so the
+    guarantees are about all labels together: of the labels that are left, a larger share can be missed or
+    wrong.
 
     JSON lines hold one object per input: {"id": ..., "labels": [{"label": ..., "decision": "accept",
     "probability": ..., ...}, ...], "input": {"is_ood": false, "p_value": ..., ...}}. CSV and Parquet hold one
@@ -128,18 +134,23 @@ def decide(
     except ValueError as error:
         raise typer.BadParameter(option_words(str(error), context.params), ctx=context) from error
     check_table(out, overwrite)
+    from .allowed import Allowed
     from .inputs import Selection, open_model
     from .label_files import LabelTable, print_labels, write_labels
 
+    allowed = Allowed.from_options(only, exclude)
     opened = open_model(model, threads)
     classifier = opened.classifier
+    labels = allowed.labels_for(classifier)
     with failing_as(ExitCode.MODEL, ValueError, options=context.params):
         # Before any data are read: what cannot be guaranteed at all.
         rule_for(goal, classifier.source.policy, classifier.label_counts_)
     with show_progress(verbose) as report:
         rows, inputs = opened.read_inputs(Selection(input, part, threads=threads), report)
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
-            found = classifier.decide(inputs, **vars(goal), false_alarm=false_alarm, k=k, progress=report)
+            found = classifier.decide(
+                inputs, **vars(goal), false_alarm=false_alarm, k=k, **labels, progress=report
+            )
     with failing_as(ExitCode.WRITE):
         table = LabelTable.of_decisions(found, rows.ids)
         if out is not None:

@@ -11,14 +11,15 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from hedgerow.decisions.abstention import answer_limit, input_uncertainty
-from hedgerow.decisions.goals import Goal, about_inputs, rule_for
+from hedgerow.decisions.goals import Goal, about_inputs, about_subset, rule_for
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import Decisions
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule, among_best
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.search import SearchSettings
-from hedgerow.progress import Progress
+from hedgerow.inputs.subset import LabelSubset
+from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.signals import Detector
@@ -43,6 +44,7 @@ def decide(
     *,
     false_alarm: float | None = 0.05,
     k: int = 5,
+    subset: LabelSubset | None = None,
     progress: Progress | None = None,
 ) -> Decisions:
     """Decide on the labels of inputs; see `HedgerowClassifier.decide`."""
@@ -66,12 +68,19 @@ def decide(
             policy.inputs, goal.inputs_by, goal.inputs_risk, goal.inputs_coverage, goal.confidence
         )
         guarantee += about_inputs(goal)
+    if subset is not None:
+        guarantee += about_subset(goal, len(subset))
     if detector is None and goal.inputs_by == "ood":
         raise NotFittedError("the model cannot detect OOD inputs yet; call learn_ood")
     flagged_from = _false_alarm(false_alarm, detector) if detector is not None else None
     parts = []
     batches = answer_batches(
-        source, inputs, "deciding", tolerance=tolerance, signals=detector is not None, progress=progress
+        source,
+        inputs,
+        tolerance=tolerance,
+        signals=detector is not None,
+        subset=subset,
+        progress=stage(progress, "deciding"),
     )
     for _, answer in batches:
         scores = detector.judge(answer.signals) if detector and answer.signals is not None else None

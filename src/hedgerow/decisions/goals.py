@@ -13,7 +13,7 @@ from hedgerow.decisions.policy import CAP, NOT_GUARANTEED, PREDICTED, Policy
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import Rule
 
-__all__ = ["Goal", "about_inputs", "rule_for"]
+__all__ = ["Goal", "about_inputs", "about_subset", "rule_for"]
 
 
 @dataclass(frozen=True)
@@ -118,4 +118,19 @@ def about_inputs(goal: Goal) -> str:
     return (
         f" With a confidence of {100 * goal.confidence:g} %, the best label is wrong for at most"
         f" {100 * (goal.inputs_risk or 0):g} % of the inputs that are answered (Learn then Test).{left}"
+    )
+
+
+def about_subset(goal: Goal, labels: int) -> str:
+    """What holds where only some labels may be answered; refuses goals that compare sums over all labels."""
+    if goal.inputs_by not in (None, "ood"):
+        raise ValueError(
+            f"inputs_by is {goal.inputs_by!r}, and its threshold was set for the uncertainty over all labels,"
+            " not over those that only and exclude leave; leave inputs_by out, or use inputs_by='ood'"
+        )
+    if goal.costs is not None:
+        return f" Only {labels:,} labels were allowed."
+    return (
+        f" Only {labels:,} labels were allowed, and the thresholds are those for all labels. So the guarantee"
+        " is about all labels together: of the allowed labels alone, a larger share can be missed or wrong."
     )

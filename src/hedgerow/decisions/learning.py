@@ -24,7 +24,7 @@ from hedgerow.decisions.risk import GRID, RiskCurve
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import hash_data, unseen_rows
-from hedgerow.progress import Progress
+from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.source import VoteSource
@@ -61,7 +61,11 @@ def learn_policy(
     detector = source.ood
     learner = PolicyLearner(truth, source.label_counts, source.threads or None)
     batches = answer_batches(
-        source, inputs, "learning", tolerance=tolerance, signals=detector is not None, progress=progress
+        source,
+        inputs,
+        tolerance=tolerance,
+        signals=detector is not None,
+        progress=stage(progress, "learning"),
     )
     for _, answer in batches:
         scored = detector.judge(answer.signals) if detector and answer.signals is not None else None

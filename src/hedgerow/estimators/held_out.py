@@ -14,7 +14,7 @@ from hedgerow.estimators.learning import Learning
 from hedgerow.evaluation import reliability
 from hedgerow.familiarity.detector import NEEDED
 from hedgerow.inputs.rows import take
-from hedgerow.progress import Progress
+from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.source import VoteSource
 from hedgerow.votes.truth import assess
@@ -136,7 +136,7 @@ def calibration_errors(
 ) -> dict[int, float]:
     """The expected calibration error of the best 1, 3 and 5 labels of inputs."""
     probabilities, rights, shown = [], [], []
-    for rows, answer in answer_batches(source, inputs, "comparing", progress=progress):
+    for rows, answer in answer_batches(source, inputs, progress=stage(progress, "comparing")):
         found = assess(answer.votes, truth[rows], k=max(CUTS), n_jobs=source.threads or None)
         probabilities.append(found.best.probability)
         rights.append(found.right())

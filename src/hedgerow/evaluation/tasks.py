@@ -220,9 +220,7 @@ class _Pass:
         """JointEnergy is that of the best labels only, as in the paper, or their number would decide."""
         parts, energies, signals = [], [], []
         source = self.source
-        for rows, answer in self.watch.predicted(
-            answer_batches(source, inputs, "evaluating", signals=self.signals)
-        ):
+        for rows, answer in self.watch.predicted(answer_batches(source, inputs, signals=self.signals)):
             with self.watch.judging():
                 assessed = assess(answer.votes, truth[rows], k=_TAIL, n_jobs=source.threads or None)
                 if tail:

@@ -13,7 +13,7 @@ from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.training_record import Hashes, hash_data, unseen_rows
 from hedgerow.judge.calibration import GROUPINGS, METHODS, TARGETS, Calibration, check_choice
-from hedgerow.progress import Progress
+from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.source import VoteSource
 
@@ -105,7 +105,8 @@ def _fit(
     progress: Progress | None,
     **options: Any,
 ) -> Calibration:
-    batches = answer_batches(source.uncalibrated(), data.inputs, "calibrating", progress=progress)
+    report = stage(progress, "calibrating")
+    batches = answer_batches(source.uncalibrated(), data.inputs, progress=report)
     return Calibration.learn(
         (answer.votes for _, answer in batches),
         data.truth,

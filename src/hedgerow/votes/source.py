@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.inputs.search import SearchSettings
+from hedgerow.inputs.subset import LabelSubset
 from hedgerow.inputs.training_record import Hashes
 from hedgerow.votes.signals import Detector, Signals
 from hedgerow.votes.votes import Votes
@@ -76,9 +77,15 @@ class VoteSource(Protocol):
         """The depth of each label in the trees, the mean over the members."""
 
     def answer(
-        self, inputs: Any, *, tolerance: float | None = None, k: int = 1, signals: bool = False
+        self,
+        inputs: Any,
+        *,
+        tolerance: float | None = None,
+        k: int = 1,
+        signals: bool = False,
+        subset: LabelSubset | None = None,
     ) -> Answer:
-        """One search: the votes on at least k labels of each input."""
+        """One search: the votes on at least k labels of each input; of a subset, if one is given."""
 
     def signals(self, inputs: Any) -> Signals:
         """What the OOD score is computed from."""
