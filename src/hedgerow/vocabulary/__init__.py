@@ -1,0 +1,1 @@
+"""Labels as things with names: which terms are broader than which."""
