@@ -16,7 +16,7 @@ from hedgerow.decisions.risk import GRID, RiskCurve, TooFewRows
 from hedgerow.evaluation.hierarchical import hierarchical_scores
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.judge.broader import BroaderCalibration
-from hedgerow.vocabulary.hierarchy import Hierarchy
+from hedgerow.vocabulary.ancestry import Ancestry
 from hedgerow.votes.broader import broader_truth, broader_votes
 
 SEARCH = SearchSettings()
@@ -32,7 +32,7 @@ class Made:
         order = random.permutation(self.entries)
         pairs = np.sort(random.integers(0, self.entries, (self.entries, 2)), axis=1)
         pairs = order[pairs[pairs[:, 0] < pairs[:, 1]]]
-        self.hierarchy = Hierarchy(self.entries, pairs[:, 0], pairs[:, 1])
+        self.hierarchy = Ancestry(self.entries, pairs[:, 0], pairs[:, 1])
         self.up = [{e, *self.hierarchy.ancestors_of(e).tolist()} for e in range(self.entries)]
         chance = random.random((rows, labels)) ** 3
         self.Y = random.random((rows, labels)) < chance
@@ -102,7 +102,7 @@ def test_calibrated_broader_terms_then_come_true_as_often_as_they_say():
     # Labels of an input that exclude each other: independence is far off, and the map must say so.
     random = np.random.default_rng(5)
     labels, rows = 8, 6000
-    hierarchy = Hierarchy(labels + 2, np.arange(labels), labels + np.arange(labels) // 4)
+    hierarchy = Ancestry(labels + 2, np.arange(labels), labels + np.arange(labels) // 4)
     p = random.dirichlet(np.full(labels, 0.7), rows)
     Y = p.cumsum(axis=1) >= random.random((rows, 1))
     Y = (np.diff(Y.astype(int), axis=1, prepend=0) > 0).astype(np.int8)
@@ -163,7 +163,7 @@ def test_answers_then_are_the_narrowest_by_sets_and_losses_those_of_counting(see
 
 def test_answers_then_skip_labels_that_are_broad_terms_themselves_only_where_they_are_accepted():
     # yew (0) and pine (1) < conifer (2) < plant (3); conifer is a label, too.
-    trees = Hierarchy(4, [0, 1, 2], [2, 2, 3])
+    trees = Ancestry(4, [0, 1, 2], [2, 2, 3])
     probs = [0.9, 0.1, 0.1, 0.5, 0.4, 0.1, 0.2, 0.2, 0.8]
     votes = Votes([0, 3, 6, 9], [0, 1, 2] * 3, np.array(probs)[:, None], 3)
     ladder = Ladder.of(votes, broader_votes(votes, trees), trees, 1)
@@ -270,7 +270,7 @@ def test_hierarchical_scores_then_are_those_of_sets(seed, roots):
 
 
 def test_hierarchical_scores_without_broader_terms_then_are_those_of_labels():
-    flat = Hierarchy(3, [], [])
+    flat = Ancestry(3, [], [])
     predicted, truth = sp.csr_array([[1, 1, 0], [0, 0, 0]]), sp.csr_array([[1, 0, 0], [0, 1, 0]])
     found = hierarchical_scores(predicted, truth, flat, roots=False)
     assert (found.precision, found.recall) == (0.5, 0.5)
@@ -278,7 +278,7 @@ def test_hierarchical_scores_without_broader_terms_then_are_those_of_labels():
 
 
 def test_hierarchical_scores_of_nothing_or_of_other_shapes_then_are_refused():
-    flat = Hierarchy(2, [], [])
+    flat = Ancestry(2, [], [])
     with pytest.raises(ValueError, match="no input has a true label"):
         hierarchical_scores(sp.csr_array([[1, 0]]), sp.csr_array([[0, 0]]), flat)
     with pytest.raises(ValueError, match="predicted has 1 rows, but Y has 2"):

@@ -14,7 +14,7 @@ from hedgerow.decisions.policy import NOT_GUARANTEED
 from hedgerow.decisions.risk import GRID, RiskCurve, TooFewRows, as_share, rows_needed
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.search import SearchSettings
-from hedgerow.vocabulary.hierarchy import Hierarchy
+from hedgerow.vocabulary.ancestry import Ancestry
 from hedgerow.votes.broader import Above
 from hedgerow.votes.votes import Votes
 
@@ -48,7 +48,7 @@ class Ladder:
     hidden_to: Floats
 
     @classmethod
-    def of(cls, votes: Votes, broader: Votes, hierarchy: Hierarchy, least_depth: int) -> Ladder:
+    def of(cls, votes: Votes, broader: Votes, hierarchy: Ancestry, least_depth: int) -> Ladder:
         """From votes on labels and on the terms above them."""
         above = Above.candidates(votes, hierarchy)
         if not np.array_equal(above.terms, broader.labels) or not np.array_equal(
@@ -179,13 +179,13 @@ class CoarserLearner:
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Ancestry
         Its first entries are the labels.
     least_depth : int
         As of `CoarserPolicy`.
     """
 
-    def __init__(self, hierarchy: Hierarchy, least_depth: int = 1) -> None:
+    def __init__(self, hierarchy: Ancestry, least_depth: int = 1) -> None:
         check_integer("least_depth", least_depth, 0)
         self._hierarchy, self._least_depth = hierarchy, int(least_depth)
         self._wrong = np.zeros(len(GRID))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.inputs.matrices import as_truth
-from hedgerow.vocabulary.hierarchy import Hierarchy
+from hedgerow.vocabulary.ancestry import Ancestry
 from hedgerow.votes.broader import check_hierarchy
 
 __all__ = ["HierarchicalScores", "hierarchical_scores"]
@@ -34,7 +34,7 @@ class HierarchicalScores:
 
 
 def hierarchical_scores(
-    predicted: Any, Y: Any, hierarchy: Hierarchy, *, roots: bool = True
+    predicted: Any, Y: Any, hierarchy: Ancestry, *, roots: bool = True
 ) -> HierarchicalScores:
     """Hierarchical precision, recall and F1 (Kiritchenko, Matwin and Famili, 2005), by input.
 
@@ -48,7 +48,7 @@ def hierarchical_scores(
     ----------
     predicted, Y : sparse indicator matrix, shape (n, entries or fewer)
         Entries of the hierarchy: labels, and maybe broader terms.
-    hierarchy : Hierarchy
+    hierarchy : Ancestry
         Its first entries are the labels.
     roots : bool, default=True
         Count entries that have narrower ones and nothing broader. Where one root is above all others, it is
@@ -64,9 +64,9 @@ def hierarchical_scores(
     Yew and pine are conifers. For a yew, "pine" is half right:
 
     >>> from scipy.sparse import csr_array
-    >>> from hedgerow.vocabulary.hierarchy import Hierarchy
+    >>> from hedgerow.vocabulary.ancestry import Ancestry
     >>> yew, pine = csr_array([[1, 0, 0]]), csr_array([[0, 1, 0]])
-    >>> hierarchical_scores(pine, yew, Hierarchy(3, [0, 1], [2, 2]))
+    >>> hierarchical_scores(pine, yew, Ancestry(3, [0, 1], [2, 2]))
     HierarchicalScores(precision=0.5, recall=0.5, f1=0.5)
     """
     given, true = _extended(predicted, hierarchy, roots), _extended(Y, hierarchy, roots)
@@ -88,7 +88,7 @@ def hierarchical_scores(
     )
 
 
-def _extended(matrix: Any, hierarchy: Hierarchy, roots: bool) -> sp.csr_array:
+def _extended(matrix: Any, hierarchy: Ancestry, roots: bool) -> sp.csr_array:
     """Each row with all that is broader than its entries; ones of int32."""
     own = as_truth(matrix, np.shape(matrix)[0], 0)
     check_hierarchy(hierarchy, own.shape[1])

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hedgerow.judge.calibration import Calibration
-from hedgerow.vocabulary.hierarchy import Hierarchy
+from hedgerow.vocabulary.ancestry import Ancestry
 from hedgerow.votes.broader import Above, broader_truth, broader_votes
 from hedgerow.votes.votes import Votes
 
@@ -27,18 +27,18 @@ class BroaderCalibration:
 
     Attributes
     ----------
-    hierarchy : Hierarchy
+    hierarchy : Ancestry
         Its first entries are the labels.
     calibration : Calibration
         From the probabilities of `broader_votes` to calibrated ones.
     """
 
-    hierarchy: Hierarchy
+    hierarchy: Ancestry
     calibration: Calibration
 
     @classmethod
     def learn(
-        cls, votes: Iterable[Votes], truth: sp.csr_array, hierarchy: Hierarchy, **options: Any
+        cls, votes: Iterable[Votes], truth: sp.csr_array, hierarchy: Ancestry, **options: Any
     ) -> BroaderCalibration:
         """Learn from votes on labels of inputs that the model was not trained on.
 
@@ -48,7 +48,7 @@ class BroaderCalibration:
             On labels, calibrated where the model is.
         truth : sparse indicator matrix, shape (n, entries or fewer)
             True labels, as entries of the hierarchy.
-        hierarchy : Hierarchy
+        hierarchy : Ancestry
             Its first entries are the labels.
         options
             As of `Calibration.learn`.

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.inputs.matrices import as_truth
-from hedgerow.vocabulary.hierarchy import Hierarchy, relatives
+from hedgerow.vocabulary.ancestry import Ancestry, relatives
 from hedgerow.votes.votes import Votes
 
 __all__ = ["Above", "broader_truth", "broader_votes", "check_hierarchy"]
@@ -39,7 +39,7 @@ class Above:
     to: Places
 
     @classmethod
-    def candidates(cls, votes: Votes, hierarchy: Hierarchy) -> Above:
+    def candidates(cls, votes: Votes, hierarchy: Ancestry) -> Above:
         """The terms at or above the candidates; labels are the first entries of the hierarchy."""
         check_hierarchy(hierarchy, votes.n_labels)
         up = hierarchy.upwards
@@ -58,7 +58,7 @@ class Above:
         np.maximum.at(found, self.to, values[self.of])
         return found
 
-    def highest_below(self, hierarchy: Hierarchy, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def highest_below(self, hierarchy: Ancestry, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """For each term the highest value of the terms below it, 0 if there are none; values by term."""
         rows = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
         of, above = relatives(hierarchy.ancestors, self.terms)
@@ -70,7 +70,7 @@ class Above:
         return found
 
 
-def broader_votes(votes: Votes, hierarchy: Hierarchy, above: Above | None = None) -> Votes:
+def broader_votes(votes: Votes, hierarchy: Ancestry, above: Above | None = None) -> Votes:
     """The probability that at least one label at or below a broader term is right, for each member.
 
     All that is known of labels are their own probabilities. Whatever depends on what, the probability of a
@@ -81,7 +81,7 @@ def broader_votes(votes: Votes, hierarchy: Hierarchy, above: Above | None = None
     ----------
     votes : Votes
         Votes on labels.
-    hierarchy : Hierarchy
+    hierarchy : Ancestry
         Its first entries are the labels.
     above : Above, optional
         Of these candidates, where it was computed before.
@@ -94,7 +94,7 @@ def broader_votes(votes: Votes, hierarchy: Hierarchy, above: Above | None = None
     Examples
     --------
     >>> yew_or_pine = Votes([0, 2], [0, 1], [[0.5], [0.6]], 2)
-    >>> conifers = Hierarchy(3, [0, 1], [2, 2])
+    >>> conifers = Ancestry(3, [0, 1], [2, 2])
     >>> found = broader_votes(yew_or_pine, conifers)
     >>> found.labels, found.probs
     (array([2], dtype=int32), array([[0.8]], dtype=float32))
@@ -109,14 +109,14 @@ def broader_votes(votes: Votes, hierarchy: Hierarchy, above: Above | None = None
     return Votes(above.indptr, above.terms, np.clip(probs, 0, 1), hierarchy.entries)
 
 
-def broader_truth(truth: sp.csr_array, hierarchy: Hierarchy) -> sp.csr_array:
+def broader_truth(truth: sp.csr_array, hierarchy: Ancestry) -> sp.csr_array:
     """Which broader terms have a true label at or below them, shape (n, entries).
 
     Parameters
     ----------
     truth : sparse indicator matrix, shape (n, entries or fewer)
         True labels, as entries of the hierarchy.
-    hierarchy : Hierarchy
+    hierarchy : Ancestry
         Its first entries are the labels.
 
     Returns
@@ -136,10 +136,10 @@ def broader_truth(truth: sp.csr_array, hierarchy: Hierarchy) -> sp.csr_array:
 
 def check_hierarchy(hierarchy: object, labels: int) -> None:
     """Refuse what is no hierarchy, or one with fewer entries than there are labels."""
-    if not isinstance(hierarchy, Hierarchy):
-        raise TypeError(f"hierarchy is a {type(hierarchy).__name__}; give a Hierarchy")
+    if not isinstance(hierarchy, Ancestry):
+        raise TypeError(f"hierarchy is a {type(hierarchy).__name__}; give a Ancestry")
     if hierarchy.entries < labels:
         raise ValueError(
             f"the hierarchy has {hierarchy.entries} entries, but there are {labels} labels; its first entries"
-            " must be the labels, as Hierarchy.for_labels gives it"
+            " must be the labels, as Ancestry.for_labels gives it"
         )

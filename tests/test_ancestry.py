@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hedgerow.vocabulary.hierarchy import CyclicHierarchy, Hierarchy
+from hedgerow.vocabulary.ancestry import CyclicHierarchy, Ancestry
 
 PAIRS = st.integers(1, 12).flatmap(
     lambda n: st.tuples(
@@ -16,13 +16,13 @@ PAIRS = st.integers(1, 12).flatmap(
 )
 
 
-def downward(seed: int, entries: int, relations: int) -> Hierarchy:
+def downward(seed: int, entries: int, relations: int) -> Ancestry:
     """A polyhierarchy without cycles whose entries are numbered in no order."""
     random = np.random.default_rng(seed)
     ends = np.sort(random.integers(0, entries, (relations, 2)), axis=1)
     ends = ends[ends[:, 0] < ends[:, 1]]
     name = random.permutation(entries)
-    return Hierarchy(entries, name[ends[:, 1]], name[ends[:, 0]])
+    return Ancestry(entries, name[ends[:, 1]], name[ends[:, 0]])
 
 
 def ancestors(n: int, pairs: list[tuple[int, int]]) -> list[set[int]]:
@@ -48,13 +48,13 @@ def test_hierarchy_then_is_that_of_sets_or_refused_where_a_set_has_its_own_entry
     child, parent = ([pair[i] for pair in pairs] for i in (0, 1))
     if any(entry in above[entry] for entry in range(n)):
         with pytest.raises(CyclicHierarchy) as refused:
-            Hierarchy(n, child, parent)
+            Ancestry(n, child, parent)
         cycle = refused.value.cycle
         assert all((a, b) in pairs for a, b in zip(cycle, (*cycle[1:], cycle[0]), strict=True))
         assert len(set(cycle)) == len(cycle)
         assert cycle[0] == min(cycle)
         return
-    made = Hierarchy(n, child, parent)
+    made = Ancestry(n, child, parent)
     for entry in range(n):
         below = {other for other in range(n) if entry in above[other]}
         assert made.ancestors_of(entry).tolist() == sorted(above[entry])
@@ -78,7 +78,7 @@ def test_hierarchy_for_labels_then_has_labels_first_and_the_same_ancestors(drawn
     n, pairs = drawn
     above = ancestors(n, pairs)
     assume(not any(entry in above[entry] for entry in range(n)))
-    made = Hierarchy(n, [c for c, _ in pairs], [p for _, p in pairs])
+    made = Ancestry(n, [c for c, _ in pairs], [p for _, p in pairs])
     places = [*shuffle.sample(range(n), shuffle.randint(0, n)), -1]
     shuffle.shuffle(places)
     own, order = made.for_labels(places)
@@ -92,8 +92,8 @@ def test_hierarchy_for_labels_then_has_labels_first_and_the_same_ancestors(drawn
 
 
 def test_pairs_given_in_any_order_and_twice_then_make_the_same_hierarchy():
-    one = Hierarchy(4, [0, 1, 2, 0], [2, 2, 3, 2])
-    other = Hierarchy(4, np.array([2, 1, 0], dtype=np.uint16), np.array([3, 2, 2], dtype=np.int64))
+    one = Ancestry(4, [0, 1, 2, 0], [2, 2, 3, 2])
+    other = Ancestry(4, np.array([2, 1, 0], dtype=np.uint16), np.array([3, 2, 2], dtype=np.int64))
     assert (one.child.tolist(), one.parent.tolist()) == (other.child.tolist(), other.parent.tolist())
     assert one.child.tolist() == [0, 1, 2]
 
@@ -114,35 +114,35 @@ def test_pairs_given_in_any_order_and_twice_then_make_the_same_hierarchy():
 )
 def test_hierarchy_that_makes_no_sense_then_is_refused(entries, child, parent, message):
     with pytest.raises(ValueError, match=message):
-        Hierarchy(entries, child, parent)
+        Ancestry(entries, child, parent)
 
 
 @pytest.mark.parametrize("entries", [True, 2.0, "2", None])
 def test_entries_that_are_no_integer_then_are_refused(entries):
     with pytest.raises(TypeError, match="entries is"):
-        Hierarchy(entries, [], [])
+        Ancestry(entries, [], [])
 
 
 def test_cycle_of_many_entries_then_is_named_in_part():
     ring = np.arange(1000)
     with pytest.raises(CyclicHierarchy, match=r"0 < 1 < .* < \(990 more\) < 0") as refused:
-        Hierarchy(1000, ring, (ring + 1) % 1000)
+        Ancestry(1000, ring, (ring + 1) % 1000)
     assert refused.value.cycle == tuple(range(1000))
 
 
 def test_hierarchies_that_no_vocabulary_has_then_are_refused_and_not_computed():
     with pytest.raises(ValueError, match="more than 100 broader terms one above the other"):
-        Hierarchy(100_000, np.arange(99_999), np.arange(1, 100_000))
+        Ancestry(100_000, np.arange(99_999), np.arange(1, 100_000))
     # 90 layers of 100 entries, each below all of the layer before.
     place = np.arange(9000)
     child = np.repeat(place[100:], 100)
-    wide = Hierarchy(9000, child, (child // 100 - 1) * 100 + np.tile(np.arange(100), 8900))
+    wide = Ancestry(9000, child, (child // 100 - 1) * 100 + np.tile(np.arange(100), 8900))
     with pytest.raises(ValueError, match="too many broader terms"):
         wide.ancestors  # noqa: B018
 
 
 def test_entries_that_are_not_there_then_are_refused():
-    made = Hierarchy(2, [0], [1])
+    made = Ancestry(2, [0], [1])
     for entry in (-1, 2):
         with pytest.raises(IndexError, match="there are 2"):
             made.broader(entry)
@@ -154,7 +154,7 @@ def test_entries_that_are_not_there_then_are_refused():
 
 
 def test_hierarchy_of_nothing_then_is_empty():
-    made = Hierarchy(0, [], [])
+    made = Ancestry(0, [], [])
     assert made.ancestors.shape == (0, 0)
     assert made.for_labels([-1, -1])[0].entries == 2
     assert made.with_more(3).depths.tolist() == [0, 0, 0]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["CyclicHierarchy", "Hierarchy", "relatives"]
+__all__ = ["CyclicHierarchy", "Ancestry", "relatives"]
 
 Entries = npt.NDArray[np.int32]
 
@@ -35,7 +35,7 @@ class CyclicHierarchy(ValueError):  # noqa: N818
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
+class Ancestry:
     """Which entries are broader than which. An entry may have several broader ones, or none.
 
     Entries are numbered from 0. Where they stand for the labels of a model, the labels come first, in the
@@ -50,7 +50,7 @@ class Hierarchy:
 
     Examples
     --------
-    >>> trees = Hierarchy(4, child=[0, 1, 2], parent=[2, 2, 3])  # yew, pine < conifer < plant
+    >>> trees = Ancestry(4, child=[0, 1, 2], parent=[2, 2, 3])  # yew, pine < conifer < plant
     >>> trees.depths
     array([2, 2, 1, 0], dtype=int32)
     >>> trees.broader(0), trees.ancestors_of(0), trees.descendants(3)
@@ -157,7 +157,7 @@ class Hierarchy:
         """Whether an entry has narrower ones and nothing is broader than it, shape (entries,)."""
         return self.inner & (self.depths == 0)
 
-    def for_labels(self, places: npt.ArrayLike) -> tuple[Hierarchy, npt.NDArray[np.int64]]:
+    def for_labels(self, places: npt.ArrayLike) -> tuple[Ancestry, npt.NDArray[np.int64]]:
         """The hierarchy above the labels of a model, with these labels first.
 
         Parameters
@@ -167,7 +167,7 @@ class Hierarchy:
 
         Returns
         -------
-        Hierarchy
+        Ancestry
             The labels in their order, and then all that is broader than one of them.
         int64 array, shape (entries,)
             Which entry of this hierarchy each of its entries is; -1 for none.
@@ -191,11 +191,11 @@ class Hierarchy:
         number[order[kept]] = kept
         child, parent = number[self.child], number[self.parent]
         chosen = child >= 0  # all that is broader is chosen with it
-        return Hierarchy(len(order), child[chosen], parent[chosen]), order
+        return Ancestry(len(order), child[chosen], parent[chosen]), order
 
-    def with_more(self, entries: int) -> Hierarchy:
+    def with_more(self, entries: int) -> Ancestry:
         """The same with further entries at the end, which stand by themselves."""
-        return Hierarchy(self.entries + entries, self.child, self.parent)
+        return Ancestry(self.entries + entries, self.child, self.parent)
 
     @cached_property
     def _up(self) -> sp.csr_array:
@@ -268,7 +268,7 @@ def relatives(
     Parameters
     ----------
     relation : csr_array, shape (entries, entries)
-        Such as `Hierarchy.ancestors`.
+        Such as `Ancestry.ancestors`.
     entries : int array
         Entries, in any order and any number of times.
 

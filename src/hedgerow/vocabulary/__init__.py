@@ -1,1 +1,0 @@
-"""Labels as things with names: which terms are broader than which."""
