@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hedgerow.judge.calibration import Calibration
     from hedgerow.pecos import import_pecos
     from hedgerow.trees.label_tree import LabelTree
+    from hedgerow.vocabulary import Name, Vocabulary, VocabularyWarning, read_vocabulary
     from hedgerow.votes.measures import (
         Measures,
         energy,
@@ -71,6 +72,9 @@ _HOMES = {
     "Tuning": "hedgerow.estimators.tuning",
     "UncertainLabels": "hedgerow.votes.predictions",
     "OODScores": "hedgerow.votes.signals",
+    "Name": "hedgerow.vocabulary",
+    "Vocabulary": "hedgerow.vocabulary",
+    "VocabularyWarning": "hedgerow.vocabulary",
     "Votes": "hedgerow.votes.votes",
     "compare_costs": "hedgerow.decisions.outcomes",
     "energy": "hedgerow.votes.measures",
@@ -85,6 +89,7 @@ _HOMES = {
     "load": "hedgerow.estimators.loading",
     "preset_parameters": "hedgerow.estimators.presets",
     "query": "hedgerow.active_learning",
+    "read_vocabulary": "hedgerow.vocabulary",
     "tune": "hedgerow.estimators.tuning",
 }
 
@@ -104,6 +109,7 @@ __all__ = [
     "LabelTree",
     "Learned",
     "Measures",
+    "Name",
     "OODDetector",
     "OODScores",
     "Outcome",
@@ -115,6 +121,8 @@ __all__ = [
     "Trial",
     "Tuning",
     "UncertainLabels",
+    "Vocabulary",
+    "VocabularyWarning",
     "Votes",
     "__version__",
     "assess",
@@ -130,6 +138,7 @@ __all__ = [
     "load",
     "preset_parameters",
     "query",
+    "read_vocabulary",
     "tune",
 ]
 

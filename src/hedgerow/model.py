@@ -27,6 +27,7 @@ from hedgerow.progress import Progress, stage
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Ensemble, Floats, Found
+from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.signals import Signals
@@ -44,7 +45,7 @@ class Model:
     """All fitted state; learning more gives a new object.
 
     Imported models have no label counts, number of samples and training record. Calibration, OOD detector
-    and policy are None until learned. A judge, where there is one, scores what the forest finds, with the
+    and policy are None until learned, and so is the vocabulary until one is set. A judge, where there is one, scores what the forest finds, with the
     help of scorers. No result depends on the threads (0: all processors).
     """
 
@@ -60,6 +61,7 @@ class Model:
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
+    vocabulary: Vocabulary | None = None
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
 

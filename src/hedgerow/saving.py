@@ -25,6 +25,7 @@ from hedgerow.model import Model
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Dropout, Ensemble
+from hedgerow.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["read", "sound", "write"]
 
@@ -55,6 +56,9 @@ def write(
         sections |= model.calibration.to_sections()
     if model.policy is not None:
         header["policy"], arrays = model.policy.to_sections()
+        sections |= arrays
+    if model.vocabulary is not None:
+        header["vocabulary"], arrays = model.vocabulary.to_sections()
         sections |= arrays
     add_label_sections(model.classes, sections, header)
     if model.label_counts is not None:
@@ -103,6 +107,9 @@ def read(file: ModelFile, verify: bool) -> Model:
         calibration=calibration,
         ood=ood,
         policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,
+        vocabulary=(
+            Vocabulary.from_sections(header["vocabulary"], sections) if "vocabulary" in header else None
+        ),
     )
 
 

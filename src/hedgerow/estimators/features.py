@@ -32,6 +32,8 @@ from hedgerow.training.trainer import train
 from hedgerow.trees.forest import Dropout, Ensemble
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TreeClassifier
+from hedgerow.vocabulary.coverage import check_vocabulary
+from hedgerow.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["HedgerowClassifier", "TrainingInputs"]
 
@@ -158,6 +160,8 @@ class HedgerowClassifier(Learning):
         Hashes of the training data; None for imported models.
     calibration_, ood_detector_, policy_ : Calibration, OODDetector, Policy
         What `calibrate`, `learn_ood` and `learn_policy` learned; absent before.
+    vocabulary_ : Vocabulary or None
+        Names of the labels, where `fit` or `set_vocabulary` was given them.
 
     Examples
     --------
@@ -219,6 +223,7 @@ class HedgerowClassifier(Learning):
         sample_weight: npt.ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> Self:
         """Grow the trees and train the members.
 
@@ -243,6 +248,9 @@ class HedgerowClassifier(Learning):
             model.
         progress : callable(share, what), optional
             Called some ten times a second.
+        vocabulary : Vocabulary, optional
+            Names of the labels, whose ids are the labels; the model keeps it. Labels that it lacks are
+            reported by a `VocabularyWarning`.
 
         Returns
         -------
@@ -256,6 +264,7 @@ class HedgerowClassifier(Learning):
         inputs, count = self._training_inputs(X)
         labels = encode_labels(Y, count, classes, threads)
         options.check_tree(labels.indicator.shape[1])
+        check_vocabulary(vocabulary, labels.names)
         settings = self.training_settings()
         settings.ensemble.check_trees()
         read = self._read_training(inputs, labels, options, seed)
@@ -285,6 +294,7 @@ class HedgerowClassifier(Learning):
             training=TrainingRecord.of(read.hashes, labels.indicator, seed),
             judge=judged.judge,
             scorers=judged.scorers,
+            vocabulary=vocabulary,
         )
         if report is not None:
             report(1.0, "fitted")

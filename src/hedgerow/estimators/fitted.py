@@ -27,6 +27,8 @@ from hedgerow.judge.calibration import Calibration
 from hedgerow.model import Model
 from hedgerow.progress import Progress
 from hedgerow.trees.label_tree import LabelTree
+from hedgerow.vocabulary.coverage import coverage
+from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.signals import OODScores
 from hedgerow.votes.votes import Votes
@@ -112,6 +114,11 @@ class Fitted(Parameters):
     def policy_(self) -> Policy:
         """What `learn_policy` learned; absent before."""
         return _learned(self._fitted().policy, "has no policy; call learn_policy")
+
+    @property
+    def vocabulary_(self) -> Vocabulary | None:
+        """Names of the labels; None where the model has no vocabulary."""
+        return self._fitted().vocabulary
 
     def top(self, X: Any, k: int = 5, *, exact: bool = False, progress: Progress | None = None) -> TopLabels:
         """The k most probable labels of each input.
@@ -409,6 +416,7 @@ class Fitted(Parameters):
             "judge": None if model.judge is None else model.judge.describe(),
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
+            **_about_vocabulary(model),
             "parameters": plain_parameters(self),
         }
 
@@ -428,6 +436,19 @@ def _learned(part: Part | None, otherwise: str) -> Part:
     if part is None:
         raise NotFittedError(f"the model {otherwise}")
     return part
+
+
+def _about_vocabulary(model: Model) -> dict[str, Any]:
+    if model.vocabulary is None:
+        return {}
+    found = coverage(model.vocabulary, model.classes)
+    about = {
+        "entries": len(model.vocabulary),
+        "languages": list(model.vocabulary.languages),
+        "labels_with_a_name": found.named,
+        "labels_without_an_entry": len(found.missing),
+    }
+    return {"vocabulary": about}
 
 
 def _check_k(k: Any, source: Model) -> int:

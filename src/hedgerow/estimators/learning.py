@@ -15,6 +15,8 @@ from hedgerow.inputs.rows import count
 from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_out_of_bag
 from hedgerow.progress import Progress
 from hedgerow.training.data import as_costs
+from hedgerow.vocabulary.coverage import check_vocabulary
+from hedgerow.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["Learning"]
 
@@ -168,4 +170,25 @@ class Learning(Fitted):
         """
         policy = learn_policy(self.source, X, Y, tolerance=tolerance, progress=progress)
         self.model_ = replace(self.model_, policy=policy)
+        return self
+
+    def set_vocabulary(self, vocabulary: Vocabulary | None) -> Self:
+        """Give the labels of the fitted model names, or others; the model file keeps them.
+
+        Nothing that was learned changes. A label that the vocabulary lacks is predicted as before, without a
+        name.
+
+        Parameters
+        ----------
+        vocabulary : Vocabulary or None
+            Its ids are the labels. Labels that it lacks are reported by a `VocabularyWarning`. None removes
+            the vocabulary.
+
+        Returns
+        -------
+        self
+        """
+        model = self._fitted()
+        check_vocabulary(vocabulary, model.classes)
+        self.model_ = replace(model, vocabulary=vocabulary)
         return self

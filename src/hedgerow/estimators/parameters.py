@@ -28,6 +28,7 @@ from hedgerow.training.settings import (
     TreeSettings,
 )
 from hedgerow.trees.label_tree import LabelTree
+from hedgerow.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["FitOptions", "Parameters", "floor_without_entry", "plain_parameters"]
 
@@ -42,6 +43,7 @@ class FitOptions:
     sample_weight: npt.ArrayLike | None = None
     checkpoint: str | os.PathLike[str] | None = None
     progress: Progress | None = None
+    vocabulary: Vocabulary | None = None
 
     def check_tree(self, columns: int) -> None:
         """Refuse a tree that does not fit the labels, or a tree together with vectors to grow one from."""

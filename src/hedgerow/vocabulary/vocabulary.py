@@ -1,0 +1,358 @@
+"""A vocabulary: entries with ids, names by language, and broader entries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .hierarchy import Hierarchy
+from .names import Entry, Name, language_tag
+from .strings import Strings
+
+__all__ = ["Columns", "NameColumns", "Vocabulary"]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A vocabulary as arrays; `vocabulary.building` makes and `vocabulary.sections` checks them.
+
+    Names are grouped by entry, those of entry i are ``name_begins[i]:name_begins[i + 1]``: preferred ones
+    first, then by language. Languages are numbered; -1 is none. Where no entry has a notation, a scheme or a
+    successor, the column is None; in the others, an empty string is none.
+    """
+
+    ids: Strings
+    order: npt.NDArray[np.uint32]  # the entries in the order of the bytes of their ids
+    languages: tuple[str, ...]
+    name_texts: Strings
+    name_begins: npt.NDArray[np.uint32]
+    name_languages: npt.NDArray[np.int16]
+    name_preferred: npt.NDArray[np.bool_]
+    notations: Strings | None
+    schemes: Strings | None
+    scheme_of: npt.NDArray[np.int32] | None  # by entry; -1 is none
+    successors: Strings | None
+    deprecated: npt.NDArray[np.bool_]
+    broader: Hierarchy
+
+
+@dataclass(frozen=True, eq=False)
+class NameColumns:
+    """All names of a vocabulary as columns, grouped by entry.
+
+    Attributes
+    ----------
+    texts : Strings
+        The names: UTF-8 bytes `text`, and where each name begins, `begins`.
+    languages : int16 array
+        Numbers of their languages in `Vocabulary.languages`; -1 where a name has none.
+    preferred : bool array
+        Whether each is a name to show.
+    entries : int32 array
+        The entry of each, by its number.
+    """
+
+    texts: Strings
+    languages: npt.NDArray[np.int16]
+    preferred: npt.NDArray[np.bool_]
+    entries: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Entries with ids, names in several languages and broader entries, such as a thesaurus.
+
+    Make one with `Vocabulary.read` or `Vocabulary.from_names`. Entries are in the order of the file; ids are
+    unique strings, often URIs. A vocabulary does not change.
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary.from_names({"t:1": "tree", "t:2": "holly"})
+    >>> vocabulary.name("t:2")
+    'holly'
+    >>> [found.id for found in vocabulary.search("hollly")]
+    ['t:2']
+    """
+
+    columns: Columns
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Vocabulary:
+        """Read a vocabulary from a file; see `read_vocabulary`."""
+        from .reading import read_vocabulary
+
+        return read_vocabulary(path)
+
+    @classmethod
+    def from_names(cls, names: Mapping[str, str], language: str | None = None) -> Vocabulary:
+        """A vocabulary of ids with one name each.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            Ids and their names.
+        language : str, optional
+            The language of the names.
+        """
+        from .building import Builder
+
+        builder = Builder()
+        for id, name in names.items():
+            builder.entry(id)
+            builder.name(name, language, True)
+        return builder.finish()
+
+    def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the vocabulary to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file. Its ending chooses the format: .ttl (SKOS), .json, .csv or .tsv, and .gz, .xz or .zst
+            behind that packs it.
+        overwrite : bool
+            Replace an existing file.
+        """
+        from .writing import write_vocabulary
+
+        write_vocabulary(self, path, overwrite)
+
+    def to_sections(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What a model file keeps: an entry for its header, and arrays."""
+        from .sections import to_sections
+
+        return to_sections(self)
+
+    @classmethod
+    def from_sections(cls, header: Any, sections: dict[str, Any]) -> Vocabulary:
+        """The vocabulary in a model file, checked; its arrays stay in the file and are read when needed."""
+        from .sections import from_sections
+
+        return from_sections(header, sections)
+
+    # --- entries ---
+
+    def __len__(self) -> int:
+        return len(self.columns.ids)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self._find(id) is not None
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary of {len(self):,} entries, {len(self.columns.name_texts):,} names>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and all(
+            _same(getattr(self.columns, part.name), getattr(other.columns, part.name))
+            for part in fields(Columns)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __iter__(self) -> Iterator[Entry]:
+        """All entries, with all that is known of each."""
+        columns, ids = self.columns, self.ids
+        count = len(ids)
+        languages = [*self.languages, None]  # -1 is the last
+        codes, preferred = columns.name_languages.tolist(), columns.name_preferred.tolist()
+        names = [
+            Name(text, languages[code], shown)
+            for text, code, shown in zip(columns.name_texts, codes, preferred, strict=True)
+        ]
+        name_begins, begins = columns.name_begins.tolist(), columns.broader.begins.tolist()
+        above = columns.broader.entries.tolist()
+        nothing = [""] * count
+        notations = nothing if columns.notations is None else columns.notations.tolist()
+        successors = nothing if columns.successors is None else columns.successors.tolist()
+        schemes = [*self.schemes, None]
+        scheme_of = [-1] * count if columns.scheme_of is None else columns.scheme_of.tolist()
+        deprecated = columns.deprecated.tolist()
+        for number, id in enumerate(ids):
+            yield Entry(
+                id,
+                notations[number] or None,
+                tuple(names[name_begins[number] : name_begins[number + 1]]),
+                tuple(ids[broader] for broader in above[begins[number] : begins[number + 1]]),
+                schemes[scheme_of[number]],
+                successors[number] or None,
+                deprecated[number],
+            )
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The ids of all entries, in the order of the file."""
+        return self.columns.ids.tolist()
+
+    def index(self, id: str) -> int:
+        """The number of an entry; KeyError for an id that the vocabulary lacks."""
+        found = self._find(id) if isinstance(id, str) else None
+        if found is None:
+            raise KeyError(f"the vocabulary has no id {id!r}")
+        return found
+
+    def indices(self, ids: Iterable[Any]) -> npt.NDArray[np.int64]:
+        """The numbers of many entries; -1 for ids that the vocabulary lacks."""
+        numbers = self._numbers
+        return np.array([numbers.get(id, -1) for id in ids], dtype=np.int64)
+
+    def notation(self, id: str) -> str | None:
+        """The notation of an entry, such as a class mark."""
+        return _optional(self.columns.notations, self.index(id))
+
+    def scheme(self, id: str) -> str | None:
+        """The scheme that an entry belongs to."""
+        schemes, scheme_of = self.columns.schemes, self.columns.scheme_of
+        number = self.index(id)
+        if schemes is None or scheme_of is None or scheme_of[number] < 0:
+            return None
+        return schemes[int(scheme_of[number])]
+
+    @property
+    def schemes(self) -> list[str]:
+        """All schemes that entries belong to."""
+        return [] if self.columns.schemes is None else self.columns.schemes.tolist()
+
+    def successor(self, id: str) -> str | None:
+        """The id that replaces an entry; it need not be in the vocabulary."""
+        return _optional(self.columns.successors, self.index(id))
+
+    def deprecated(self, id: str) -> bool:
+        """Whether an entry should not be used any more."""
+        return bool(self.columns.deprecated[self.index(id)])
+
+    # --- names ---
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of names: that with most preferred names first, equals in alphabetical order."""
+        return self.columns.languages
+
+    def name(self, id: str, lang: str | None = None) -> str | None:
+        """The name of an entry to show.
+
+        Parameters
+        ----------
+        id : str
+            The entry.
+        lang : str, optional
+            The language to prefer. "en" also finds "en-gb" where there is no "en".
+
+        Returns
+        -------
+        str or None
+            The preferred name in this language, else in the first of `languages` that has one, else one
+            without a language, else any name; None for an entry without names.
+        """
+        number = self.index(id)
+        columns = self.columns
+        begin, end = int(columns.name_begins[number]), int(columns.name_begins[number + 1])
+        if begin == end:
+            return None
+        languages = columns.name_languages[begin:end].tolist()
+        preferred = columns.name_preferred[begin:end].tolist()
+
+        def rank(place: int) -> tuple[bool, int, bool, int]:
+            code = languages[place]
+            fit = 2 if lang is None or code < 0 else _fit(columns.languages[code], lang)
+            return not preferred[place], fit, code < 0, code
+
+        return columns.name_texts[begin + min(range(end - begin), key=rank)]
+
+    def names(self, id: str) -> list[Name]:
+        """All names of an entry: preferred ones first, then by language, then in the order of the file."""
+        number = self.index(id)
+        columns = self.columns
+        places = range(int(columns.name_begins[number]), int(columns.name_begins[number + 1]))
+        return [
+            Name(
+                columns.name_texts[place],
+                None if columns.name_languages[place] < 0 else self.languages[columns.name_languages[place]],
+                bool(columns.name_preferred[place]),
+            )
+            for place in places
+        ]
+
+    def name_columns(self) -> NameColumns:
+        """All names as columns, for programs that read them all."""
+        columns = self.columns
+        entries = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(columns.name_begins))
+        return NameColumns(columns.name_texts, columns.name_languages, columns.name_preferred, entries)
+
+    # --- hierarchy ---
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """Broader and narrower entries, by number."""
+        return self.columns.broader
+
+    def broader(self, id: str) -> list[str]:
+        """The ids right above an entry."""
+        return self._named(self.hierarchy.broader(self.index(id)))
+
+    def narrower(self, id: str) -> list[str]:
+        """The ids right below an entry."""
+        return self._named(self.hierarchy.narrower(self.index(id)))
+
+    def ancestors(self, id: str) -> list[str]:
+        """All ids above an entry, nearest first."""
+        return self._named(self.hierarchy.ancestors(self.index(id)))
+
+    def subtree(self, id: str) -> list[str]:
+        """An entry and all ids below it, nearest first."""
+        return [id, *self._named(self.hierarchy.descendants(self.index(id)))]
+
+    # --- within ---
+
+    def _named(self, numbers: Sequence[int] | npt.NDArray[np.int32]) -> list[str]:
+        return self.columns.ids.taken([int(number) for number in numbers])
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {id: number for number, id in enumerate(self.ids)}
+
+    def _find(self, id: str) -> int | None:
+        """By halving, so that a mapped vocabulary need not be read as a whole."""
+        if "_numbers" in vars(self):
+            return self._numbers.get(id)
+        try:
+            wanted = id.encode()
+        except UnicodeEncodeError:
+            return None
+        ids, order = self.columns.ids, self.columns.order
+        low, high = 0, len(order)
+        while low < high:
+            middle = (low + high) // 2
+            found = ids.bytes_of(int(order[middle]))
+            if found == wanted:
+                return int(order[middle])
+            if found < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return None
+
+
+def _optional(column: Strings | None, number: int) -> str | None:
+    return None if column is None else column[number] or None
+
+
+def _fit(language: str, wanted: str) -> int:
+    """0 for the language that is wanted, 1 for a variant of it, 2 for others."""
+    wanted = language_tag(wanted) or ""
+    return 0 if language == wanted else 1 if language.startswith(f"{wanted}-") else 2
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Strings) and isinstance(other, Strings):
+        return one.same_as(other)
+    if isinstance(one, Hierarchy) and isinstance(other, Hierarchy):
+        return np.array_equal(one.begins, other.begins) and np.array_equal(one.entries, other.entries)
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other)
+    return type(one) is type(other) and bool(one == other)
