@@ -95,7 +95,7 @@ class Measured:
     """Votes on the test rows, calibrated on a third of them, and the losses of the others."""
 
     def __init__(self, model: HedgerowTextClassifier, texts: list[str], labels: list[list[str]]) -> None:
-        self.hierarchy, self.names = hierarchy_of(model.classes_.tolist())
+        self.ancestry, self.names = hierarchy_of(model.classes_.tolist())
         n_labels = len(model.classes_)
         votes = model.predict_votes(texts)
         wide = truth_for(labels, model.classes_)
@@ -106,25 +106,25 @@ class Measured:
         self.calibrated_on = len(first)
         labels_map = Calibration.learn(votes[first], truth[first])
         known = sp.csr_array(truth[:, :n_labels])  # tags that the model does not know are at no place
-        terms_map = BroaderCalibration.learn([labels_map.apply(votes[first])], known[first], self.hierarchy)
+        terms_map = BroaderCalibration.learn([labels_map.apply(votes[first])], known[first], self.ancestry)
         self.votes = labels_map.apply(votes[rest])
         self.terms = terms_map.apply(self.votes)
         self.truth, self.known = truth[rest], known[rest]
-        self.true_terms = broader_truth(self.known, self.hierarchy)
+        self.true_terms = broader_truth(self.known, self.ancestry)
         # Most tags are one step below their facet, so facets must count.
-        self.ladder = Ladder.of(self.votes, self.terms, self.hierarchy, 0)
-        nothing = Ladder.of(self.votes, self.terms, self.hierarchy, len(self.names))
+        self.ladder = Ladder.of(self.votes, self.terms, self.ancestry, 0)
+        nothing = Ladder.of(self.votes, self.terms, self.ancestry, len(self.names))
         self.losses = {
             way: ladder.losses(self.truth, self.true_terms)
             for way, ladder in zip(WAYS, (nothing, self.ladder), strict=True)
         }
 
     def about(self) -> dict[str, Any]:
-        inner = self.hierarchy.inner
+        inner = self.ancestry.inner
         return {
             "tags": self.votes.n_labels,
             "broader terms": int(inner.sum()),
-            "deepest": int(self.hierarchy.depths.max()),
+            "deepest": int(self.ancestry.depths.max()),
             "calibrated on": self.calibrated_on,
             "cut in two": len(self.votes),
             "true tags": int(self.truth.nnz),
@@ -139,7 +139,7 @@ class Measured:
             order = random.permutation(n)
             held, new = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
             for way in WAYS:
-                losses, every = self.losses[way]
+                losses, _ = self.losses[way]
                 place = RiskCurve(GRID, losses[held].sum(axis=0), len(held)).tested(risk, CONFIDENCE)
                 if place is None:
                     raise RuntimeError("there are too few rows to set a threshold")
@@ -153,7 +153,7 @@ class Measured:
     def achieved(self, way: str, place: int, rows: np.ndarray) -> dict[str, float]:
         losses, every = self.losses[way]
         answers = self.accepted(float(GRID[place]), way == WAYS[1])[rows]
-        scores = hierarchical_scores(answers, self.known[rows], self.hierarchy)
+        scores = hierarchical_scores(answers, self.known[rows], self.ancestry)
         labels = answers[:, : self.votes.n_labels]
         return {
             "threshold": float(GRID[place]),
@@ -169,10 +169,10 @@ class Measured:
     def accepted(self, threshold: float, broader: bool) -> sp.csr_array:
         """Labels, and broader terms if wanted, that are accepted, as an indicator matrix over entries."""
         chosen = self.votes.chosen(np.flatnonzero(self.votes.means() >= np.float32(threshold)))
-        made = indicator(chosen, self.hierarchy.entries)
+        made = indicator(chosen, self.ancestry.entries)
         if broader:
             terms = self.terms.chosen(self.ladder.answers(threshold))
-            made = made + indicator(terms, self.hierarchy.entries)
+            made = made + indicator(terms, self.ancestry.entries)
         return sp.csr_array(made > 0).astype(np.int8)
 
 
@@ -189,8 +189,8 @@ def markdown(found: dict[str, Any]) -> str:
         f" calibration; the other {found['cut in two']:,} were cut in two {CUTS} times, one half for the"
         " threshold and one to measure. Means over cuts; wrong is guaranteed with a confidence of 90 %.",
         "",
-        "| at most wrong, % | accepted | wrong, % | cuts above | inputs with an answer, % | answers | of these"
-        " tags | hierarchical precision | recall | F1 |",
+        "| at most wrong, % | accepted | wrong, % | cuts above | inputs with an answer, % | answers |"
+        " of these tags | hierarchical precision | recall | F1 |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for risk, ways in found["risks"].items():
@@ -198,10 +198,8 @@ def markdown(found: dict[str, Any]) -> str:
             shares = [f"{100 * of['wrong']:.2f}", f"{100 * of['above']:.0f} %", f"{100 * of['answered']:.1f}"]
             sizes = [f"{of['accepted']:.2f}", f"{of['labels']:.2f}"]
             scores = [f"{100 * of[name]:.1f}" for name in ("precision", "recall", "f1")]
-            lines.append(
-                " | ".join(["|", f"{100 * float(risk):g}", way, *shares, *sizes, *scores, "|"]).strip()
-            )
-    return "\n".join([*lines, ""]).replace("| | ", "| ")
+            lines.append(f"| {' | '.join([f'{100 * float(risk):g}', way, *shares, *sizes, *scores])} |")
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hedgerow.vocabulary.ancestry import CyclicHierarchy, Ancestry
+from hedgerow.vocabulary.ancestry import Ancestry, CyclicHierarchy
 
 PAIRS = st.integers(1, 12).flatmap(
     lambda n: st.tuples(

@@ -14,13 +14,9 @@ from hedgerow import Votes
 from hedgerow.decisions.coarser import CoarserLearner, CoarserPolicy, Ladder
 from hedgerow.decisions.risk import GRID, RiskCurve, TooFewRows
 from hedgerow.evaluation.hierarchical import hierarchical_scores
-from hedgerow.inputs.search import SearchSettings
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.vocabulary.ancestry import Ancestry
 from hedgerow.votes.broader import broader_truth, broader_votes
-
-SEARCH = SearchSettings()
-MARK = "0" * 32
 
 
 class Made:
@@ -32,8 +28,8 @@ class Made:
         order = random.permutation(self.entries)
         pairs = np.sort(random.integers(0, self.entries, (self.entries, 2)), axis=1)
         pairs = order[pairs[pairs[:, 0] < pairs[:, 1]]]
-        self.hierarchy = Ancestry(self.entries, pairs[:, 0], pairs[:, 1])
-        self.up = [{e, *self.hierarchy.ancestors_of(e).tolist()} for e in range(self.entries)]
+        self.ancestry = Ancestry(self.entries, pairs[:, 0], pairs[:, 1])
+        self.up = [{e, *self.ancestry.ancestors_of(e).tolist()} for e in range(self.entries)]
         chance = random.random((rows, labels)) ** 3
         self.Y = random.random((rows, labels)) < chance
         met = random.random((rows, labels)) < 0.6
@@ -41,7 +37,7 @@ class Made:
         self.dense = np.clip(chance + noise, 0, 1).astype(np.float32) * met
         self.votes = Votes.from_members([sp.csr_array(part) for part in self.dense])
         self.truth = sp.csr_array(self.Y.astype(np.int8))
-        self.true_terms = broader_truth(self.truth, self.hierarchy)
+        self.true_terms = broader_truth(self.truth, self.ancestry)
 
     def below(self, entry: int) -> list[int]:
         """Labels at or below an entry."""
@@ -52,14 +48,14 @@ class Made:
 @given(st.integers(0, 10**6))
 def test_votes_on_broader_terms_then_are_those_of_a_dense_computation(seed):
     made = Made(seed)
-    found = broader_votes(made.votes, made.hierarchy)
+    found = broader_votes(made.votes, made.ancestry)
     candidate = (made.dense > 0).any(axis=0)
     for row in range(len(made.votes)):
         own = slice(found.indptr[row], found.indptr[row + 1])
         inner = [
             entry
             for entry in range(made.entries)
-            if made.hierarchy.inner[entry] and any(candidate[row, label] for label in made.below(entry))
+            if made.ancestry.inner[entry] and any(candidate[row, label] for label in made.below(entry))
         ]
         assert found.labels[own].tolist() == inner
         for entry, probs in zip(inner, found.probs[own], strict=True):
@@ -74,7 +70,7 @@ def test_votes_on_broader_terms_then_are_those_of_a_dense_computation(seed):
 def test_true_broader_terms_then_have_a_true_label_at_or_below(seed):
     made = Made(seed)
     expected = [
-        [made.hierarchy.inner[e] and bool(row[made.below(e)].any()) for e in range(made.entries)]
+        [made.ancestry.inner[e] and bool(row[made.below(e)].any()) for e in range(made.entries)]
         for row in made.Y
     ]
     assert np.array_equal(made.true_terms.toarray().astype(bool), np.array(expected))
@@ -82,7 +78,7 @@ def test_true_broader_terms_then_have_a_true_label_at_or_below(seed):
 
 def calibrated(seed: int = 0) -> tuple[Made, BroaderCalibration]:
     made = Made(seed, rows=400)
-    return made, BroaderCalibration.learn([made.votes], made.truth, made.hierarchy)
+    return made, BroaderCalibration.learn([made.votes], made.truth, made.ancestry)
 
 
 def test_calibrated_broader_terms_then_are_never_less_probable_than_what_is_below_them():
@@ -102,14 +98,14 @@ def test_calibrated_broader_terms_then_come_true_as_often_as_they_say():
     # Labels of an input that exclude each other: independence is far off, and the map must say so.
     random = np.random.default_rng(5)
     labels, rows = 8, 6000
-    hierarchy = Ancestry(labels + 2, np.arange(labels), labels + np.arange(labels) // 4)
+    ancestry = Ancestry(labels + 2, np.arange(labels), labels + np.arange(labels) // 4)
     p = random.dirichlet(np.full(labels, 0.7), rows)
     Y = p.cumsum(axis=1) >= random.random((rows, 1))
     Y = (np.diff(Y.astype(int), axis=1, prepend=0) > 0).astype(np.int8)
     votes = Votes.from_members([sp.csr_array(p.astype(np.float32))])
     half = rows // 2
-    learned = BroaderCalibration.learn([votes[:half]], sp.csr_array(Y[:half]), hierarchy)
-    truth = broader_truth(sp.csr_array(Y[half:]), hierarchy).toarray()[:, labels:]
+    learned = BroaderCalibration.learn([votes[:half]], sp.csr_array(Y[:half]), ancestry)
+    truth = broader_truth(sp.csr_array(Y[half:]), ancestry).toarray()[:, labels:]
 
     def off(of: Votes) -> float:
         mean = of.mean().toarray()[:, labels:]
@@ -118,7 +114,7 @@ def test_calibrated_broader_terms_then_come_true_as_often_as_they_say():
     def bins(mean: np.ndarray) -> list[np.ndarray]:
         return [(mean >= low) & (mean < low + 0.2) for low in (0.1, 0.3, 0.5, 0.7)]
 
-    assert off(broader_votes(votes[half:], hierarchy)) > 0.06
+    assert off(broader_votes(votes[half:], ancestry)) > 0.06
     assert off(learned.apply(votes[half:])) < 0.03
 
 
@@ -133,7 +129,7 @@ def answers_by_sets(
     reached = {
         term
         for term, p in zip(terms.labels.tolist(), terms.means(), strict=True)
-        if p >= threshold and made.hierarchy.depths[term] >= least_depth
+        if p >= threshold and made.ancestry.depths[term] >= least_depth
     }
     covered = set().union(*(made.up[label] for label in labels))
     covered |= set().union(*(made.up[term] - {term} for term in reached))
@@ -144,8 +140,8 @@ def answers_by_sets(
 @given(st.integers(0, 10**6), st.integers(0, 2))
 def test_answers_then_are_the_narrowest_by_sets_and_losses_those_of_counting(seed, least_depth):
     made = Made(seed, rows=25)
-    broader = broader_votes(made.votes, made.hierarchy)
-    ladder = Ladder.of(made.votes, broader, made.hierarchy, least_depth)
+    broader = broader_votes(made.votes, made.ancestry)
+    ladder = Ladder.of(made.votes, broader, made.ancestry, least_depth)
     losses, every = ladder.losses(made.truth, made.true_terms)
     true_terms = made.true_terms.toarray()
     for knot in [0, 1, *range(150, len(GRID) - 2, 40), len(GRID) - 2, len(GRID) - 1]:
@@ -178,16 +174,16 @@ def test_answers_then_skip_labels_that_are_broad_terms_themselves_only_where_the
 
 
 def policy(made: Made, broader: Votes, size: int = 1000, least_depth: int = 1) -> CoarserPolicy:
-    learner = CoarserLearner(made.hierarchy, least_depth)
+    learner = CoarserLearner(made.ancestry, least_depth)
     for begin in range(0, len(made.votes), size):
         part = slice(begin, begin + size)
         learner.add(made.votes[part], broader[part], made.truth[part], made.true_terms[part])
-    return learner.finish(MARK, SEARCH)
+    return learner.finish()
 
 
 def test_policy_in_other_batches_then_has_the_same_bits():
     made = Made(3, rows=200)
-    broader = broader_votes(made.votes, made.hierarchy)
+    broader = broader_votes(made.votes, made.ancestry)
     one, other = policy(made, broader), policy(made, broader, 7)
     assert np.array_equal(one.wrong.totals, other.wrong.totals)
     assert np.array_equal(one.answered, other.answered)
@@ -196,16 +192,16 @@ def test_policy_in_other_batches_then_has_the_same_bits():
 
 def test_policy_of_few_inputs_then_is_refused_and_the_guarantee_says_what_is_wrong():
     made = Made(3, rows=10)
-    few = policy(made, broader_votes(made.votes, made.hierarchy))
+    few = policy(made, broader_votes(made.votes, made.ancestry))
     with pytest.raises(TooFewRows, match="needs at least 22"):
         few.accept_from(0.1)
     with pytest.raises(ValueError, match="there are no inputs"):
-        CoarserLearner(made.hierarchy).finish(MARK, SEARCH)
+        CoarserLearner(made.ancestry).finish()
     for bad in (-1, 1.5, True):
         with pytest.raises((TypeError, ValueError), match="least_depth"):
-            CoarserLearner(made.hierarchy, bad)
+            CoarserLearner(made.ancestry, bad)
     made = Made(3, rows=600)
-    said = policy(made, broader_votes(made.votes, made.hierarchy)).guarantee(0.2)
+    said = policy(made, broader_votes(made.votes, made.ancestry)).guarantee(0.2)
     assert "at most 20 % of what is accepted" in said
     assert "Learn then Test" in said
 
@@ -213,8 +209,8 @@ def test_policy_of_few_inputs_then_is_refused_and_the_guarantee_says_what_is_wro
 @pytest.mark.parametrize(("risk", "least_depth"), [(0.05, 1), (0.1, 0), (0.1, 1), (0.2, 1)])
 def test_guarantee_over_many_draws_then_is_kept_with_its_confidence(risk, least_depth):
     made = Made(11, rows=20_000, labels=40, more=15, members=1)
-    broader = broader_votes(made.votes, made.hierarchy)
-    ladder = Ladder.of(made.votes, broader, made.hierarchy, least_depth)
+    broader = broader_votes(made.votes, made.ancestry)
+    ladder = Ladder.of(made.votes, broader, made.ancestry, least_depth)
     losses, every = ladder.losses(made.truth, made.true_terms)
     # These inputs are the world: what is drawn from it, with replacement, is independent.
     expected = losses.mean(axis=0)
@@ -233,10 +229,10 @@ def test_guarantee_over_many_draws_then_is_kept_with_its_confidence(risk, least_
 
 def test_broader_terms_then_answer_inputs_that_labels_alone_do_not():
     made = Made(11, rows=4000, labels=40, more=15, members=1)
-    broader = broader_votes(made.votes, made.hierarchy)
+    broader = broader_votes(made.votes, made.ancestry)
     found = policy(made, broader)
     threshold = found.accept_from(0.1)
-    ladder = Ladder.of(made.votes, broader, made.hierarchy, 1)
+    ladder = Ladder.of(made.votes, broader, made.ancestry, 1)
     rows = np.repeat(np.arange(4000), np.diff(made.votes.indptr))
     by_label = np.bincount(rows[made.votes.means() >= np.float32(threshold)], minlength=4000) > 0
     terms = np.repeat(np.arange(4000), np.diff(broader.indptr))[ladder.answers(threshold)]
@@ -255,14 +251,14 @@ def test_hierarchical_scores_then_are_those_of_sets(seed, roots):
     made = Made(seed, rows=30)
     random = np.random.default_rng(seed)
     predicted = random.random((30, made.entries)) < 0.1
-    left = set() if roots else set(np.flatnonzero(made.hierarchy.roots).tolist())
+    left = set() if roots else set(np.flatnonzero(made.ancestry.roots).tolist())
 
     def wide(row: np.ndarray) -> set[int]:
         return set().union(*(made.up[entry] for entry in np.flatnonzero(row))) - left
 
     pairs = [(wide(given_), wide(true)) for given_, true in zip(predicted, made.Y, strict=True)]
     pairs = [(given_, true) for given_, true in pairs if true]
-    found = hierarchical_scores(sp.csr_array(predicted), made.truth, made.hierarchy, roots=roots)
+    found = hierarchical_scores(sp.csr_array(predicted), made.truth, made.ancestry, roots=roots)
     some = [len(given_ & true) / len(given_) for given_, true in pairs if given_]
     assert found.precision == pytest.approx(np.mean(some), nan_ok=True)
     assert found.recall == pytest.approx(np.mean([len(g & t) / len(t) for g, t in pairs]))
@@ -285,5 +281,5 @@ def test_hierarchical_scores_of_nothing_or_of_other_shapes_then_are_refused():
         hierarchical_scores(sp.csr_array([[1, 0]]), sp.csr_array([[1, 0], [0, 1]]), flat)
     with pytest.raises(ValueError, match="2 entries, but there are 3 labels"):
         hierarchical_scores(sp.csr_array([[1, 0, 0]]), sp.csr_array([[1, 0, 0]]), flat)
-    with pytest.raises(TypeError, match="hierarchy is a list"):
+    with pytest.raises(TypeError, match="ancestry is a list"):
         hierarchical_scores(sp.csr_array([[1]]), sp.csr_array([[1]]), [])

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from hedgerow import _native
+from hedgerow.decisions.coarser import CoarserPolicy
 from hedgerow.decisions.policy import Policy
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.features.readers import Reader
@@ -20,6 +21,7 @@ from hedgerow.inputs.matrices import as_truth
 from hedgerow.inputs.rows import count
 from hedgerow.inputs.search import SURE_LABELS, SearchSettings
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
+from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.judging import Judge, judged_each
 from hedgerow.judge.scorers import Scorers
@@ -45,8 +47,9 @@ class Model:
     """All fitted state; learning more gives a new object.
 
     Imported models have no label counts, number of samples and training record. Calibration, OOD detector
-    and policy are None until learned, and so is the vocabulary until one is set. A judge, where there is one, scores what the forest finds, with the
-    help of scorers. No result depends on the threads (0: all processors).
+    and policy are None until learned, and so is the vocabulary until one is set. A judge, where there is one,
+    scores what the forest finds, with the help of scorers. No result depends on the threads (0: all
+    processors).
     """
 
     method: Method
@@ -61,6 +64,8 @@ class Model:
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
+    broader: BroaderCalibration | None = None
+    coarser: CoarserPolicy | None = None
     vocabulary: Vocabulary | None = None
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
@@ -105,8 +110,16 @@ class Model:
         )
 
     def with_calibration(self, calibration: Calibration) -> Model:
-        """The same model, calibrated; without its policy, which was for other probabilities."""
-        return replace(self, calibration=calibration, policy=None)
+        """The same model, calibrated; without what it learned of other probabilities, such as its policy."""
+        return replace(self, calibration=calibration, policy=None, broader=None, coarser=None)
+
+    def with_broader(self, broader: BroaderCalibration) -> Model:
+        """The same model, voting on broader terms; without its policy for other votes on them."""
+        return replace(self, broader=broader, coarser=None)
+
+    def with_vocabulary(self, vocabulary: Vocabulary | None) -> Model:
+        """The same model with another vocabulary; without what it learned of broader terms."""
+        return replace(self, vocabulary=vocabulary, broader=None, coarser=None)
 
     def with_ood(self, ood: OODDetector) -> Model:
         """The same model with another detector; the policy loses the scores of the old one."""
@@ -114,7 +127,7 @@ class Model:
 
     def uncalibrated(self) -> Model:
         """The same model without its calibration, and so without its policy."""
-        return replace(self, calibration=None, policy=None)
+        return replace(self, calibration=None, policy=None, broader=None, coarser=None)
 
     def label_depths(self) -> npt.NDArray[np.float64]:
         """The depth of each label in the trees, the mean over the members; 0 where a tree lacks it."""

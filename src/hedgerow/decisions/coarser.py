@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +15,28 @@ from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.policy import NOT_GUARANTEED
 from hedgerow.decisions.risk import GRID, RiskCurve, TooFewRows, as_share, rows_needed
 from hedgerow.inputs.parameters import check_integer
-from hedgerow.inputs.search import SearchSettings
 from hedgerow.vocabulary.ancestry import Ancestry
 from hedgerow.votes.broader import Above
 from hedgerow.votes.votes import Votes
 
-__all__ = ["CoarserLearner", "CoarserPolicy", "Ladder"]
+__all__ = ["BroaderVotes", "CoarserLearner", "CoarserPolicy", "Ladder"]
 
 Floats = npt.NDArray[np.float32]
+
+
+class BroaderVotes(Protocol):
+    """Who votes on broader terms: `BroaderCalibration`."""
+
+    @property
+    def ancestry(self) -> Ancestry:
+        """Which terms are above which; the labels come first."""
+
+    @property
+    def term_names(self) -> npt.NDArray[np.object_]:
+        """The labels, and the ids of all that is broader."""
+
+    def apply(self, votes: Votes) -> Votes:
+        """Calibrated votes on the broader terms of all candidates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +64,16 @@ class Ladder:
     hidden_to: Floats
 
     @classmethod
-    def of(cls, votes: Votes, broader: Votes, hierarchy: Ancestry, least_depth: int) -> Ladder:
+    def of(cls, votes: Votes, broader: Votes, ancestry: Ancestry, least_depth: int) -> Ladder:
         """From votes on labels and on the terms above them."""
-        above = Above.candidates(votes, hierarchy)
+        above = Above.candidates(votes, ancestry)
         if not np.array_equal(above.terms, broader.labels) or not np.array_equal(
             above.indptr, broader.indptr
         ):
             raise ValueError("the votes on broader terms are not those above these candidates")
-        allowed = hierarchy.depths[broader.labels] >= least_depth
+        allowed = ancestry.depths[broader.labels] >= least_depth
         answers = np.where(allowed, broader.means(), np.float32(0))
-        hidden = np.maximum(above.highest(votes.means()), above.highest_below(hierarchy, answers))
+        hidden = np.maximum(above.highest(votes.means()), above.highest_below(ancestry, answers))
         return cls(votes, broader, allowed, hidden)
 
     def answers(self, threshold: float) -> npt.NDArray[np.intp]:
@@ -107,6 +123,8 @@ class Ladder:
 class CoarserPolicy:
     """How often answers with broader terms are wrong on held-out inputs, and the guarantee that follows.
 
+    It is learned together with a `Policy`, and holds for the same search.
+
     Attributes
     ----------
     wrong : RiskCurve
@@ -118,17 +136,11 @@ class CoarserPolicy:
     least_depth : int
         Broader terms at this depth of the hierarchy or below are answers; 0 allows all, 1 leaves out those
         that nothing is broader than.
-    fingerprint : str
-        Of the held-out inputs and their labels.
-    search : SearchSettings
-        How the model searched: the guarantee holds for this search only.
     """
 
     wrong: RiskCurve
     answered: npt.NDArray[np.float64]
     least_depth: int
-    fingerprint: str
-    search: SearchSettings
 
     @property
     def rows(self) -> int:
@@ -160,6 +172,29 @@ class CoarserPolicy:
             )
         return float(self.wrong.thresholds[place])
 
+    def to_sections(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Header and arrays for a model file."""
+        header = {"rows": self.rows, "least_depth": self.least_depth}
+        return header, {"coarser.wrong": self.wrong.totals, "coarser.answered": self.answered}
+
+    @classmethod
+    def from_sections(cls, header: Any, sections: Mapping[str, npt.NDArray[Any]]) -> CoarserPolicy:
+        """Take back what `to_sections` gave, after checking it."""
+        if not isinstance(header, dict):
+            raise ValueError("the policy for broader terms is not an object")
+        wrong, answered = sections["coarser.wrong"], sections["coarser.answered"]
+        for values in (wrong, answered):
+            if values.dtype != np.float64 or values.shape != GRID.shape or not np.isfinite(values).all():
+                raise ValueError("the curves of the policy for broader terms are not numbers by threshold")
+        rows, least_depth = header["rows"], header["least_depth"]
+        if type(rows) is not int or rows < 1 or type(least_depth) is not int or least_depth < 0:
+            raise ValueError(f"the policy for broader terms has impossible counts: {rows!r}, {least_depth!r}")
+        if wrong.min() < 0 or wrong.max() > rows * (1 + 1e-6):
+            raise ValueError("the policy for broader terms has impossible losses")
+        if answered.min() < 0 or answered.max() > 1:
+            raise ValueError("the policy for broader terms has impossible shares of inputs")
+        return cls(RiskCurve(GRID, wrong, rows), answered, least_depth)
+
     def guarantee(self, risk: float, confidence: float = 0.9) -> str:
         """What is guaranteed at this risk, in words."""
         accept = self.accept_from(risk, confidence)
@@ -179,15 +214,15 @@ class CoarserLearner:
 
     Parameters
     ----------
-    hierarchy : Ancestry
+    ancestry : Ancestry
         Its first entries are the labels.
     least_depth : int
         As of `CoarserPolicy`.
     """
 
-    def __init__(self, hierarchy: Ancestry, least_depth: int = 1) -> None:
+    def __init__(self, ancestry: Ancestry, least_depth: int = 1) -> None:
         check_integer("least_depth", least_depth, 0)
-        self._hierarchy, self._least_depth = hierarchy, int(least_depth)
+        self._ancestry, self._least_depth = ancestry, int(least_depth)
         self._wrong = np.zeros(len(GRID))
         self._answered = np.zeros(len(GRID), dtype=np.int64)
         self._rows = 0
@@ -204,7 +239,7 @@ class CoarserLearner:
         true_terms : csr_array, shape (n, entries)
             What `broader_truth` makes of them.
         """
-        ladder = Ladder.of(votes, broader, self._hierarchy, self._least_depth)
+        ladder = Ladder.of(votes, broader, self._ancestry, self._least_depth)
         wrong, every = ladder.losses(truth, true_terms)
         # One input after the other, so that the sum does not depend on the size of batches.
         for loss in wrong:
@@ -212,12 +247,12 @@ class CoarserLearner:
         self._answered += (every > 0).sum(axis=0)
         self._rows += len(votes)
 
-    def finish(self, fingerprint: str, search: SearchSettings) -> CoarserPolicy:
-        """The policy from all inputs added; the fingerprint is that of the inputs and their labels."""
+    def finish(self) -> CoarserPolicy:
+        """The policy from all inputs added."""
         if not self._rows:
             raise ValueError("there are no inputs, so no policy can be learned; give held-out inputs")
         curve = RiskCurve(GRID, self._wrong, self._rows)
-        return CoarserPolicy(curve, self._answered / self._rows, self._least_depth, fingerprint, search)
+        return CoarserPolicy(curve, self._answered / self._rows, self._least_depth)
 
 
 def _matched(votes: Votes, truth: sp.csr_array) -> Matched:

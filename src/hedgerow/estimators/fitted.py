@@ -219,6 +219,7 @@ class Fitted(Parameters):
         inputs_by: str | None = None,
         inputs_risk: float | None = None,
         inputs_coverage: float | None = None,
+        broader: bool = False,
         false_alarm: float | None = 0.05,
         k: int = 5,
         progress: Progress | None = None,
@@ -259,6 +260,10 @@ class Fitted(Parameters):
             With `inputs_by`: the best label is wrong for at most this share of the answered inputs.
         inputs_coverage : float, optional
             With `inputs_by`: at least this share of the inputs is answered.
+        broader : bool, default=False
+            Where no narrow label can be accepted, accept the narrowest broader term of the vocabulary that
+            can be: one label at or below it is right. The guarantee about wrong labels then covers labels and
+            broader terms together, so fewer labels may be accepted. It needs `calibrate_broader`.
         false_alarm : float or None, default=0.05
             The share of in-distribution inputs that may be flagged as out-of-distribution; None flags none.
             Flags need `learn_ood`, and change no decision.
@@ -284,7 +289,17 @@ class Fitted(Parameters):
         """
         source = self.source
         goal = Goal(
-            risk, costs, size, by, coverage, groups, confidence, inputs_by, inputs_risk, inputs_coverage
+            risk,
+            costs,
+            size,
+            by,
+            coverage,
+            groups,
+            confidence,
+            inputs_by,
+            inputs_risk,
+            inputs_coverage,
+            broader,
         )
         return decide(source, source.inputs(X), goal, false_alarm=false_alarm, k=k, progress=progress)
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from hedgerow.inputs.matrices import as_truth
 from hedgerow.vocabulary.ancestry import Ancestry
-from hedgerow.votes.broader import check_hierarchy
+from hedgerow.votes.broader import check_ancestry
 
 __all__ = ["HierarchicalScores", "hierarchical_scores"]
 
@@ -34,7 +34,7 @@ class HierarchicalScores:
 
 
 def hierarchical_scores(
-    predicted: Any, Y: Any, hierarchy: Ancestry, *, roots: bool = True
+    predicted: Any, Y: Any, ancestry: Ancestry, *, roots: bool = True
 ) -> HierarchicalScores:
     """Hierarchical precision, recall and F1 (Kiritchenko, Matwin and Famili, 2005), by input.
 
@@ -48,7 +48,7 @@ def hierarchical_scores(
     ----------
     predicted, Y : sparse indicator matrix, shape (n, entries or fewer)
         Entries of the hierarchy: labels, and maybe broader terms.
-    hierarchy : Ancestry
+    ancestry : Ancestry
         Its first entries are the labels.
     roots : bool, default=True
         Count entries that have narrower ones and nothing broader. Where one root is above all others, it is
@@ -69,7 +69,7 @@ def hierarchical_scores(
     >>> hierarchical_scores(pine, yew, Ancestry(3, [0, 1], [2, 2]))
     HierarchicalScores(precision=0.5, recall=0.5, f1=0.5)
     """
-    given, true = _extended(predicted, hierarchy, roots), _extended(Y, hierarchy, roots)
+    given, true = _extended(predicted, ancestry, roots), _extended(Y, ancestry, roots)
     if given.shape[0] != true.shape[0]:
         raise ValueError(f"predicted has {given.shape[0]} rows, but Y has {true.shape[0]}")
     of_truth = np.diff(true.indptr)
@@ -88,15 +88,15 @@ def hierarchical_scores(
     )
 
 
-def _extended(matrix: Any, hierarchy: Ancestry, roots: bool) -> sp.csr_array:
+def _extended(matrix: Any, ancestry: Ancestry, roots: bool) -> sp.csr_array:
     """Each row with all that is broader than its entries; ones of int32."""
     own = as_truth(matrix, np.shape(matrix)[0], 0)
-    check_hierarchy(hierarchy, own.shape[1])
+    check_ancestry(ancestry, own.shape[1])
     wide = sp.csr_array(
-        (np.ones(own.nnz, np.int32), own.indices, own.indptr), shape=(own.shape[0], hierarchy.entries)
+        (np.ones(own.nnz, np.int32), own.indices, own.indptr), shape=(own.shape[0], ancestry.entries)
     )
-    made = sp.csr_array(wide @ hierarchy.upwards)
-    kept: npt.NDArray[np.bool_] = np.ones(hierarchy.entries, bool) if roots else ~hierarchy.roots
+    made = sp.csr_array(wide @ ancestry.upwards)
+    kept: npt.NDArray[np.bool_] = np.ones(ancestry.entries, bool) if roots else ~ancestry.roots
     made.data = kept[made.indices].astype(np.int32)
     made.eliminate_zeros()
     return made

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["CyclicHierarchy", "Ancestry", "relatives"]
+from .vocabulary import Vocabulary
+
+__all__ = ["Ancestry", "CyclicHierarchy", "above_labels", "relatives"]
 
 Entries = npt.NDArray[np.int32]
 
@@ -150,12 +152,14 @@ class Ancestry:
     @cached_property
     def inner(self) -> npt.NDArray[np.bool_]:
         """Whether an entry has narrower ones, shape (entries,)."""
-        return np.asarray(np.bincount(self.parent, minlength=self.entries) > 0)
+        has: npt.NDArray[np.bool_] = np.bincount(self.parent, minlength=self.entries) > 0
+        return has
 
     @cached_property
     def roots(self) -> npt.NDArray[np.bool_]:
         """Whether an entry has narrower ones and nothing is broader than it, shape (entries,)."""
-        return self.inner & (self.depths == 0)
+        found: npt.NDArray[np.bool_] = self.inner & (self.depths == 0)
+        return found
 
     def for_labels(self, places: npt.ArrayLike) -> tuple[Ancestry, npt.NDArray[np.int64]]:
         """The hierarchy above the labels of a model, with these labels first.
@@ -258,6 +262,35 @@ def _pattern(matrix: Any) -> sp.csr_array:
 
 def _row(matrix: sp.csr_array, row: int) -> Entries:
     return np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]], dtype=np.int32)
+
+
+def above_labels(
+    vocabulary: Vocabulary, labels: npt.NDArray[Any]
+) -> tuple[Ancestry, npt.NDArray[np.object_]]:
+    """What a vocabulary has above the labels of a model.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Its ids are the labels; a label that it lacks has no broader terms.
+    labels : array, shape (n_labels,)
+        The labels; numbers as they are written.
+
+    Returns
+    -------
+    Ancestry
+        The labels in their order, and then all that is broader.
+    object array, shape (entries,)
+        The labels and then the ids of the others.
+    """
+    stored = vocabulary.hierarchy
+    child = np.repeat(np.arange(len(stored)), np.diff(stored.begins))
+    whole = Ancestry(len(stored), child, np.asarray(stored.entries))
+    ancestry, order = whole.for_labels(vocabulary.indices(str(label) for label in labels.tolist()))
+    names = np.empty(len(order), dtype=object)
+    names[: len(labels)] = labels.tolist()
+    names[len(labels) :] = vocabulary.columns.ids.taken(order[len(labels) :].tolist())
+    return ancestry, names
 
 
 def relatives(

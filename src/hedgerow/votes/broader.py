@@ -12,7 +12,7 @@ from hedgerow.inputs.matrices import as_truth
 from hedgerow.vocabulary.ancestry import Ancestry, relatives
 from hedgerow.votes.votes import Votes
 
-__all__ = ["Above", "broader_truth", "broader_votes", "check_hierarchy"]
+__all__ = ["Above", "broader_truth", "broader_votes", "check_ancestry", "known_labels"]
 
 Places = npt.NDArray[np.int64]
 
@@ -39,15 +39,15 @@ class Above:
     to: Places
 
     @classmethod
-    def candidates(cls, votes: Votes, hierarchy: Ancestry) -> Above:
+    def candidates(cls, votes: Votes, ancestry: Ancestry) -> Above:
         """The terms at or above the candidates; labels are the first entries of the hierarchy."""
-        check_hierarchy(hierarchy, votes.n_labels)
-        up = hierarchy.upwards
+        check_ancestry(ancestry, votes.n_labels)
+        up = ancestry.upwards
         rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
         of, terms = relatives(up, votes.labels)
-        kept = hierarchy.inner[terms]
+        kept = ancestry.inner[terms]
         of, terms = of[kept], terms[kept]
-        width = np.int64(max(1, hierarchy.entries))
+        width = np.int64(max(1, ancestry.entries))
         keys, to = np.unique(rows[of] * width + terms, return_inverse=True)
         indptr = np.searchsorted(keys, np.arange(len(votes) + 1) * width)
         return cls(indptr.astype(np.int64), (keys % width).astype(np.int32), of, to.astype(np.int64))
@@ -58,11 +58,11 @@ class Above:
         np.maximum.at(found, self.to, values[self.of])
         return found
 
-    def highest_below(self, hierarchy: Ancestry, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def highest_below(self, ancestry: Ancestry, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """For each term the highest value of the terms below it, 0 if there are none; values by term."""
         rows = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
-        of, above = relatives(hierarchy.ancestors, self.terms)
-        width = np.int64(max(1, hierarchy.entries))
+        of, above = relatives(ancestry.ancestors, self.terms)
+        width = np.int64(max(1, ancestry.entries))
         # What is above a term here is above its candidates, and so among the terms of the input.
         to = np.searchsorted(rows * width + self.terms, rows[of] * width + above)
         found = np.zeros_like(values)
@@ -70,7 +70,7 @@ class Above:
         return found
 
 
-def broader_votes(votes: Votes, hierarchy: Ancestry, above: Above | None = None) -> Votes:
+def broader_votes(votes: Votes, ancestry: Ancestry, above: Above | None = None) -> Votes:
     """The probability that at least one label at or below a broader term is right, for each member.
 
     All that is known of labels are their own probabilities. Whatever depends on what, the probability of a
@@ -81,7 +81,7 @@ def broader_votes(votes: Votes, hierarchy: Ancestry, above: Above | None = None)
     ----------
     votes : Votes
         Votes on labels.
-    hierarchy : Ancestry
+    ancestry : Ancestry
         Its first entries are the labels.
     above : Above, optional
         Of these candidates, where it was computed before.
@@ -99,24 +99,24 @@ def broader_votes(votes: Votes, hierarchy: Ancestry, above: Above | None = None)
     >>> found.labels, found.probs
     (array([2], dtype=int32), array([[0.8]], dtype=float32))
     """
-    above = above or Above.candidates(votes, hierarchy)
+    above = above or Above.candidates(votes, ancestry)
     groups = sp.csr_array(
         (np.ones(len(above.of)), (above.to, above.of)), shape=(len(above.terms), len(votes.labels))
     )
     with np.errstate(divide="ignore"):  # a label that is surely right
         missing = groups @ np.log1p(-votes.probs.astype(np.float64))
     probs = np.maximum(-np.expm1(missing), above.highest(votes.probs)).astype(np.float32)
-    return Votes(above.indptr, above.terms, np.clip(probs, 0, 1), hierarchy.entries)
+    return Votes(above.indptr, above.terms, np.clip(probs, 0, 1), ancestry.entries)
 
 
-def broader_truth(truth: sp.csr_array, hierarchy: Ancestry) -> sp.csr_array:
+def broader_truth(truth: sp.csr_array, ancestry: Ancestry) -> sp.csr_array:
     """Which broader terms have a true label at or below them, shape (n, entries).
 
     Parameters
     ----------
     truth : sparse indicator matrix, shape (n, entries or fewer)
         True labels, as entries of the hierarchy.
-    hierarchy : Ancestry
+    ancestry : Ancestry
         Its first entries are the labels.
 
     Returns
@@ -124,22 +124,27 @@ def broader_truth(truth: sp.csr_array, hierarchy: Ancestry) -> sp.csr_array:
     csr_array of int8
         Only entries that have narrower ones.
     """
-    check_hierarchy(hierarchy, truth.shape[1])
+    check_ancestry(ancestry, truth.shape[1])
     found = as_truth(truth, truth.shape[0], 0)
     rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
-    of, terms = relatives(hierarchy.upwards, found.indices)
-    kept = hierarchy.inner[terms]
-    shape = (found.shape[0], hierarchy.entries)
+    of, terms = relatives(ancestry.upwards, found.indices)
+    kept = ancestry.inner[terms]
+    shape = (found.shape[0], ancestry.entries)
     made = sp.csr_array((np.ones(int(kept.sum()), np.int8), (rows[of[kept]], terms[kept])), shape=shape)
     return as_truth(made, shape[0], shape[1])
 
 
-def check_hierarchy(hierarchy: object, labels: int) -> None:
+def known_labels(truth: sp.csr_array, n_labels: int) -> sp.csr_array:
+    """The truth without the columns of labels that the model does not know, which come last."""
+    return truth if truth.shape[1] == n_labels else sp.csr_array(truth[:, :n_labels])
+
+
+def check_ancestry(ancestry: object, labels: int) -> None:
     """Refuse what is no hierarchy, or one with fewer entries than there are labels."""
-    if not isinstance(hierarchy, Ancestry):
-        raise TypeError(f"hierarchy is a {type(hierarchy).__name__}; give a Ancestry")
-    if hierarchy.entries < labels:
+    if not isinstance(ancestry, Ancestry):
+        raise TypeError(f"ancestry is a {type(ancestry).__name__}; give an Ancestry")
+    if ancestry.entries < labels:
         raise ValueError(
-            f"the hierarchy has {hierarchy.entries} entries, but there are {labels} labels; its first entries"
-            " must be the labels, as Ancestry.for_labels gives it"
+            f"the hierarchy has {ancestry.entries} entries, but there are {labels} labels; its first entries"
+            " must be the labels, as Ancestry.for_labels or above_labels gives it"
         )
