@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import csv
+import json
 import math
 
 import numpy as np
@@ -9,8 +12,19 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
-from hedgerow import Votes
+from hedgerow import (
+    Costs,
+    Decisions,
+    HedgerowTextClassifier,
+    Vocabulary,
+    Votes,
+    evaluate,
+    learn_from_held_out,
+    load,
+)
+from hedgerow.cli.app import main
 from hedgerow.decisions.coarser import CoarserLearner, CoarserPolicy, Ladder
 from hedgerow.decisions.risk import GRID, RiskCurve, TooFewRows
 from hedgerow.evaluation.hierarchical import hierarchical_scores
@@ -283,3 +297,189 @@ def test_hierarchical_scores_of_nothing_or_of_other_shapes_then_are_refused():
         hierarchical_scores(sp.csr_array([[1, 0, 0]]), sp.csr_array([[1, 0, 0]]), flat)
     with pytest.raises(TypeError, match="ancestry is a list"):
         hierarchical_scores(sp.csr_array([[1]]), sp.csr_array([[1]]), [])
+
+
+# A model with a vocabulary, and the command line
+
+TREES = ["yew", "pine", "oak", "elm"]
+WIDER = {"yew": "conifer", "pine": "conifer", "oak": "broadleaf", "elm": "broadleaf"}
+
+
+def tree_records(rows: int, seed: int) -> tuple[list[str], list[list[str]]]:
+    """Texts that often say only which kind of tree they are about."""
+    random = np.random.default_rng(seed)
+    texts, labels = [], []
+    for row in range(rows):
+        tree = TREES[random.integers(0, 4)]
+        vague = random.random() < 0.5
+        words = [WIDER[tree], "needle" if WIDER[tree] == "conifer" else "leaf"]
+        words += [] if vague else [f"{tree}wood", f"{tree}bark"]
+        texts.append(" ".join([*words, f"w{random.integers(0, 50)}", f"n{seed}x{row}"]))
+        labels.append([tree])
+    return texts, labels
+
+
+@pytest.fixture(scope="module")
+def vocabulary_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trees") / "trees.json"
+    entries = [{"id": tree, "names": {"en": tree}, "broader": [kind]} for tree, kind in WIDER.items()]
+    entries += [{"id": kind, "names": {"en": kind}, "broader": ["plant"]} for kind in set(WIDER.values())]
+    entries += [{"id": "plant", "names": {"en": "plant"}}]
+    path.write_text(json.dumps(entries))
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary_file):
+    made = HedgerowTextClassifier(method="bagging", members=3, random_state=0, n_jobs=1)
+    made.fit(*tree_records(400, 0)).set_vocabulary(Vocabulary.read(vocabulary_file))
+    learn_from_held_out(made, *tree_records(1200, 1), least_depth=1)
+    return made
+
+
+def test_model_then_answers_vague_texts_with_the_broader_term_and_keeps_the_guarantee(model):
+    texts, labels = tree_records(600, 2)
+    found = model.decide(texts, risk=0.1, broader=True)
+    alone = model.decide(texts, risk=0.1)
+    assert found[0].broader == found.broader.of_input(0)
+    assert set(found.broader.terms) == {"conifer", "broadleaf"}
+    given_, wrong = 0, []
+    for own, [true] in zip(found, labels, strict=True):
+        answers = [*own.accept, *own.broader]
+        given_ += bool(answers)
+        wrong.append(sum(a not in (true, WIDER[true]) for a in answers) / max(1, len(answers)))
+        assert not any(WIDER.get(label) in own.broader for label in own.accept)
+    assert np.mean(wrong) <= 0.13
+    assert given_ > 1.3 * sum(bool(own.accept) for own in alone)
+    assert "labels and broader terms are wrong (Learn then Test" in found.guarantee
+    assert found.to_dict()["inputs"][0]["broader"] == found[0].broader
+    assert alone.broader is None
+    assert alone[0].broader == []
+    assert np.allclose(found.broader.total, found.broader.data + found.broader.knowledge, atol=1e-6)
+
+
+def test_decisions_with_broader_terms_in_other_batches_then_have_the_same_bits(model):
+    texts, _ = tree_records(200, 3)
+    whole = model.decide(texts, risk=0.1, broader=True)
+    parts = [model.decide(texts[begin : begin + 17], risk=0.1, broader=True) for begin in range(0, 200, 17)]
+    joined = Decisions.concatenate(parts)
+    for name, values in vars(whole.broader).items():
+        assert np.array_equal(values, getattr(joined.broader, name))
+    assert not len(model.decide([], risk=0.1, broader=True).broader.terms)
+
+
+def test_inputs_that_are_not_answered_then_have_no_broader_terms(model):
+    texts, _ = tree_records(200, 4)
+    found = model.decide(texts, risk=0.1, broader=True, inputs_by="total", inputs_coverage=0.5)
+    assert not found.answered.all()
+    assert not any(own.broader for own in found if not own.answered)
+
+
+def test_model_file_then_answers_with_the_same_broader_terms(model, tmp_path):
+    path = tmp_path / "trees.hedgerow"
+    model.save(path)
+    texts, _ = tree_records(100, 5)
+    before, after = (m.decide(texts, risk=0.1, broader=True).broader for m in (model, load(path)))
+    for name, values in vars(before).items():
+        assert np.array_equal(values, getattr(after, name))
+    assert load(path).source.coarser.least_depth == 1
+
+
+def test_what_was_learned_of_broader_terms_then_is_forgotten_with_votes_or_vocabulary(model):
+    held = tree_records(300, 6)
+    texts, _ = tree_records(5, 7)
+    for change in ("calibrate", "set_vocabulary"):
+        own = copy.deepcopy(model)
+        if change == "calibrate":
+            own.calibrate(*held).learn_policy(*tree_records(300, 8))
+        else:
+            own.set_vocabulary(own.vocabulary_)
+        with pytest.raises(NotFittedError, match="calibrate_broader"):
+            own.decide(texts, risk=0.1, broader=True)
+    own.set_vocabulary(None)
+    with pytest.raises(ValueError, match="has no vocabulary"):
+        own.calibrate_broader(*held)
+    own.set_vocabulary(Vocabulary.from_names({tree: tree for tree in TREES}))
+    with pytest.raises(ValueError, match="nothing broader than any label"):
+        own.calibrate_broader(*held)
+
+
+@pytest.mark.parametrize("goal", [{"size": 3}, {"costs": Costs()}, {"coverage": 0.5}, {"by": "total"}])
+def test_broader_terms_for_goals_without_their_guarantee_then_are_refused(model, goal):
+    with pytest.raises(ValueError, match="broader terms are accepted by their probability"):
+        model.decide(["yew"], broader=True, **goal)
+
+
+def test_evaluation_then_has_hierarchical_scores_of_the_best_labels(model):
+    texts, labels = tree_records(200, 9)
+    labels[0] = ["fern"]  # unknown
+    found = evaluate(model, texts, labels)
+    best = model.top(texts, 1).labels[:, 0]
+    up = {tree: {tree, kind, "plant"} for tree, kind in WIDER.items()} | {"fern": {"fern"}}
+    pairs = [(up[one], up[true]) for one, [true] in zip(best, labels, strict=True)]
+    scores = found.ranking.hierarchical[1]
+    assert scores.precision == pytest.approx(np.mean([len(a & b) / len(a) for a, b in pairs]))
+    assert scores.recall == pytest.approx(np.mean([len(a & b) / len(b) for a, b in pairs]))
+    assert scores.f1 == pytest.approx(np.mean([2 * len(a & b) / (len(a) + len(b)) for a, b in pairs]))
+    assert found.to_dict()["hierarchical"]["1"]["f1"] == scores.f1
+
+
+def test_command_line_then_calibrates_and_decides_with_broader_terms(model, tmp_path, capsys):
+    bare = copy.deepcopy(model).uncalibrated()
+    bare.save(tmp_path / "bare.hedgerow")
+    for name, (texts, labels) in {"held": tree_records(1200, 1), "new": tree_records(60, 2)}.items():
+        lines = [json.dumps({"text": text, "labels": own}) for text, own in zip(texts, labels, strict=True)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    bare_file, file = str(tmp_path / "bare.hedgerow"), str(tmp_path / "sure.hedgerow")
+    held, new = str(tmp_path / "held.jsonl"), str(tmp_path / "new.jsonl")
+    assert main(["calibrate", bare_file, held, "--out", file]) == 0
+    assert main(["decide", file, new, "--broader"]) != 0
+    assert "hedgerow calibrate --broader" in " ".join(capsys.readouterr().err.split())
+    assert main(["calibrate", bare_file, held, "--broader", "--out", file, "--overwrite"]) == 0
+    capsys.readouterr()
+    assert main(["decide", file, new, "--broader", "--json", "--threads", "1"]) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    terms = [[label["label"] for label in row["labels"] if label["decision"] == "broader"] for row in printed]
+    assert {term for own in terms for term in own} == {"conifer", "broadleaf"}
+    assert all(len(row["labels"]) >= len(TREES) for row in printed)
+    assert main(["decide", file, new, "--broader", "--out", str(tmp_path / "all.csv")]) == 0
+    rows = list(csv.DictReader((tmp_path / "all.csv").open()))
+    assert sum(row["decision"] == "broader" for row in rows) == sum(map(len, terms))
+    assert main(["decide", file, new, "--broader"]) == 0
+    assert "conifer" in capsys.readouterr().out
+    assert main(["evaluate", file, new]) == 0
+    assert "hierarchical F1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": 0}, "impossible counts"),
+        ({"rows": True}, "impossible counts"),
+        ({"least_depth": -1}, "impossible counts"),
+        ({"wrong": np.full(len(GRID), 601.0)}, "impossible losses"),
+        ({"wrong": np.full(len(GRID), np.nan)}, "not numbers by threshold"),
+        ({"wrong": np.zeros(3)}, "not numbers by threshold"),
+        ({"answered": np.full(len(GRID), 1.5)}, "impossible shares"),
+        ({"answered": np.zeros(len(GRID), np.float32)}, "not numbers by threshold"),
+    ],
+)
+def test_policy_of_a_crafted_file_then_is_refused(change, message):
+    made = Made(3, rows=600)
+    own = policy(made, broader_votes(made.votes, made.ancestry))
+    header, sections = own.to_sections()
+    again = CoarserPolicy.from_sections(header, sections)
+    assert again.accept_from(0.2) == own.accept_from(0.2)
+    header |= {name: value for name, value in change.items() if name in header}
+    sections |= {f"coarser.{name}": value for name, value in change.items() if f"coarser.{name}" in sections}
+    with pytest.raises(ValueError, match=message):
+        CoarserPolicy.from_sections(header, sections)
+
+
+def test_model_file_with_broader_terms_and_no_vocabulary_then_is_refused(model):
+    header, sections = model.source.broader.to_file()
+    labels = model.classes_
+    with pytest.raises(ValueError, match="but no vocabulary"):
+        BroaderCalibration.from_file(header, sections, None, labels)
+    with pytest.raises(ValueError, match="not one map of the mean"):
+        BroaderCalibration.from_file(header | {"of": "members"}, sections, model.vocabulary_, labels)

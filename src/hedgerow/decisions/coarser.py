@@ -172,6 +172,16 @@ class CoarserPolicy:
             )
         return float(self.wrong.thresholds[place])
 
+    def describe(self) -> dict[str, Any]:
+        """What it was learned from and what it can guarantee, for people and programs."""
+        found: dict[str, Any] = {"inputs": self.rows, "least_depth": self.least_depth, "guarantees": {}}
+        for risk in (0.05, 0.1, 0.2):
+            try:
+                found["guarantees"][f"{100 * risk:g} %"] = self.guarantee(risk)
+            except ValueError as error:
+                found["guarantees"][f"{100 * risk:g} %"] = f"not possible: {error}"
+        return found
+
     def to_sections(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Header and arrays for a model file."""
         header = {"rows": self.rows, "least_depth": self.least_depth}

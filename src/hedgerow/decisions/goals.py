@@ -104,8 +104,8 @@ def rule_for(
         accept = coarser.accept_from(risk, goal.confidence)
         accepted = (
             f"and, with a confidence of {100 * goal.confidence:g} %, at most {100 * risk:g} % of its accepted"
-            " labels and broader terms are wrong (Learn then Test; 0 % if nothing is accepted); a broader term"
-            " is wrong if no true label is at or below it"
+            " labels and broader terms are wrong (Learn then Test; 0 % if nothing is accepted); a broader"
+            " term is wrong if no true label is at or below it"
         )
     else:
         accept = policy.accept_from(risk, goal.confidence, goal.by)

@@ -432,6 +432,7 @@ class Fitted(Parameters):
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
             **_about_vocabulary(model),
+            **({} if model.coarser is None else {"broader": model.coarser.describe()}),
             "parameters": plain_parameters(self),
         }
 

@@ -223,8 +223,8 @@ class Learning(Fitted):
     def set_vocabulary(self, vocabulary: Vocabulary | None) -> Self:
         """Give the labels of the fitted model names, or others; the model file keeps them.
 
-        What was learned of broader terms is discarded; nothing else changes. A label that the vocabulary lacks
-        is predicted as before, without a name.
+        What was learned of broader terms is discarded; nothing else changes. A label that the vocabulary
+        lacks is predicted as before, without a name.
 
         Parameters
         ----------
