@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -172,12 +171,10 @@ def _print(found: Decisions, ids: Sequence[str] | None, out: str | None) -> None
         return
     means = ", ".join(f"{found.count(name).mean():.1f} to {name}" for name in ("accept", "review"))
     say(f"{len(found):,} inputs; labels per input on average: {means}")
-    if found.broader is not None:
-        some = (found.count("accept") > 0) | (np.diff(found.broader.indptr) > 0)
-        say(
-            f"Broader terms per input: {len(found.broader.terms) / len(found):.2f}; {some.mean():.0%} of the"
-            " inputs have something accepted"
-        )
+    if (broader := found.broader) is not None:
+        some = (found.count("accept") > 0) | (broader.indptr[1:] > broader.indptr[:-1])
+        share = f"{some.mean():.0%} of the inputs have something accepted"
+        say(f"Broader terms per input: {len(broader.terms) / len(found):.2f}; {share}")
     if found.is_ood is not None:
         say(f"{int(found.is_ood.sum()):,} inputs are out-of-distribution (OOD): check them")
     if not found.answered.all():
