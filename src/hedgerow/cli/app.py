@@ -6,6 +6,7 @@ The modules of the commands import the library when they run, so that help comes
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from inspect import cleandoc
 from typing import Annotated
@@ -32,6 +33,10 @@ from .reproduce import reproduce
 from .serve import serve
 from .terminal import escape_what_streams_lack, flush_output, plain, print_error
 from .tune import tune
+from .vocabulary_convert import convert
+from .vocabulary_search import search
+from .vocabulary_set import set_vocabulary
+from .vocabulary_show import show
 
 app = typer.Typer(
     name="hedgerow",
@@ -39,6 +44,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a one-line error, or Python's own traceback of a bug
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+vocabulary = typer.Typer(
+    help="Names of labels: give them to a model, show, search and convert them.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_VOCABULARY: dict[str, Callable[..., None]] = {
+    "set": set_vocabulary,
+    "show": show,
+    "search": search,
+    "convert": convert,
+}
 
 _PANELS = {
     "Train and predict": (demo, fit, tune, predict, serve),
@@ -58,6 +75,11 @@ for _panel, _commands in _PANELS.items():
     for _command in _commands:
         _name = "map" if _command is map_data else None
         app.command(_name, help=_filled(_command.__doc__), rich_help_panel=_panel)(_command)
+
+
+for _name, _part in _VOCABULARY.items():
+    vocabulary.command(_name, help=_filled(_part.__doc__))(_part)
+app.add_typer(vocabulary, name="vocabulary", rich_help_panel="Files")
 
 
 def _show_version(wanted: bool) -> None:

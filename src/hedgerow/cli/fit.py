@@ -30,10 +30,12 @@ from .options import (
 from .settings_file import TunedSettings, read_settings
 from .targets import check_new_file
 from .terminal import Report, announce, print_json, say, show_progress
+from .warned import warnings_as_lines
 
 if TYPE_CHECKING:
     from hedgerow import HedgerowClassifier
     from hedgerow.data import Part
+    from hedgerow.vocabulary import Vocabulary
 
     from .inputs import Selection
     from .presets import Request
@@ -74,6 +76,7 @@ class Plan:
     extend: Path | None
     given: frozenset[str]
     overwrite: bool
+    vocabulary: Path | None = None
     tuned: TunedSettings | None = None
 
     @property
@@ -134,6 +137,14 @@ def fit(
             metavar="OLD_MODEL",
             help="Train only the members that this ensemble lacks to have --members, and write all of them as"
             " MODEL. DATA must be the data it was trained on; other rows or labels are refused.",
+        ),
+    ] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Names of the labels, kept in MODEL: SKOS (.ttl, .rdf), .tsv, .csv or .json. Labels are its"
+            " ids.",
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -266,6 +277,7 @@ def fit(
       hedgerow fit records.jsonl tags.hedgerow --language auto --min-count 3
       hedgerow fit records.jsonl tags.hedgerow --text-field title --text-field abstract
       hedgerow fit records.jsonl tags.hedgerow --settings settings.json
+      hedgerow fit records.jsonl subjects.hedgerow --vocabulary stw.ttl
       hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
       hedgerow fit records.jsonl deep.hedgerow --base transformer --encoder MiniLM/
@@ -341,6 +353,7 @@ def fit(
         extend=extend,
         given=frozenset(asked) & {*settings, *texts, *place},
         overwrite=overwrite,
+        vocabulary=vocabulary,
         tuned=tuned,
     )
     with connected(cluster):
@@ -371,9 +384,11 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     """Read, train, save and print; what would fail at the end fails at the start."""
     from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.extra import is_first
+    from hedgerow.vocabulary import VocabularyWarning
 
     from .extending import open_extendable, trains_members
     from .presets import choose
+    from .vocabularies import read_names
 
     settings = plan.settings
     old = None if plan.extend is None else open_extendable(plan.extend, settings | plan.texts, plan.given)
@@ -384,6 +399,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         raise Failure(ExitCode.USAGE, f"--{name}: a transformer is trained as a whole; leave --{name} out")
     if deep:
         _check_deep_option(plan.place["device"], settings if old is None else {})
+    vocabulary = None if plan.vocabulary is None else read_names(plan.vocabulary)
     several = deep or trains_members(settings["method"])
     kept = None
     if old is None and (several or in_blocks):
@@ -407,7 +423,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                     settings, words = chosen.settings, chosen.texts if words else {}
                     announce(chosen.sentence)
                 classifier = estimator(**settings, **words, **own)
-                _fit(classifier, inputs, part, kept, report)
+                _fit(classifier, inputs, part, kept, report, vocabulary)
             else:
                 if type(old) is not estimator:
                     raise Failure(
@@ -417,6 +433,9 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                     )
                 classifier = old.set_params(**own)
                 _extend(plan, classifier, inputs, part, report)
+                if vocabulary is not None:
+                    with warnings_as_lines(VocabularyWarning):
+                        classifier.set_vocabulary(vocabulary)
             if not is_first():  # of several processes, one writes
                 return
             report(0.0, "saving")
@@ -491,15 +510,28 @@ def _choose(plan: Plan, part: Part, deep: bool) -> tuple[Any, type[HedgerowClass
 
 
 def _fit(
-    classifier: HedgerowClassifier, inputs: Any, part: Part, kept: KeptMembers | None, report: Report
+    classifier: HedgerowClassifier,
+    inputs: Any,
+    part: Part,
+    kept: KeptMembers | None,
+    report: Report,
+    vocabulary: Vocabulary | None,
 ) -> None:
     from hedgerow.storage.container import ModelFileError
+    from hedgerow.vocabulary import VocabularyWarning
 
     folder = None if kept is None else kept.folder
     try:
         # What a disk refuses here are members, not data.
-        with failing_as(ExitCode.WRITE), _training():
-            classifier.fit(inputs, part.Y, classes=part.label_names, checkpoint=folder, progress=report)
+        with failing_as(ExitCode.WRITE), _training(), warnings_as_lines(VocabularyWarning):
+            classifier.fit(
+                inputs,
+                part.Y,
+                classes=part.label_names,
+                checkpoint=folder,
+                progress=report,
+                vocabulary=vocabulary,
+            )
     except ModelFileError as error:
         raise Failure(
             ExitCode.MODEL, f"{reason(error)}; to start again, delete the folder {folder}"
@@ -561,6 +593,8 @@ def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: flo
             name: params[name] for name in (*plan.settings, *_CHOSEN, *plan.texts) if name in params
         },
     }
+    if "vocabulary" in about:
+        summary["vocabulary"] = about["vocabulary"]
     if params.get("judge"):
         summary["judge"] = about["judge"]
     # Extending a model leaves its encoder as it is.
@@ -591,6 +625,9 @@ def _print(summary: dict[str, Any]) -> None:
     if tuned := summary.get("fine_tuning"):
         tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
         say(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")
+    if "vocabulary" in summary:
+        named = summary["vocabulary"]["labels_with_a_name"]
+        say(f"{named:,} of the labels have a name in the vocabulary.")
     if "judge" in summary:
         say(_about_judge(summary["judge"]))
     say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")

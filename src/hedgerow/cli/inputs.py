@@ -5,8 +5,6 @@ This imports the whole library, which takes a while: commands import it when the
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +22,8 @@ from hedgerow.inputs.labels import align_labels
 from hedgerow.storage.container import ModelFileError
 
 from .failures import ExitCode, Failure, failing_as
-from .terminal import Report, plain
+from .terminal import Report
+from .warned import warnings_as_lines
 
 _FIELDS_SHOWN = 20
 
@@ -161,18 +160,8 @@ def sources(fields: Any) -> tuple[str, ...] | None:
 
 def load_model(path: Path) -> HedgerowClassifier:
     """Load a model; what it warns of goes to stderr as one line."""
-    with warnings.catch_warnings():
-        shown = warnings.showwarning
-
-        def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, StemmerWarning):
-                print(f"hedgerow: {plain(message)}", file=sys.stderr)
-            else:
-                shown(message, category, *place, **more)
-
-        warnings.showwarning = show
-        with failing_as(ExitCode.MODEL, ModelFileError):
-            classifier: HedgerowClassifier = load(path)
+    with warnings_as_lines(StemmerWarning), failing_as(ExitCode.MODEL, ModelFileError):
+        classifier: HedgerowClassifier = load(path)
     return classifier
 
 

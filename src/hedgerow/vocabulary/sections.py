@@ -14,6 +14,9 @@ from .vocabulary import Columns, Vocabulary
 
 __all__ = ["from_sections", "to_sections"]
 
+_MASKS = np.array(
+    [(1 << 64) - (1 << 8 * (8 - kept)) for kept in range(9)], dtype=np.uint64
+)  # the first bytes
 _KEYS = {"entries", "names", "languages", "schemes"}
 
 
@@ -153,28 +156,33 @@ def _check_order(ids: Strings, order: npt.NDArray[np.uint32]) -> None:
     """Ids in this order must rise: then they are unique, and found by halving."""
     if order.size and int(order.max()) >= len(ids):
         raise ValueError("the order of the vocabulary names an entry that it lacks")
-    begins = ids.begins[:-1].astype(np.int64)[order]
-    lengths = np.diff(ids.begins.astype(np.int64))[order]
+    bounds = ids.begins.astype(np.int64)
+    begins = bounds[:-1][order]
+    lengths = bounds[1:][order] - begins
     if (ids.text < 0x20).any():
         raise ValueError("an id of the vocabulary holds a control character")
     if not lengths.all():
         raise ValueError("an id of the vocabulary is empty")
-    # Eight bytes of each at a time; ids that differ from their neighbour need not be looked at further.
+    # Eight bytes of each at a time, as numbers; ids that differ from their neighbour need no further look.
     padded = np.concatenate([ids.text, np.zeros(8, dtype=np.uint8)])
+    windows = np.ndarray((ids.text.size + 1,), dtype=">u8", buffer=padded.data, strides=(1,))
     one = np.arange(len(ids) - 1)
     done = 0
     while one.size:
-        keys = []
-        for side in (one, one + 1):
-            left = np.clip(lengths[side] - done, 0, 8)
-            places = np.minimum(begins[side] + done, ids.text.size)
-            piece = padded[places[:, None] + np.arange(8)]
-            piece[np.arange(8) >= left[:, None]] = 0
-            keys.append((piece.view(">u8").ravel(), left))
-        (first, first_left), (second, second_left) = keys
+        first, second = (_eight_bytes(windows, begins[of], lengths[of], done) for of in (one, one + 1))
         same = first == second
-        # Where padding makes them the same, the longer one has zeros, which ids cannot hold.
-        if (first > second).any() or (same & (first_left == second_left) & (first_left < 8)).any():
+        # Of two that go on alike, the first must end sooner: zeros, which might look the same, are in no id.
+        ended = same & (lengths[one + 1] <= done + 8)
+        if (first > second).any() or ended.any():
             raise ValueError("the ids of the vocabulary are not in order, or one occurs twice")
         one = one[same]
         done += 8
+
+
+def _eight_bytes(
+    windows: npt.NDArray[np.uint64], begins: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], done: int
+) -> npt.NDArray[np.uint64]:
+    """The bytes of ids behind the first `done` as numbers that rise as they do; behind their end, zeros."""
+    places = np.minimum(begins + done, len(windows) - 1)
+    found: npt.NDArray[np.uint64] = windows[places].astype(np.uint64)
+    return found & _MASKS[np.clip(lengths - done, 0, 8)]

@@ -192,7 +192,12 @@ def _id(uri: Any) -> str:
             f"the URI <{text.removeprefix(_NOWHERE)}> is relative, but the file has no base; add @base"
             " or in RDF/XML xml:base"
         )
-    return unquote(text.removeprefix(NO_URI), errors="strict") if text.startswith(NO_URI) else text
+    if not text.startswith(NO_URI):
+        return text
+    try:
+        return unquote(text.removeprefix(NO_URI), errors="strict")
+    except UnicodeDecodeError:
+        raise EntryError(f"the URI <{text}> holds bytes that are not UTF-8 in percent-encoding") from None
 
 
 def _refuse_entities(path: Path, content: bytes) -> None:
@@ -212,6 +217,8 @@ def _refuse_entities(path: Path, content: bytes) -> None:
     parser.ExternalEntityRefHandler = refuse
     try:
         parser.Parse(content, True)
+    except DataError:
+        raise
     except expat.ExpatError as error:
         raise DataError(path, f"is not valid XML: {error}", error.lineno) from error
     except (ValueError, LookupError) as error:  # an encoding that is not known

@@ -1,0 +1,82 @@
+"""``hedgerow vocabulary set``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .failures import ExitCode, failing_as
+from .options import AsJson, ModelFile, Overwrite
+from .targets import check_new_file
+from .terminal import print_json, say
+
+_SHOWN = 10  # labels that are named
+
+
+def set_vocabulary(
+    model: ModelFile,
+    file: Annotated[Path, typer.Argument(help="The vocabulary.", metavar="FILE")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="OTHER", help="Write another model file, and leave MODEL as it is."),
+    ] = None,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Give the labels of MODEL names: keep the vocabulary in FILE in the model.
+
+    MODEL is replaced when the new file is complete, unless --out names another one. Nothing that was learned
+    changes. Labels that the vocabulary lacks are listed, and predicted as before.
+
+    \b
+    Examples:
+      hedgerow vocabulary set tags.hedgerow stw.ttl
+      hedgerow vocabulary set tags.hedgerow stw.ttl --out named.hedgerow
+    """  # noqa: D301
+    target = model if out is None else out
+    check_new_file(target, overwrite or out is None)
+    import warnings
+
+    from hedgerow.vocabulary import VocabularyWarning
+    from hedgerow.vocabulary.coverage import coverage
+
+    from .inputs import load_model
+    from .vocabularies import read_names
+
+    vocabulary = read_names(file)
+    classifier = load_model(model)
+    before = classifier.vocabulary_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VocabularyWarning)  # said below
+        classifier.set_vocabulary(vocabulary)
+    with failing_as(ExitCode.WRITE):
+        classifier.save(target, overwrite=overwrite or out is None)
+    found = coverage(vocabulary, classifier.classes_)
+    missed = set() if before is None else set(coverage(before, classifier.classes_).missing)
+    left = [] if before is None else [label for label in found.missing if label not in missed]
+    summary: dict[str, Any] = {
+        "model": str(target),
+        "entries": len(vocabulary),
+        "languages": list(vocabulary.languages),
+        "labels": found.labels,
+        "labels_with_a_name": found.named,
+        "labels_without_an_entry": found.missing,
+        "labels_that_left": left,
+    }
+    if json:
+        print_json(summary)
+        return
+    say(
+        f"Saved {target}: {found.named:,} of {found.labels:,} labels have a name; the vocabulary has"
+        f" {len(vocabulary):,} entries."
+    )
+    if left:
+        say(f"{len(left):,} labels left the vocabulary: {_listed(left)}. They are predicted as before.")
+    if others := [label for label in found.missing if label not in set(left)]:
+        say(f"{len(others):,} labels are not in the vocabulary: {_listed(others)}")
+
+
+def _listed(labels: list[Any]) -> str:
+    return ", ".join(map(str, labels[:_SHOWN])) + (", ..." if len(labels) > _SHOWN else "")
