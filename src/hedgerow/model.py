@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from hedgerow import _native
+from hedgerow.decisions.coarser import CoarserPolicy
 from hedgerow.decisions.policy import Policy
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.features.readers import Reader
@@ -23,6 +24,7 @@ from hedgerow.inputs.rows import count
 from hedgerow.inputs.search import SURE_LABELS, SearchSettings
 from hedgerow.inputs.subset import LabelSubset, label_subset
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
+from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.judging import Judge, judged_each
 from hedgerow.judge.scorers import Scorers
@@ -65,6 +67,8 @@ class Model:
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
+    broader: BroaderCalibration | None = None
+    coarser: CoarserPolicy | None = None
     vocabulary: Vocabulary | None = None
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
@@ -133,8 +137,16 @@ class Model:
         return self.search.candidates == "all" or self.forest.leaves_for(k, subset) <= self.search.beam
 
     def with_calibration(self, calibration: Calibration) -> Model:
-        """The same model, calibrated; without its policy, which was for other probabilities."""
-        return replace(self, calibration=calibration, policy=None)
+        """The same model, calibrated; without what it learned of other probabilities, such as its policy."""
+        return replace(self, calibration=calibration, policy=None, broader=None, coarser=None)
+
+    def with_broader(self, broader: BroaderCalibration) -> Model:
+        """The same model, voting on broader terms; without its policy for other votes on them."""
+        return replace(self, broader=broader, coarser=None)
+
+    def with_vocabulary(self, vocabulary: Vocabulary | None) -> Model:
+        """The same model with another vocabulary; without what it learned of broader terms."""
+        return replace(self, vocabulary=vocabulary, broader=None, coarser=None)
 
     def with_ood(self, ood: OODDetector) -> Model:
         """The same model with another detector; the policy loses the scores of the old one."""
@@ -142,7 +154,7 @@ class Model:
 
     def uncalibrated(self) -> Model:
         """The same model without its calibration, and so without its policy."""
-        return replace(self, calibration=None, policy=None)
+        return replace(self, calibration=None, policy=None, broader=None, coarser=None)
 
     def label_depths(self) -> npt.NDArray[np.float64]:
         """The depth of each label in the trees, the mean over the members; 0 where a tree lacks it."""

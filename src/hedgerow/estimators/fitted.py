@@ -256,6 +256,7 @@ class Fitted(Parameters):
         inputs_by: str | None = None,
         inputs_risk: float | None = None,
         inputs_coverage: float | None = None,
+        broader: bool = False,
         false_alarm: float | None = 0.05,
         k: int = 5,
         only: Iterable[Any] | None = None,
@@ -298,6 +299,10 @@ class Fitted(Parameters):
             With `inputs_by`: the best label is wrong for at most this share of the answered inputs.
         inputs_coverage : float, optional
             With `inputs_by`: at least this share of the inputs is answered.
+        broader : bool, default=False
+            Where no narrow label can be accepted, accept the narrowest broader term of the vocabulary that
+            can be: one label at or below it is right. The guarantee about wrong labels then covers labels and
+            broader terms together, so fewer labels may be accepted. It needs `calibrate_broader`.
         false_alarm : float or None, default=0.05
             The share of in-distribution inputs that may be flagged as out-of-distribution; None flags none.
             Flags need `learn_ood`, and change no decision.
@@ -330,7 +335,17 @@ class Fitted(Parameters):
         """
         source = self.source
         goal = Goal(
-            risk, costs, size, by, coverage, groups, confidence, inputs_by, inputs_risk, inputs_coverage
+            risk,
+            costs,
+            size,
+            by,
+            coverage,
+            groups,
+            confidence,
+            inputs_by,
+            inputs_risk,
+            inputs_coverage,
+            broader,
         )
         subset = self._subset(only, exclude)
         return decide(
@@ -475,6 +490,7 @@ class Fitted(Parameters):
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
             **_about_vocabulary(model),
+            **({} if model.coarser is None else {"broader": model.coarser.describe()}),
             "parameters": plain_parameters(self),
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,16 @@ import scipy.sparse as sp
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.training_record import Hashes, hash_data, unseen_rows
+from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import GROUPINGS, METHODS, TARGETS, Calibration, check_choice
 from hedgerow.progress import Progress, stage
+from hedgerow.vocabulary.ancestry import above_labels
+from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.batches import answer_batches
+from hedgerow.votes.broader import known_labels
 from hedgerow.votes.source import VoteSource
 
-__all__ = ["CalibrationSettings", "calibrate", "calibrate_out_of_bag", "label_values"]
+__all__ = ["CalibrationSettings", "calibrate", "calibrate_broader", "calibrate_out_of_bag", "label_values"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,32 @@ def calibrate_out_of_bag(
     rows = np.unique(np.linspace(0, len(hashes) - 1, min(int(most), len(hashes))).astype(np.int64))
     unseen = source.unseen_by_members(hashes, truth, costs, rows)
     return _fit(source, _Rows(inputs, truth, hashes).take(rows), settings, progress, allowed=unseen)
+
+
+def calibrate_broader(
+    source: VoteSource, X: Any, Y: Any, vocabulary: Vocabulary, progress: Progress | None = None
+) -> BroaderCalibration:
+    """Fit for broader terms on inputs that the model was not trained on."""
+    ancestry, names = above_labels(vocabulary, source.classes)
+    if not ancestry.child.size:
+        raise ValueError(
+            "the vocabulary has nothing broader than any label of the model, so there are no broader terms to"
+            " answer with; give one whose ids are the labels and that has broader terms"
+        )
+    inputs, truth = source.inputs_and_truth(X, Y)
+    hashes = source.hashes(inputs)
+    kept = unseen_rows(source.seen(hashes), "where its probabilities are too high; calibrate with other data")
+    held_out = _Rows(inputs, truth, hashes).take(kept)
+    batches = answer_batches(source, held_out.inputs, "calibrating", progress=progress)
+    learned = BroaderCalibration.learn(
+        (answer.votes for _, answer in batches),
+        known_labels(held_out.truth, len(source.classes)),
+        ancestry,
+        seen=len(hashes) - len(kept),
+        fingerprint=hash_data(held_out.hashes, held_out.truth),
+        n_jobs=source.threads or None,
+    )
+    return replace(learned, names=names)
 
 
 def label_values(source: VoteSource, by: str) -> npt.NDArray[Any] | None:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.inputs.training_record import Hashes
+from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.signals import Detector, Signals
 from hedgerow.votes.votes import Votes
 
@@ -55,6 +56,8 @@ class VoteSource(Protocol):
     def threads(self) -> int: ...  # noqa: D102
     @property
     def calibrated(self) -> bool: ...  # noqa: D102
+    @property
+    def vocabulary(self) -> Vocabulary | None: ...  # noqa: D102
     @property
     def ood(self) -> Detector | None: ...  # noqa: D102
 
