@@ -27,4 +27,8 @@ std::int64_t judge_coefficients(int scorers);
 void judge_candidates(const Judge& judge, const std::int32_t* labels, const float* probabilities, const float* scores,
                       std::int64_t entries, int members, int threads, Watch& watch, float* judged);
 
+// The same where somebody else says the log-odds of each candidate.
+void move_members(const double* log_odds, const float* probabilities, std::int64_t entries, int members, int threads,
+                  Watch& watch, float* moved);
+
 }  // namespace hedgerow

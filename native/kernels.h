@@ -176,6 +176,8 @@ struct Kernels {
   // Positions of the values >= threshold, in order; returns how many.
   std::int64_t (*select_at_least)(const float* values, std::int64_t size, float threshold, std::uint32_t* positions);
   void (*judge_lanes)(const JudgeLanes& lanes);
+  // The members' probabilities of kJudgedAtOnce candidates, a row for each member, moved to where the log-odds are.
+  void (*move_lanes)(const float* log_odds, float* votes, int members);
 };
 
 // The best kernels this machine can run, or those named by HEDGEROW_SIMD (baseline, v3, v4, v4_vbmi2).

@@ -73,22 +73,36 @@ inline void move_odds(F16 wanted, float* votes, int members) {
   }
 }
 
-void judge_lanes(const JudgeLanes& lanes) {
+// Odds in place of probabilities; returns the sum of these.
+inline F16 as_odds(float* votes, int members) {
   F16 sum = all<16>(0.0f);
-  for (int m = 0; m < lanes.members; ++m) {
-    float* votes = lanes.votes + m * kJudgedAtOnce;
-    const F16 given = load<F16>(votes);
+  for (int m = 0; m < members; ++m) {
+    float* own = votes + m * kJudgedAtOnce;
+    const F16 given = load<F16>(own);
     sum = sum + given;
     const F16 p = smaller<16>(larger<16>(given, all<16>(kLeastMoved)), all<16>(kMostMoved));
-    store(votes, p / (1.0f - p));
+    store(own, p / (1.0f - p));
   }
+  return sum;
+}
+
+inline F16 probability_of(F16 log_odds) { return 1.0f / (exponential(-log_odds) + 1.0f); }
+
+void move_lanes(const float* log_odds, float* votes, int members) {
+  as_odds(votes, members);
+  const F16 wanted =
+      larger<16>(smaller<16>(load<F16>(log_odds), all<16>(kMostLogOdds)), all<16>(kLeastLogOdds));
+  move_odds(probability_of(wanted), votes, members);
+}
+
+void judge_lanes(const JudgeLanes& lanes) {
+  const F16 sum = as_odds(lanes.votes, lanes.members);
   store(lanes.evidence, surprise_of(sum / static_cast<float>(lanes.members)));
   for (int i = 1; i + 1 < lanes.seen; ++i) {
     float* scores = lanes.evidence + i * kJudgedAtOnce;
     store(scores, surprise_of(load<F16>(scores)));
   }
-  const F16 wanted = 1.0f / (exponential(-log_odds_of(lanes)) + 1.0f);
-  move_odds(wanted, lanes.votes, lanes.members);
+  move_odds(probability_of(log_odds_of(lanes)), lanes.votes, lanes.members);
 }
 
 }  // namespace
