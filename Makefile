@@ -142,7 +142,7 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words)
+BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -158,7 +158,9 @@ bench-cluster: $(VENV)/with-ray ## Fit on two nodes of a local Ray cluster besid
 bench-scoring: $(VENV)/with-ray ## Score a million rows on two nodes, and kill the command in the middle
 bench-out-of-core: ## Fit a generated set within a memory budget
 bench-serve: $(VENV)/with-test-all wrk ## Measure the server under load
+bench-broader: ## Measure what broader terms add where labels are unsure
 bench-words: ## Measure what stems cost when texts are read
+bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
 bench-trust: $(VENV)/installed $(VENV)-peers/installed ## Try bad inputs, kills and damage on the peers and on Hedgerow
 	$(BIN)/python -m bench.peer_trust $(BENCH_ARGS)
 	$(RELIABILITY)

@@ -77,19 +77,20 @@ def _matrices(name: str, source: Path) -> tuple[Split, Split]:
 
 def _text_matrices(path: Path, label_field: str) -> tuple[Split, Split]:
     """Turn records with text into tf-idf of words and pairs of words; label columns cover both splits."""
-    records = [record for record in _records(path) if record.get(label_field)]
-    train = [record for record in records if record["split"] == "train"]
-    test = [record for record in records if record["split"] == "test"]
+    labelled = [record for record in records(path) if record.get(label_field)]
+    train = [record for record in labelled if record["split"] == "train"]
+    test = [record for record in labelled if record["split"] == "test"]
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2, dtype=np.float32)
     binarizer = MultiLabelBinarizer(sparse_output=True)
-    binarizer.fit([record[label_field] for record in records])
+    binarizer.fit([record[label_field] for record in labelled])
     X = vectorizer.fit_transform(record["text"] for record in train)
     X_test = vectorizer.transform(record["text"] for record in test)
     Y, Y_test = (binarizer.transform([record[label_field] for record in part]) for part in (train, test))
     return Split(X, Y), Split(X_test, Y_test)
 
 
-def _records(path: Path) -> Iterator[dict]:
+def records(path: Path) -> Iterator[dict]:
+    """The records of a file of JSON lines."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 

@@ -94,7 +94,7 @@ void Searcher::descend(int layer, const SearchOptions& options, Watch& watch) {
   const LabelTree& tree = model_->tree();
   const std::int64_t inputs = inputs_.size();
   if (best_.size() < static_cast<std::size_t>(inputs)) best_.resize(static_cast<std::size_t>(inputs));
-  const std::int32_t beam = std::max(options.beam, tree.nodes_for(options.k));
+  const std::int32_t beam = std::max(options.beam, subset_ ? subset_->nodes_for(options.k) : tree.nodes_for(options.k));
   pairs_.clear();
   for (std::int64_t input = 0; input < inputs; ++input) pairs_.push_back({0, static_cast<std::int32_t>(input), 0.0f});
   for (int t = 0; t < layer; ++t) {
@@ -147,10 +147,13 @@ void Searcher::offer_children(int layer, const Pair& pair) {
   offer(best_[static_cast<std::size_t>(pair.input)], layer, pair.node, logs);
 }
 
-void Searcher::offer(Best& best, int layer, std::int32_t node, const float* logs) const {
+void Searcher::offer(Best& best, int layer, std::int32_t node, const float* logs) {
   const LabelTree& tree = model_->tree();
   const std::int32_t first = tree.child_begin(layer, node);
-  if (layer + 1 == tree.depth())
+  if (subset_) {
+    allowed_.pick(*subset_, layer + 1, {first, first + children(layer, node)}, logs);
+    best.offer(allowed_.logs(), allowed_.size(), allowed_.nodes());
+  } else if (layer + 1 == tree.depth())
     best.offer(logs, children(layer, node), tree.labels().data() + first);
   else
     best.offer(logs, children(layer, node), first);
@@ -164,6 +167,7 @@ void Searcher::visit_together(int layer, int threads, bool normalise, Watch& wat
     if (helpers_.size() == prepared_helpers_) helpers_.emplace_back(*model_);
     Searcher& helper = helpers_[prepared_helpers_];
     helper.use(*model_);
+    helper.subset_ = subset_;
     helper.inputs_.prepare(*model_, *rows_, row_, row_ + 1, normalise);
     helper.best_.resize(1);
   }
@@ -204,7 +208,8 @@ const std::vector<Ranked>& Searcher::best_first(std::int64_t input, std::int32_t
       offer(best, open.layer, open.node, logs);
     } else {
       for (std::int32_t child = 0; child < count; ++child)
-        if (logs[child] >= best.threshold()) queue.push({logs[child], open.layer + 1, first + child});
+        if (logs[child] >= best.threshold() && (!subset_ || subset_->has(open.layer + 1, first + child)))
+          queue.push({logs[child], open.layer + 1, first + child});
     }
   }
   return best.finish();

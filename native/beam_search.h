@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "block_inputs.h"
+#include "label_subset.h"
 #include "parallel.h"
 #include "sparse.h"
 #include "tree_model.h"
@@ -66,8 +67,9 @@ class Best {
 struct SearchOptions {
   std::int32_t beam = 50;
   std::int32_t k = 100;
-  bool normalise = true;    // scale inputs to length 1
-  bool best_first = false;  // search on until the best k are exact; the beam does not matter then
+  bool normalise = true;               // scale inputs to length 1
+  bool best_first = false;             // search on until the best k are exact; the beam does not matter then
+  const TreeSubset* subset = nullptr;  // find only these labels
 };
 
 // One worker's search over blocks of inputs, in a model of one member; its scratch memory is reused from call to call.
@@ -85,6 +87,7 @@ class Searcher {
     threads_ = end - begin == 1 ? threads : 1;
     rows_ = &X;
     row_ = begin;
+    subset_ = options.subset;
     prepared_helpers_ = 0;
     if (options.best_first && layer == model_->tree().depth()) {
       for (std::int64_t row = begin; row < end; ++row) emit(row, best_first(row - begin, options.k, watch));
@@ -105,7 +108,7 @@ class Searcher {
   void visit(int layer, const std::vector<Pair>& visits, Watch& watch);
   void offer_children(int layer, const Pair& pair);
   // Offers the children of a node: nodes by their place, and labels by their number, which decides ties.
-  void offer(Best& best, int layer, std::int32_t node, const float* logs) const;
+  void offer(Best& best, int layer, std::int32_t node, const float* logs);
   // Visits of a single input, shared by several threads.
   void visit_together(int layer, int threads, bool normalise, Watch& watch);
   const std::vector<Ranked>& best_first(std::int64_t input, std::int32_t k, Watch& watch);
@@ -116,6 +119,8 @@ class Searcher {
   }
 
   const TreeModel* model_;
+  const TreeSubset* subset_ = nullptr;
+  AllowedChildren allowed_;
   BlockInputs inputs_;
   std::vector<Best> best_;
   std::vector<Pair> pairs_, sorted_;

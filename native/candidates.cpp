@@ -41,18 +41,22 @@ void VoteSearcher::find_candidates(std::int64_t input, std::int32_t k, bool orde
 void VoteSearcher::find_scored(int tree, std::int64_t input, float lowest) {
   const LabelTree& labels = forest_->model(tree).tree();
   const Visits& visits = descent_.found(tree).layers.back();
+  const TreeSubset* subset = options_.subset ? &options_.subset->of(tree) : nullptr;
   for (const std::int64_t visit : visits.of(input)) {
     const Range<std::int32_t> places = children_of(labels, labels.depth() - 1, visits.nodes[visit]);
+    const auto allowed = [&](std::int32_t i) { return !subset || subset->has(labels.depth(), places.first + i); };
     const std::int32_t* own = labels.labels().data() + places.first;
     if (lowest == kMinusInfinity) {
-      for (std::int32_t i = 0; i < places.size(); ++i) add_candidate(own[i]);
+      for (std::int32_t i = 0; i < places.size(); ++i)
+        if (allowed(i)) add_candidate(own[i]);
       continue;
     }
     positions_.resize(places.size());
     for (std::int64_t voice = 0; voice < visits.voices; ++voice) {
       const float* logs = visits.children(visit) + voice * visits.stride;
       const std::int64_t found = kernels().select_at_least(logs, places.size(), lowest, positions_.data());
-      for (std::int64_t i = 0; i < found; ++i) add_candidate(own[positions_[i]]);
+      for (std::int64_t i = 0; i < found; ++i)
+        if (allowed(static_cast<std::int32_t>(positions_[i]))) add_candidate(own[positions_[i]]);
     }
   }
 }
@@ -61,11 +65,18 @@ void VoteSearcher::find_scored(int tree, std::int64_t input, float lowest) {
 void VoteSearcher::find_top(int tree, std::int64_t input) {
   const LabelTree& labels = forest_->model(tree).tree();
   const Visits& visits = descent_.found(tree).layers.back();
+  const TreeSubset* subset = options_.subset ? &options_.subset->of(tree) : nullptr;
   for (int voice = 0; voice < forest_->voices(tree); ++voice) {
     best_.reset(std::min(options_.top, labels.nodes(labels.depth())));
     for (const std::int64_t visit : visits.of(input)) {
       const Range<std::int32_t> places = children_of(labels, labels.depth() - 1, visits.nodes[visit]);
-      best_.offer(visits.children(visit) + voice * visits.stride, places.size(), labels.labels().data() + places.first);
+      const float* logs = visits.children(visit) + voice * visits.stride;
+      if (subset) {
+        allowed_.pick(*subset, labels.depth(), places, logs);
+        best_.offer(allowed_.logs(), allowed_.size(), allowed_.nodes());
+      } else {
+        best_.offer(logs, places.size(), labels.labels().data() + places.first);
+      }
     }
     for (const Ranked& ranked : best_.finish()) {
       add_candidate(ranked.node());

@@ -119,6 +119,7 @@ void Descent::choose(int tree, int layer, std::int64_t input, std::int32_t beam,
   Visits& here = found.layers[layer];
   const std::int64_t voices = above.voices;
   const Range<std::int64_t> visits = above.of(input);
+  const TreeSubset* subset = options_.subset ? &options_.subset->of(tree) : nullptr;
 
   // Members that share a tree share the way down it: the one that is best for their mean.
   means_.resize(visits.size() * above.stride);
@@ -131,8 +132,14 @@ void Descent::choose(int tree, int layer, std::int64_t input, std::int32_t beam,
       std::copy_n(above.children(visit), children.size(), means);
     else
       kernels().log_means(above.children(visit), above.stride, static_cast<int>(voices), children.size(), means);
-    best_.offer(means, children.size(), children.first);
-    scored += children.size();
+    if (subset) {
+      allowed_.pick(*subset, layer, children, means);
+      best_.offer(allowed_.logs(), allowed_.size(), allowed_.nodes());
+      scored += allowed_.size();
+    } else {
+      best_.offer(means, children.size(), children.first);
+      scored += children.size();
+    }
     means += above.stride;
   }
   const auto& best = best_.finish();
@@ -153,12 +160,13 @@ void Descent::choose(int tree, int layer, std::int64_t input, std::int32_t beam,
     const float* logs = above.children(visit);
     for (std::int32_t child = 0; child < children.size(); ++child) {
       const std::int32_t node = children.first + child;
+      if (subset && !subset->has(layer, node)) continue;
       if (kept_[node] || means[child] > tolerance || options_.tolerance <= 0) {
         here.add(node, input);
         for (std::int64_t voice = 0; voice < voices; ++voice) here.paths.push_back(logs[voice * above.stride + child]);
       } else {
         missed_.push_back(means[child]);
-        counts_.push_back(forest_->paths(tree).labels_below(layer, node));
+        counts_.push_back(subset ? subset->labels_below(layer, node) : forest_->paths(tree).labels_below(layer, node));
         frontier.worst = std::max(frontier.worst, means[child]);
       }
     }

@@ -7,6 +7,7 @@
 
 #include "beam_search.h"
 #include "forest.h"
+#include "label_subset.h"
 #include "range.h"
 
 namespace hedgerow {
@@ -33,6 +34,7 @@ struct VoteOptions {
   bool normalise = true;
   float headroom = 0;  // scores of labels are lowered by this much, so that sure ones can be told apart
   int followed = 0;    // layers in which the reach is wanted
+  const LabelSubset* subset = nullptr;  // find only these labels; the reach is that of all
 };
 
 // Nodes of a layer that count for the reach, whatever the beam of the search: more would tell no more.
@@ -151,6 +153,7 @@ class Descent {
   BlockInputs inputs_;
   std::vector<Found> found_;
   Best best_;
+  AllowedChildren allowed_;
   std::vector<float> means_, missed_, counts_, highest_, root_;
   std::vector<unsigned char> kept_;
   std::vector<std::int64_t> order_;

@@ -96,6 +96,10 @@ std::size_t language_count() { return kLanguages; }
 
 Language language(std::size_t number) { return {function_words[number].language, function_words[number].code}; }
 
+std::uint64_t function_word_languages(std::string_view word, std::uint32_t fingerprint) {
+  return FunctionWords::get().languages(word, fingerprint);
+}
+
 int guess_language(const Tokens& tokens) {
   LanguagePoints points;
   points.add(tokens);

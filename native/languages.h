@@ -22,6 +22,9 @@ inline constexpr int kNoLanguage = -1;
 std::size_t language_count();
 Language language(std::size_t number);
 
+// The languages that have a word, in lower case, as a function word: bit i is language i.
+std::uint64_t function_word_languages(std::string_view word, std::uint32_t fingerprint);
+
 // The language that most of the words speak for; a word of several languages speaks for each of them the less.
 // kNoLanguage if no word is a function word. Of equals, the first.
 int guess_language(const Tokens& tokens);

@@ -26,10 +26,17 @@ void add_token(Tokens& tokens, const char* start, const char* end) {
   tokens.fingerprints.push_back(token_fingerprint({start, static_cast<std::size_t>(end - start)}));
 }
 
+std::string_view between(const unsigned char* from, const unsigned char* until) {
+  return {reinterpret_cast<const char*>(from), static_cast<std::size_t>(until - from)};
+}
+
 // The characters of a run of a script without spaces, one after the other: every neighbouring two are a token, and a
 // letter that stands alone is one, too.
+template <bool kWritten>
 class UnspacedRun {
  public:
+  explicit UnspacedRun(WrittenWords* written) : written_(written) {}
+
   // Adds a character of the text; the token goes to `to`, which is moved behind it.
   void add(const unsigned char* begin, const unsigned char* end, bool letter, Tokens& tokens, char*& to) {
     if (length_ > 0) token(previous_, end, tokens, to);
@@ -45,21 +52,24 @@ class UnspacedRun {
   }
 
  private:
-  static void token(const unsigned char* from, const unsigned char* until, Tokens& tokens, char*& to) {
+  void token(const unsigned char* from, const unsigned char* until, Tokens& tokens, char*& to) {
     const char* start = to;
     to = std::copy(from, until, to);
     add_token(tokens, start, to);
+    if constexpr (kWritten) written_->words.push_back(between(from, until));
     tokens.unspaced = true;
   }
 
+  WrittenWords* written_;
   const unsigned char* previous_ = nullptr;
   const unsigned char* end_ = nullptr;
   std::size_t length_ = 0;
   bool letter_ = false;
 };
 
-template <bool kBigrams, bool kMarks>
-void cut_words(std::string_view text, Tokens& tokens) {
+// Where the words stand is noted only if somebody wants to know.
+template <bool kBigrams, bool kMarks, bool kWritten = false>
+void cut_words(std::string_view text, Tokens& tokens, WrittenWords* written = nullptr) {
   const Characters& characters = Characters::get();
   // Lower case needs up to 3 bytes where the capital has 2 (U+023A), plus room for one character to be dropped;
   // characters of overlapping pairs are written twice.
@@ -68,8 +78,10 @@ void cut_words(std::string_view text, Tokens& tokens) {
 
   char* start = tokens.bytes.data();  // of the current token
   char* to = start;
-  std::size_t length = 0;  // in characters
-  UnspacedRun run;
+  std::size_t length = 0;                // in characters
+  const unsigned char* from = nullptr;   // the first character of the current token in the text
+  const unsigned char* until = nullptr;  // behind its last one
+  UnspacedRun<kWritten> run(written);
   const auto finish = [&] {
     if constexpr (kBigrams) {
       run.finish(tokens, to);
@@ -77,8 +89,10 @@ void cut_words(std::string_view text, Tokens& tokens) {
     }
     if (length >= 2) {
       add_token(tokens, start, to);
+      if constexpr (kWritten) written->words.push_back(between(from, until));
       start = to;
     } else {
+      if constexpr (kWritten) written->single += length;
       to = start;
     }
     length = 0;
@@ -97,6 +111,10 @@ void cut_words(std::string_view text, Tokens& tokens) {
       if (const char small = kAsciiWord[*at]; small != 0) {
         if constexpr (kBigrams)
           if (length == 0) finish();
+        if constexpr (kWritten) {
+          if (length == 0) from = at;
+          until = at + 1;
+        }
         *to++ = small;
         ++length;
       } else if (kBigrams || length > 0) {
@@ -115,6 +133,10 @@ void cut_words(std::string_view text, Tokens& tokens) {
     }
     if constexpr (kBigrams)
       if (length == 0) finish();
+    if constexpr (kWritten) {
+      if (length == 0) from = here;
+      if (characters.word(c) || (length > 0 && characters.mark(c))) until = at;
+    }
     if (c == kCapitalDottedI) {  // becomes "i" and a combining dot, which is no word character
       *to++ = 'i';
       ++length;
@@ -207,6 +229,14 @@ void tokenize(std::string_view text, const Analyzer& analyzer, Tokens& tokens) {
     analyzer.marks ? cut_words<true, true>(text, tokens) : cut_words<true, false>(text, tokens);
   else
     analyzer.marks ? cut_words<false, true>(text, tokens) : cut_words<false, false>(text, tokens);
+}
+
+void tokenize_words(std::string_view text, Tokens& tokens, WrittenWords& written) {
+  tokens.ends.clear();
+  tokens.fingerprints.clear();
+  written.words.clear();
+  written.single = 0;
+  cut_words<true, true, true>(text, tokens, &written);
 }
 
 bool is_utf8(std::string_view bytes) {

@@ -24,7 +24,7 @@ inline std::uint64_t mix_bits(std::uint64_t x) {
 }
 
 // Part of the file format (little-endian machines only): a change needs a new format version.
-inline std::uint32_t token_fingerprint(std::string_view token) {
+inline std::uint64_t token_hash(std::string_view token) {
   std::uint64_t hash = 0x9e3779b97f4a7c15ULL ^ token.size();
   const char* at = token.data();
   std::size_t left = token.size();
@@ -36,7 +36,10 @@ inline std::uint32_t token_fingerprint(std::string_view token) {
   }
   std::uint64_t tail = 0;
   for (std::size_t i = 0; i < left; ++i) tail |= std::uint64_t{static_cast<unsigned char>(at[i])} << (8 * i);
-  return static_cast<std::uint32_t>(mix_bits(hash ^ tail) >> 32);
+  return mix_bits(hash ^ tail);
+}
+inline std::uint32_t token_fingerprint(std::string_view token) {
+  return static_cast<std::uint32_t>(token_hash(token) >> 32);
 }
 
 struct Analyzer {
@@ -61,8 +64,17 @@ struct Tokens {
   }
 };
 
+// The words of a text as they stand in it, which must live as long.
+struct WrittenWords {
+  std::vector<std::string_view> words;  // one for each token
+  std::size_t single = 0;               // letters and digits that stand alone, which are no words
+};
+
 // `text` should be UTF-8; malformed bytes separate words.
 void tokenize(std::string_view text, const Analyzer& analyzer, Tokens& tokens);
+
+// The same of words only: scripts without spaces are cut into pairs, and marks are kept.
+void tokenize_words(std::string_view text, Tokens& tokens, WrittenWords& written);
 
 // True if `bytes` is well-formed UTF-8 as Python decodes it.
 bool is_utf8(std::string_view bytes);

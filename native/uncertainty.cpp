@@ -27,9 +27,10 @@ std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t 
   std::int64_t bytes = 1;
   for (int tree = 0; tree < forest.trees(); ++tree) {
     const LabelTree& labels = forest.model(tree).tree();
-    const std::int64_t beam = std::isfinite(options.tolerance)
-                                  ? std::numeric_limits<std::int64_t>::max()
-                                  : std::max(options.beam, labels.nodes_for(std::max(k, options.top)));
+    const std::int64_t beam =
+        std::isfinite(options.tolerance)
+            ? std::numeric_limits<std::int64_t>::max()
+            : std::max(options.beam, nodes_for(forest, tree, options.subset, std::max(k, options.top)));
     for (int layer = 0; layer < labels.depth(); ++layer)
       bytes += std::min<std::int64_t>(beam, labels.nodes(layer)) * forest.paths(tree).widest(layer) *
                forest.voices(tree) * static_cast<std::int64_t>(sizeof(float));

@@ -31,11 +31,11 @@ void VoteSearcher::use(const Forest& forest) {
 }
 
 std::int32_t VoteSearcher::beam_of(int tree, std::int32_t k) const {
-  return std::max(options_.beam, forest_->model(tree).tree().nodes_for(std::max(k, options_.top)));
+  return std::max(options_.beam, nodes_for(*forest_, tree, options_.subset, std::max(k, options_.top)));
 }
 
 std::int32_t VoteSearcher::least_of(int tree, std::int32_t k) const {
-  return forest_->model(tree).tree().nodes_for(std::max({k, options_.top, kSureLabels}));
+  return nodes_for(*forest_, tree, options_.subset, std::max({k, options_.top, kSureLabels}));
 }
 
 // How many threads are worth their start.
@@ -83,7 +83,7 @@ void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t 
   options_ = options;
   first_row_ = begin;
   if (options_.top > 0) options_.top = std::max(options_.top, k);
-  in_order_ = forest_->trees() == 1 && options_.top == 0 && !ordered;
+  in_order_ = forest_->trees() == 1 && options_.top == 0 && !ordered && !options_.subset;
   descent_.prepare(X, begin, end, options_, watch);
   const int used = workers(k, threads);
   start_helpers(X, begin, end, used - 1, watch);
@@ -150,6 +150,7 @@ void VoteSearcher::forget_numbers() {
 void VoteSearcher::fill(int tree, std::int64_t input, bool only_top) {
   const LabelTree& labels = forest_->model(tree).tree();
   const Visits& visits = descent_.found(tree).layers.back();
+  const TreeSubset* subset = options_.subset ? &options_.subset->of(tree) : nullptr;
   missed_.clear();
   for (const std::int64_t visit : visits.of(input)) {
     const Range<std::int32_t> places = children_of(labels, labels.depth() - 1, visits.nodes[visit]);
@@ -163,6 +164,7 @@ void VoteSearcher::fill(int tree, std::int64_t input, bool only_top) {
       }
       for (std::int32_t i = 0; i < places.size(); ++i) {
         const std::int32_t at = number_[own[i]];
+        if (subset && !subset->has(labels.depth(), places.first + i)) continue;
         if (at >= 0 && !only_top)
           row[at] = logs[i];
         else if (at < 0 || row[at] == kMinusInfinity)
@@ -224,7 +226,7 @@ Certificate VoteSearcher::certificate() const {
     mass += share * here_[tree].mass;
   }
   // |h(p) - h(q)| <= h(|p - q|) up to 1/2, and h is concave: equal shares of the mass are the worst case.
-  const double labels = forest_->labels();
+  const auto labels = static_cast<double>(options_.subset ? options_.subset->size() : forest_->labels());
   Certificate certificate;
   certificate.probability = static_cast<float>(std::min(1.0, worst * kSlack));
   certificate.uncertainty = static_cast<float>(labels * entropy(std::min(0.5, mass * kSlack / labels)) * kSlack);

@@ -78,6 +78,7 @@ class VoteSearcher {
   std::vector<std::int64_t> top_begins_;
   std::vector<TopVote> top_votes_;
   Best best_;
+  AllowedChildren allowed_;
   std::vector<std::uint32_t> positions_;
   std::vector<float> missed_, counts_;
   std::vector<std::int32_t> number_;  // of a label among the candidates of an input, or -1

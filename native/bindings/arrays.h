@@ -107,6 +107,7 @@ constexpr auto name_of_numbers() {
   if constexpr (std::is_same_v<T, double>) return const_name("numpy.float64");
   if constexpr (std::is_same_v<T, std::int8_t>) return const_name("numpy.int8");
   if constexpr (std::is_same_v<T, std::uint8_t>) return const_name("numpy.uint8");
+  if constexpr (std::is_same_v<T, std::uint32_t>) return const_name("numpy.uint32");
   if constexpr (std::is_same_v<T, std::int32_t>) return const_name("numpy.int32");
   if constexpr (std::is_same_v<T, std::int64_t>) return const_name("numpy.int64");
   if constexpr (std::is_same_v<T, std::uint64_t>) return const_name("numpy.uint64");

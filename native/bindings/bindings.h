@@ -84,3 +84,4 @@ void bind_calibration(nb::module_& m);
 void bind_judge(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_text(nb::module_& m);
+void bind_names(nb::module_& m);

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,10 +94,25 @@ VoteOptions vote_options(const Trees& forest, const Rows& X, int k, int beam, in
   return options;
 }
 
+const LabelSubset* allowed(const Trees& forest, const Subset* subset) {
+  if (!subset) return nullptr;
+  if (!subset->get().is_of(forest.get())) throw nb::value_error("the subset is that of another forest");
+  return &subset->get();
+}
+
+Subset* make_subset(nb::object owner, const Vector<std::int32_t>& labels) {
+  const Forest& forest = nb::cast<const Trees&>(owner).get();
+  const std::span<const std::int32_t> numbers(labels.data(), labels.size());
+  for (const std::int32_t label : numbers)
+    if (label < 0 || label >= forest.labels()) throw nb::value_error("a number of the subset is not a label");
+  return new Subset(without_gil([&] { return LabelSubset(forest, numbers); }), owner);
+}
+
 FoundLabels uncertain(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
                       float tolerance, float floor, bool normalise, int threads, nb::object progress,
-                      const Wanted& wanted) {
-  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, floor, normalise);
+                      const Wanted& wanted, const Subset* subset) {
+  VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, floor, normalise);
+  options.subset = allowed(forest, subset);
   const std::vector<ReachOf> reach_of = reaches(wanted);
   const auto rows = static_cast<std::size_t>(X.view().rows), columns = static_cast<std::size_t>(k);
   auto labels = std::make_unique_for_overwrite<std::int32_t[]>(rows * columns);
@@ -127,8 +143,10 @@ FoundLabels uncertain(const Trees& forest, const Rows& X, int k, int beam, int t
 }
 
 FoundVotes votes(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
-                 float tolerance, float floor, bool normalise, int threads, nb::object progress, const Wanted& wanted) {
-  const VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, floor, normalise);
+                 float tolerance, float floor, bool normalise, int threads, nb::object progress, const Wanted& wanted,
+                 const Subset* subset) {
+  VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, floor, normalise);
+  options.subset = allowed(forest, subset);
   const std::vector<ReachOf> reach_of = reaches(wanted);
   VoteArrays found;
   {
@@ -212,16 +230,26 @@ void bind_forest(nb::module_& m) {
       .field("probs", &ScoredCandidates::probs)
       .field("own", &ScoredCandidates::own);
 
+  nb::class_<Subset>(m, "LabelSubset", "The labels of a forest that may be answered.")
+      .def(
+          "leaves_for", [](const Subset& subset, std::int32_t k) { return subset.get().leaves_for(k); }, "k"_a,
+          "How many leaves of a tree are enough for k of the labels; of the tree that needs most.");
+
   nb::class_<Trees>(m, "Forest", "Trees that vote together; with passes > 0, one tree under dropout.")
       .def(nb::init<nb::list, std::int32_t, float, int, std::uint64_t>(), "models"_a, "labels"_a, "share"_a, "passes"_a,
            "seed"_a)
       .def_prop_ro("members", [](const Trees& forest) { return forest.get().members(); })
+      .def(
+          "subset",
+          [](nb::handle self, const Vector<std::int32_t>& labels) { return make_subset(nb::borrow(self), labels); },
+          "labels"_a, nb::rv_policy::take_ownership, "Labels, by their numbers, to restrict a search to.")
       .def("uncertain", &uncertain, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "floor"_a,
-           "normalise"_a, "threads"_a, "progress"_a.none(), "reach"_a = Wanted(),
-           "The best k labels of each row with their measures of uncertainty, and the reach wanted.")
+           "normalise"_a, "threads"_a, "progress"_a.none(), "reach"_a = Wanted(), "subset"_a.none() = nb::none(),
+           "The best k labels of each row, all or those of a subset, with their measures of uncertainty, and the reach "
+           "wanted.")
       .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "floor"_a, "normalise"_a,
-           "threads"_a, "progress"_a.none(), "reach"_a = Wanted(),
-           "Candidates and members' probabilities, and the reach wanted.")
+           "threads"_a, "progress"_a.none(), "reach"_a = Wanted(), "subset"_a.none() = nb::none(),
+           "Candidates, all or those of a subset, and members' probabilities, and the reach wanted.")
       .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "headroom"_a, "threads"_a,
            "What the members say of the candidates of each row.")
       .def("reach", &reach, "X"_a, "wanted"_a, "normalise"_a, "threads"_a,

@@ -24,4 +24,5 @@ NB_MODULE(_native, m) {
   bind_judge(m);
   bind_data(m);
   bind_text(m);
+  bind_names(m);
 }

@@ -123,7 +123,7 @@ Model* assemble(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>&
 }
 
 TopLabels top(const Model& model, const Rows& X, int k, int beam, bool normalise, bool best_first, int threads,
-              nb::object progress) {
+              nb::object progress, const Subset* subset) {
   if (model.get().members() != 1) throw nb::value_error("a tree of several members belongs into a Forest");
   const auto rows = static_cast<std::size_t>(X.view().rows), columns = static_cast<std::size_t>(k);
   auto labels = std::make_unique_for_overwrite<std::int32_t[]>(rows * columns);
@@ -133,6 +133,11 @@ TopLabels top(const Model& model, const Rows& X, int k, int beam, bool normalise
   options.beam = beam;
   options.normalise = normalise;
   options.best_first = best_first;
+  if (subset) {
+    options.subset = &subset->get().of(0);
+    if (&options.subset->tree() != &model.get().tree()) throw nb::value_error("the subset is that of another tree");
+    if (k > options.subset->labels()) throw nb::value_error("the subset has fewer than k labels");
+  }
   {
     PythonWatch watch(std::move(progress));
     nb::gil_scoped_release release;
@@ -194,7 +199,7 @@ void bind_tree_model(nb::module_& m) {
       .def_static("open", &open_model, "begins"_a, "labels"_a, "features"_a, "transform"_a, "members"_a, "parts"_a,
                   "table"_a, "weights"_a, "deep"_a, "threads"_a, nb::rv_policy::take_ownership)
       .def("top", &top, "X"_a, "k"_a, "beam"_a, "normalise"_a, "best_first"_a, "threads"_a, "progress"_a.none(),
-           "The best k labels of each row.")
+           "subset"_a.none() = nb::none(), "The best k labels of each row, all or those of a subset.")
       .def("best_nodes", &best_nodes, "X"_a, "layer"_a, "k"_a, "beam"_a, "normalise"_a, "threads"_a,
            "The best k nodes of a layer for each row.")
       .def("table", &table_of, "One row per chunk: begin, bytes, lanes, home buckets, buckets, unit shift.")

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "label_subset.h"
 #include "label_tree.h"
 #include "tree_model.h"
 
@@ -25,6 +26,17 @@ class Model {
  private:
   hedgerow::TreeModel model_;
   nb::object keeper_;
+};
+
+// Allowed labels, and the Python forest whose trees they are in.
+class Subset {
+ public:
+  Subset(hedgerow::LabelSubset&& subset, nb::object forest) : subset_(std::move(subset)), forest_(std::move(forest)) {}
+  const hedgerow::LabelSubset& get() const { return subset_; }
+
+ private:
+  hedgerow::LabelSubset subset_;
+  nb::object forest_;
 };
 
 inline hedgerow::LabelTree make_tree(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels) {

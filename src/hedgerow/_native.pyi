@@ -104,8 +104,8 @@ class TreeModel:
     @staticmethod
     def open(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, members: int, parts: int, table: numpy.typing.NDArray[numpy.uint64], weights: numpy.typing.NDArray[numpy.uint8], deep: bool, threads: int) -> TreeModel: ...
 
-    def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None) -> TopLabels:
-        """The best k labels of each row."""
+    def top(self, X: Rows, k: int, beam: int, normalise: bool, best_first: bool, threads: int, progress: object | None, subset: LabelSubset | None = None) -> TopLabels:
+        """The best k labels of each row, all or those of a subset."""
 
     def best_nodes(self, X: Rows, layer: int, k: int, beam: int, normalise: bool, threads: int) -> BestNodes:
         """The best k nodes of a layer for each row."""
@@ -302,6 +302,14 @@ class ScoredCandidates:
     @property
     def own(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
 
+class LabelSubset:
+    """The labels of a forest that may be answered."""
+
+    def leaves_for(self, k: int) -> int:
+        """
+        How many leaves of a tree are enough for k of the labels; of the tree that needs most.
+        """
+
 class Forest:
     """Trees that vote together; with passes > 0, one tree under dropout."""
 
@@ -310,13 +318,18 @@ class Forest:
     @property
     def members(self) -> int: ...
 
-    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundLabels:
+    def subset(self, labels: numpy.typing.NDArray[numpy.int32]) -> LabelSubset:
+        """Labels, by their numbers, to restrict a search to."""
+
+    def uncertain(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = [], subset: LabelSubset | None = None) -> FoundLabels:
         """
-        The best k labels of each row with their measures of uncertainty, and the reach wanted.
+        The best k labels of each row, all or those of a subset, with their measures of uncertainty, and the reach wanted.
         """
 
-    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = []) -> FoundVotes:
-        """Candidates and members' probabilities, and the reach wanted."""
+    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = [], subset: LabelSubset | None = None) -> FoundVotes:
+        """
+        Candidates, all or those of a subset, and members' probabilities, and the reach wanted.
+        """
 
     def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, threads: int) -> ScoredCandidates:
         """What the members say of the candidates of each row."""
@@ -601,3 +614,95 @@ class Tfidf:
     def term(self, id: int) -> str: ...
 
     def terms(self) -> list[str]: ...
+
+class NameArrays:
+    """Arrays of a trie of names."""
+
+    @property
+    def languages(self) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]: ...
+
+    @property
+    def stem_bytes(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def stem_starts(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def language_ends(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def edges(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def edge_stems(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def names(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]: ...
+
+    @property
+    def entries(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def flags(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def written(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+    @property
+    def lowered(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]: ...
+
+class NamesFound:
+    """Entries whose names texts have, in the form of CSR."""
+
+    @property
+    def indptr(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def entries(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def count(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def outer(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def same_case(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def exact(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def first(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
+    def words(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def ambiguity(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def preferred(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def shortened(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    @property
+    def tokens(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+PREFERRED_NAME: int = 1
+
+SHORTENED_NAME: int = 2
+
+MOST_NAME_WORDS: int = 64
+
+def build_names(texts: tuple, languages: numpy.typing.NDArray[numpy.int8], entries: numpy.typing.NDArray[numpy.int32], flags: numpy.typing.NDArray[numpy.uint8], stems: Stems) -> NameArrays:
+    """The arrays of names, which are parallel columns."""
+
+class NameMatcher:
+    """Finds names by a trie, whose arrays are checked here."""
+
+    def __init__(self, languages: numpy.typing.NDArray[numpy.int8], stem_bytes: numpy.typing.NDArray[numpy.uint8], stem_starts: numpy.typing.NDArray[numpy.uint64], language_ends: numpy.typing.NDArray[numpy.uint32], edges: numpy.typing.NDArray[numpy.uint32], edge_stems: numpy.typing.NDArray[numpy.uint32], names: numpy.typing.NDArray[numpy.uint32], entries: numpy.typing.NDArray[numpy.int32], flags: numpy.typing.NDArray[numpy.uint8], written: numpy.typing.NDArray[numpy.uint64], lowered: numpy.typing.NDArray[numpy.uint64], stems: Stems) -> None: ...
+
+    def match(self, texts: tuple, threads: int) -> NamesFound:
+        """Entries whose names each text has."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from hedgerow import _native
+from hedgerow.decisions.coarser import CoarserPolicy
 from hedgerow.decisions.policy import Policy
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.features.readers import Reader
@@ -19,7 +22,9 @@ from hedgerow.inputs.labels import truth_for
 from hedgerow.inputs.matrices import as_truth
 from hedgerow.inputs.rows import count
 from hedgerow.inputs.search import SURE_LABELS, SearchSettings
+from hedgerow.inputs.subset import LabelSubset, label_subset
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
+from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.judging import Judge, judged_each
 from hedgerow.judge.scorers import Scorers
@@ -62,6 +67,8 @@ class Model:
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
+    broader: BroaderCalibration | None = None
+    coarser: CoarserPolicy | None = None
     vocabulary: Vocabulary | None = None
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
@@ -95,19 +102,51 @@ class Model:
         """Whether probabilities are calibrated."""
         return self.calibration is not None
 
-    def finds(self, k: int) -> bool:
+    @cached_property
+    def column(self) -> dict[Any, int]:
+        """The column of each label."""
+        return {label: number for number, label in enumerate(self.classes.tolist())}
+
+    def subset(
+        self, only: Iterable[Any] | None = None, exclude: Iterable[Any] | None = None
+    ) -> LabelSubset | None:
+        """The labels that may be answered: of `only`, if given, without `exclude`. None means all labels."""
+        if only is None and exclude is None:
+            return None
+        subset = label_subset(self.column, only, exclude)
+        if not self.known_of(subset):
+            raise ValueError(
+                f"none of the {len(subset):,} allowed labels is on an input that the model learned from, so"
+                " it can answer none of them; allow others"
+            )
+        return subset
+
+    def known_of(self, subset: LabelSubset | None) -> int:
+        """Number of labels of a subset, or of all, that can be predicted."""
+        return self.known if subset is None else self.forest.known_of(subset)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "column"}
+
+    def finds(self, k: int, subset: LabelSubset | None = None) -> bool:
         """Whether the search as set finds k labels of any input, without widening the beam."""
         if not isinstance(self.search.candidates, str) and self.search.candidates < k:
             return False
         if self.search.floor > 0 and k > SURE_LABELS:
             return False
-        return self.search.candidates == "all" or all(
-            tree.tree.leaves_for(k) <= self.search.beam for tree in self.forest.trees
-        )
+        return self.search.candidates == "all" or self.forest.leaves_for(k, subset) <= self.search.beam
 
     def with_calibration(self, calibration: Calibration) -> Model:
-        """The same model, calibrated; without its policy, which was for other probabilities."""
-        return replace(self, calibration=calibration, policy=None)
+        """The same model, calibrated; without what it learned of other probabilities, such as its policy."""
+        return replace(self, calibration=calibration, policy=None, broader=None, coarser=None)
+
+    def with_broader(self, broader: BroaderCalibration) -> Model:
+        """The same model, voting on broader terms; without its policy for other votes on them."""
+        return replace(self, broader=broader, coarser=None)
+
+    def with_vocabulary(self, vocabulary: Vocabulary | None) -> Model:
+        """The same model with another vocabulary; without what it learned of broader terms."""
+        return replace(self, vocabulary=vocabulary, broader=None, coarser=None)
 
     def with_ood(self, ood: OODDetector) -> Model:
         """The same model with another detector; the policy loses the scores of the old one."""
@@ -115,7 +154,7 @@ class Model:
 
     def uncalibrated(self) -> Model:
         """The same model without its calibration, and so without its policy."""
-        return replace(self, calibration=None, policy=None)
+        return replace(self, calibration=None, policy=None, broader=None, coarser=None)
 
     def label_depths(self) -> npt.NDArray[np.float64]:
         """The depth of each label in the trees, the mean over the members; 0 where a tree lacks it."""
@@ -195,14 +234,15 @@ class Model:
         tolerance: float | None = None,
         k: int = 1,
         signals: bool = False,
+        subset: LabelSubset | None = None,
         progress: Progress | None = None,
     ) -> Answer:
-        """Read once, search once: the calibrated votes on at least k labels of each input."""
+        """Read once, search once: the calibrated votes on at least k labels of each input, or of a subset."""
         search = self.finding if tolerance is None else replace(self.finding, tolerance=tolerance)
         reading = self.reader.read(inputs, self.threads, wording=signals, progress=progress)
         reach = REACHES if signals else ()
         report = stage(progress, "predicting")
-        found = self.forest.votes(reading.rows, k, search, self.threads, reach, report)
+        found = self.forest.votes(reading.rows, k, search, self.threads, reach, report, subset)
         votes = self._judged(reading.rows, found)
         ranking = None
         if self.calibration is not None:
@@ -232,7 +272,12 @@ class Model:
         return _signals(reach, reading.wording, self.reader.has_pairs)
 
     def top(
-        self, inputs: Any, k: int, exact: bool = False, progress: Progress | None = None
+        self,
+        inputs: Any,
+        k: int,
+        exact: bool = False,
+        progress: Progress | None = None,
+        subset: LabelSubset | None = None,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Columns of the best k labels of each input, and their probabilities."""
         calibration, search = self.calibration, self.search
@@ -240,11 +285,12 @@ class Model:
         if moved_apart or self.judge is not None or self.forest.rows_each > 1:
             if exact:
                 search = replace(search, candidates="all")
-            found = replace(self, search=search).uncertain_from_votes(inputs, k, None, progress, named=False)
+            source = replace(self, search=search)
+            found = source.uncertain_from_votes(inputs, k, None, progress, named=False, subset=subset)
             return found.labels, found.probability
         reading = self.reader.read(inputs, self.threads, progress=progress)
         report = stage(progress, "predicting")
-        labels, probability = self.forest.top(reading.rows, k, search, self.threads, exact, report)
+        labels, probability = self.forest.top(reading.rows, k, search, self.threads, exact, report, subset)
         if calibration is not None:
             calibration.check_fits(len(self.classes), self.members)
             moved = calibration.moved(labels.ravel(), probability.reshape(-1, 1), self.threads)
@@ -252,15 +298,20 @@ class Model:
         return labels, probability
 
     def uncertain(
-        self, inputs: Any, k: int, tolerance: float | None = None, progress: Progress | None = None
+        self,
+        inputs: Any,
+        k: int,
+        tolerance: float | None = None,
+        progress: Progress | None = None,
+        subset: LabelSubset | None = None,
     ) -> UncertainLabels:
         """The best k labels of each input with all measures."""
         if self.calibration is not None or self.judge is not None or self.forest.rows_each > 1:
-            return self.uncertain_from_votes(inputs, k, tolerance, progress)
+            return self.uncertain_from_votes(inputs, k, tolerance, progress, subset=subset)
         search = self.search if tolerance is None else replace(self.search, tolerance=tolerance)
         reading = self.reader.read(inputs, self.threads, progress=progress)
         report = stage(progress, "predicting")
-        found = self.forest.uncertain(reading.rows, k, search, self.threads, report)
+        found = self.forest.uncertain(reading.rows, k, search, self.threads, report, subset)
         return UncertainLabels.from_search(found, self.classes)
 
     def uncertain_from_votes(
@@ -270,11 +321,13 @@ class Model:
         tolerance: float | None = None,
         progress: Progress | None = None,
         named: bool = True,
+        subset: LabelSubset | None = None,
     ) -> UncertainLabels:
         """The same from calibrated votes; unnamed labels stay numbers."""
         parts = []
+        report = stage(progress, "predicting")
         for _, answer in answer_batches(
-            self, inputs, "predicting", tolerance=tolerance, k=k, progress=progress
+            self, inputs, tolerance=tolerance, k=k, subset=subset, progress=report
         ):
             votes = answer.votes if named else answer.votes.but(classes=None)
             parts.append(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow.decisions.coarser import CoarserPolicy
 from hedgerow.decisions.policy import Policy
 from hedgerow.deep.extra import load_torch
 from hedgerow.familiarity.detector import OODDetector
@@ -18,6 +19,7 @@ from hedgerow.features.field_reader import open_words
 from hedgerow.features.readers import MatrixReader, Reader
 from hedgerow.inputs.labels import add_label_sections, read_label_sections
 from hedgerow.inputs.training_record import TrainingRecord
+from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.judging import Judge
 from hedgerow.judge.scorers import Scorers
@@ -57,6 +59,12 @@ def write(
     if model.policy is not None:
         header["policy"], arrays = model.policy.to_sections()
         sections |= arrays
+    if model.broader is not None:
+        header["broader"], arrays = model.broader.to_file()
+        sections |= arrays
+    if model.coarser is not None:
+        header["coarser"], arrays = model.coarser.to_sections()
+        sections |= arrays
     if model.vocabulary is not None:
         header["vocabulary"], arrays = model.vocabulary.to_sections()
         sections |= arrays
@@ -94,6 +102,15 @@ def read(file: ModelFile, verify: bool) -> Model:
     calibration = None
     if "calibration" in header:
         calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)
+    vocabulary, broader, coarser = None, None, None
+    if "vocabulary" in header:
+        vocabulary = Vocabulary.from_sections(header["vocabulary"], sections)
+    if "broader" in header:
+        broader = BroaderCalibration.from_file(header["broader"], sections, vocabulary, classes)
+    if "coarser" in header:
+        if broader is None:
+            raise ValueError("there is a policy for broader terms, but no calibration of them")
+        coarser = CoarserPolicy.from_sections(header["coarser"], sections)
     return Model(
         method=Method(header["parameters"]["method"]),
         reader=reader,
@@ -107,9 +124,9 @@ def read(file: ModelFile, verify: bool) -> Model:
         calibration=calibration,
         ood=ood,
         policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,
-        vocabulary=(
-            Vocabulary.from_sections(header["vocabulary"], sections) if "vocabulary" in header else None
-        ),
+        broader=broader,
+        coarser=coarser,
+        vocabulary=vocabulary,
     )
 
 

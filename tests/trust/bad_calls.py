@@ -123,6 +123,17 @@ BAD_Y: dict[str, Any] = {
     "unknown labels only": [[10**6]] * 200,
     "nothing": [[]] * 200,
 }
+BAD_SUBSET: dict[str, Any] = {
+    **{n: v for n, v in NONSENSE.items() if n not in ("None", "a range")},
+    "unknown": [10**6],
+    "mixed": [0, "1"],
+    "floats": [1.0],
+    "true": [True],
+    "beyond 64 bits": [2**70],
+    "no dimension": np.array(1),
+    "two dimensions": np.ones((2, 2), dtype=int),
+    "a matrix": HELD,
+}
 BAD_K: dict[str, Any] = {
     "0": 0,
     "negative": -1,
@@ -203,6 +214,14 @@ ENTRIES: dict[str, Entry] = {
     "fit tree": (lambda v: fitted(HELD, TRUTH, tree=v), {n: v for n, v in NONSENSE.items() if n != "None"}),
     "top": (MODEL.top, BAD_X),
     "top k": (lambda v: MODEL.top(HELD, k=v), BAD_K),
+    **{
+        f"{method} {which}": (
+            lambda v, method=method, which=which: getattr(MODEL, method)(HELD, **{which: v}),
+            BAD_SUBSET | ({} if which == "only" else {"all of them": range(LABELS)}),
+        )
+        for method in ("top", "predict_proba", "predict_uncertain", "predict_votes", "decide")
+        for which in ("only", "exclude")
+    },
     "predict": (MODEL.predict, BAD_X),
     "predict_proba": (MODEL.predict_proba, BAD_X),
     "predict_proba k": (

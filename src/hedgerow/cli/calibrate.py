@@ -72,6 +72,18 @@ def calibrate(
             " Default: 0.5, and 0.2 with --out-of-bag."
         ),
     ] = None,
+    broader: Annotated[
+        bool,
+        typer.Option("--broader", help="Also learn to answer with broader terms of MODEL's vocabulary."),
+    ] = False,
+    least_depth: Annotated[
+        int,
+        expert_option(
+            min=0,
+            help="With --broader: answer with terms at this depth or below; 1 leaves out those that nothing"
+            " is broader than.",
+        ),
+    ] = 1,
     beam: options.Beam = None,
     candidates: options.Candidates = None,
     missing: options.MissingVotes = None,
@@ -117,21 +129,27 @@ def calibrate(
                 training=training,
                 share=share,
                 seed=seed,
+                least_depth=least_depth if broader else None,
                 progress=report,
             )
     target = out or model
     with failing_as(ExitCode.WRITE):
         opened.classifier.save(target, overwrite=out is None or overwrite)
-    policy = opened.classifier.policy_
+    policy, coarser = opened.classifier.policy_, opened.classifier.source.coarser
     if json:
         counts = {f"rows_{name}": value for name, value in asdict(learned).items() if isinstance(value, int)}
         errors = {
             name: {str(k): value for k, value in of_cut.items()}
             for name, of_cut in (("ece_before", learned.before), ("ece_after", learned.after))
         }
-        print_json({"model": str(target), **counts, **errors, "policy": policy.describe()})
+        found = {"model": str(target), **counts, **errors, "policy": policy.describe()}
+        print_json(found | ({} if coarser is None else {"broader": coarser.describe()}))
     else:
         _print(policy, learned)
+        if coarser is not None:
+            say("With decide --broader:")
+            for name, words in coarser.describe()["guarantees"].items():
+                say(f"At {name}: {words}", "dim")
         say(f"Saved {target}")
 
 

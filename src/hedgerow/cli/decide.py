@@ -71,6 +71,14 @@ def decide(
     confidence: Annotated[
         float, expert_share("The confidence with which the guarantee about wrong labels holds.")
     ] = 0.9,
+    broader: Annotated[
+        bool,
+        typer.Option(
+            "--broader",
+            help="Where no narrow label can be accepted, accept the narrowest broader term that can be. MODEL"
+            " needs a vocabulary, and hedgerow calibrate --broader.",
+        ),
+    ] = False,
     inputs_by: Annotated[
         options.InputMeasure | None,
         expert_option(
@@ -88,6 +96,8 @@ def decide(
     inputs_coverage: Annotated[
         float | None, expert_share("With --inputs-by: accept labels for at least this share of the inputs.")
     ] = None,
+    only: options.Only = None,
+    exclude: options.Exclude = None,
 ) -> None:
     """Accept, review or reject each label, with a guarantee.
 
@@ -97,14 +107,20 @@ def decide(
     input's accepted labels are wrong (0 for an input without any). Labels in between are for a human to
     review. With costs instead, each label is treated in the way that costs least.
 
+    With --only or --exclude, all other labels are rejected. The thresholds stay those for all labels, so the
+    guarantees are about all labels together: of the labels that are left, a larger share can be missed or
+    wrong.
+
     JSON lines hold one object per input: {"id": ..., "labels": [{"label": ..., "decision": "accept",
     "probability": ..., ...}, ...], "input": {"is_ood": false, "p_value": ..., ...}}. CSV and Parquet hold one
-    row per label. Labels that are not listed are rejected.
+    row per label. Labels that are not listed are rejected. With --broader, terms that are accepted for all
+    that is narrower have the decision "broader".
 
     \b
     Examples:
       hedgerow decide tags.hedgerow new.jsonl --risk 0.1
       hedgerow decide tags.hedgerow new.jsonl --wrong 1 --missed 2 --look 0.2 --out todo.csv
+      hedgerow decide stw.hedgerow new.jsonl --risk 0.1 --broader
       hedgerow decide tags.hedgerow new.jsonl --inputs-by ood --inputs-coverage 0.9
     """  # noqa: D301
     from hedgerow.decisions.costs import Costs
@@ -124,22 +140,29 @@ def decide(
             inputs_by=inputs_by and inputs_by.value,
             inputs_risk=inputs_risk,
             inputs_coverage=inputs_coverage,
+            broader=broader,
         )
     except ValueError as error:
         raise typer.BadParameter(option_words(str(error), context.params), ctx=context) from error
     check_table(out, overwrite)
+    from .allowed import Allowed
     from .inputs import Selection, open_model
     from .label_files import LabelTable, print_labels, write_labels
 
+    allowed = Allowed.from_options(only, exclude)
     opened = open_model(model, threads)
     classifier = opened.classifier
+    labels = allowed.labels_for(classifier)
     with failing_as(ExitCode.MODEL, ValueError, options=context.params):
         # Before any data are read: what cannot be guaranteed at all.
-        rule_for(goal, classifier.source.policy, classifier.label_counts_)
+        source = classifier.source
+        rule_for(goal, source.policy, source.label_counts, source.coarser)
     with show_progress(verbose) as report:
         rows, inputs = opened.read_inputs(Selection(input, part, threads=threads), report)
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
-            found = classifier.decide(inputs, **vars(goal), false_alarm=false_alarm, k=k, progress=report)
+            found = classifier.decide(
+                inputs, **vars(goal), false_alarm=false_alarm, k=k, **labels, progress=report
+            )
     with failing_as(ExitCode.WRITE):
         table = LabelTable.of_decisions(found, rows.ids)
         if out is not None:
@@ -159,6 +182,10 @@ def _print(found: Decisions, ids: Sequence[str] | None, out: str | None) -> None
         return
     means = ", ".join(f"{found.count(name).mean():.1f} to {name}" for name in ("accept", "review"))
     say(f"{len(found):,} inputs; labels per input on average: {means}")
+    if (broader := found.broader) is not None:
+        some = (found.count("accept") > 0) | (broader.indptr[1:] > broader.indptr[:-1])
+        share = f"{some.mean():.0%} of the inputs have something accepted"
+        say(f"Broader terms per input: {len(broader.terms) / len(found):.2f}; {share}")
     if found.is_ood is not None:
         say(f"{int(found.is_ood.sum()):,} inputs are out-of-distribution (OOD): check them")
     if not found.answered.all():
@@ -170,7 +197,8 @@ def _print(found: Decisions, ids: Sequence[str] | None, out: str | None) -> None
 
 def _table(found: Decisions, ids: Sequence[str] | None) -> Table:
     table = Table(box=None, padding=(0, 1))
-    for name in ("input", "accept", "review", "out-of-distribution"):
+    broader = () if found.broader is None else ("broader",)
+    for name in ("input", "accept", *broader, "review", "out-of-distribution"):
         table.add_column(cell(name, "dim"), overflow="fold")
     for row in range(min(_SHOWN, len(found))):
         of_input = found[row]
@@ -178,6 +206,7 @@ def _table(found: Decisions, ids: Sequence[str] | None) -> Table:
         table.add_row(
             cell(row if ids is None else ids[row]),
             cell(_some(of_input.accept), "green"),
+            *(cell(_some(of_input.broader), "green") for _ in broader),
             cell(_some(of_input.review), "yellow"),
             cell(flag, "red"),
         )

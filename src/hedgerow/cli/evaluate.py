@@ -16,6 +16,7 @@ from .terminal import cell, figures_table, print_json, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import Evaluation
+    from hedgerow.evaluation.results import Ranking
 
 _MEASURES = {
     "variance": "variance",
@@ -115,6 +116,7 @@ def _print(found: Evaluation) -> None:
         ("nDCG", ranking.ndcg),
         ("propensity-scored precision", ranking.psp),
         ("macro-F1", ranking.macro_f1),
+        *_hierarchical(ranking),
         ("calibration error", {k: found.reliability[k].ece for k in found.reliability}),
     ]
     table = figures_table("How well it ranks labels, %", [f"@{k}" for k in ranking.precision])
@@ -144,6 +146,15 @@ def _print(found: Evaluation) -> None:
     seconds = found.seconds
     part = 100 * seconds["judge"] / seconds["predict"]
     say(f"Predicting took {seconds['predict']:.1f} s, judging {part:.0f} % of that.", "dim")
+
+
+def _hierarchical(ranking: Ranking) -> list[tuple[str, dict[int, float] | None]]:
+    """What hierarchical scores there are, a row each."""
+    scores = ranking.hierarchical
+    if scores is None:
+        return []
+    names = {"precision": "hierarchical precision", "recall": "hierarchical recall", "f1": "hierarchical F1"}
+    return [(title, {k: getattr(of, name) for k, of in scores.items()}) for name, title in names.items()]
 
 
 def _print_decisions(console: Console, found: Evaluation) -> None:

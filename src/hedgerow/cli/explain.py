@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .failures import ExitCode, Failure, failing_as
-from .options import AsJson, ModelFile, PartName, Threads, Verbose
+from .options import AsJson, Exclude, ModelFile, Only, PartName, Threads, Verbose
 from .terminal import cell, print_json, show_progress
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def explain(
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Words to show of each kind.")] = 10,
     row: Annotated[int | None, typer.Option(min=0, help="Explain this row of a file, from 0.")] = None,
+    only: Only = None,
+    exclude: Exclude = None,
     part: PartName = None,
     threads: Threads = 0,
     json: AsJson = False,
@@ -51,7 +53,8 @@ def explain(
 
     It also shows on which words the members of an ensemble disagree and, of a model with a judge, what the
     judge saw and how that moved its answer. The effect of a word is how much the logarithm of the label's
-    probability would fall without it.
+    probability would fall without it. With --only or --exclude, the most probable of the labels that are left
+    is explained.
 
     \b
     Examples:
@@ -61,16 +64,24 @@ def explain(
     """  # noqa: D301
     import hedgerow
 
+    from .allowed import Allowed
     from .inputs import Selection, open_model
 
+    allowed = Allowed.from_options(only, exclude)
+    if label is not None and allowed != Allowed():
+        raise Failure(ExitCode.USAGE, "--label names the label to explain; leave out --only and --exclude")
     opened = open_model(model, threads)
     wanted = None if label is None else _as_label(opened, label)
+    labels = allowed.labels_for(opened.classifier)
     if opened.reads_texts and row is None:
         x: Any = _one_input(opened, _one_text(text_or_file))
     else:
         with show_progress(verbose) as report:
             x = _one_row(opened, Selection(Path(text_or_file), part, threads=threads), row, report)
     with failing_as(ExitCode.DATA, ValueError, TypeError):
+        if allowed != Allowed():
+            inputs = [x] if opened.reads_texts else x
+            wanted = opened.classifier.top(inputs, 1, **labels).labels.tolist()[0][0]
         explanation = hedgerow.explain(opened.classifier, x, wanted)
     if json:
         print_json(_to_json(explanation, n))

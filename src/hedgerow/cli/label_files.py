@@ -14,7 +14,7 @@ import numpy.typing as npt
 import orjson
 
 from hedgerow.data.compressed import packed_file
-from hedgerow.decisions.results import Decisions
+from hedgerow.decisions.results import BroaderAnswers, Decisions
 from hedgerow.decisions.rules import DECISIONS
 from hedgerow.estimators.fitted import TopLabels
 from hedgerow.votes.predictions import UncertainLabels
@@ -57,7 +57,9 @@ class LabelTable:
         columns |= {name: vars(found)[name] for name in _MEASURES}
         parts = ("answered", "is_ood", "p_value", "bound", "expected_cost")
         of_inputs = {name: of for name in parts if (of := vars(found)[name]) is not None}
-        return cls(found.indptr, found.labels, columns, of_inputs, ids)
+        if found.broader is None:
+            return cls(found.indptr, found.labels, columns, of_inputs, ids)
+        return cls(*_with_broader(found, found.broader, columns), of_inputs, ids)
 
     def emptied(self) -> LabelTable:
         """The same columns, and no inputs."""
@@ -78,6 +80,20 @@ class LabelTable:
     def rank(self) -> npt.NDArray[np.int64]:
         """The place of each label, from 1."""
         return np.asarray(np.arange(1, len(self.labels) + 1) - self.indptr[self.row])
+
+
+def _with_broader(
+    found: Decisions, broader: BroaderAnswers, columns: dict[str, Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
+    """The labels of each input and then its broader terms; ids are texts, so labels become texts as well."""
+    sizes = [np.diff(part.indptr) for part in (found, broader)]
+    row = np.concatenate([np.repeat(np.arange(len(found)), size) for size in sizes])
+    order = np.argsort(row, kind="stable")
+    labels = np.array([str(label) for label in (*found.labels, *broader.terms)], dtype=object)
+    of_terms: dict[str, Any] = {name: vars(broader)[name] for name in _MEASURES}
+    of_terms["decision"] = np.full(len(broader.terms), "broader", dtype=object)
+    both = {name: np.concatenate([of, of_terms[name]])[order] for name, of in columns.items()}
+    return np.concatenate([[0], np.cumsum(sizes[0] + sizes[1])]), labels[order], both
 
 
 def write_labels(path: str, table: LabelTable, overwrite: bool) -> None:

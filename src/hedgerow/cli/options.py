@@ -315,6 +315,24 @@ Tolerance = Annotated[
         " number of --candidates). Default: stop where the beam ends.",
     ),
 ]
+
+# --- which labels to answer ---
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LABEL|@FILE",
+        help="Answer this label only. Repeat it for more, or give a file with one label per line: @FILE.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LABEL|@FILE",
+        help="Do not answer this label. Repeat it for more, or give a file with one label per line: @FILE.",
+    ),
+]
+
 WeightThreshold = Annotated[
     float,
     expert_option(

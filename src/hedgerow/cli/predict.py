@@ -35,6 +35,8 @@ def predict(
     candidates: options.Candidates = None,
     missing: options.MissingVotes = None,
     tolerance: options.Tolerance = None,
+    only: options.Only = None,
+    exclude: options.Exclude = None,
 ) -> None:
     """Predict the best labels of each input.
 
@@ -48,6 +50,9 @@ def predict(
     expected number of labels, the same measures summed over all labels, and how much a search through all
     labels could change a probability (bound) or the total (missed).
 
+    With --only or --exclude, other labels are not searched for, so --k labels are found, and sums are over
+    the labels that are left.
+
     With --cluster (pip install 'hedgerow\\[ray]'), INPUT is a file or a folder of files, and --out a folder
     that gets a file of predictions for each. All nodes must be able to read MODEL and both folders. After
     Ctrl-C or a crash, the same command continues with the files that are missing.
@@ -57,13 +62,16 @@ def predict(
       hedgerow predict tags.hedgerow new.jsonl
       hedgerow predict tags.hedgerow new.jsonl --uncertainty --out uncertain.csv
       hedgerow predict eurlex.hedgerow eurlex-4k/ --k 10 --out predictions.parquet
+      hedgerow predict tags.hedgerow new.jsonl --only @subjects.txt --exclude role::program
       hedgerow predict tags.hedgerow tonight/ --out tagged/ --cluster ray://head:10001
     """  # noqa: D301
     if not uncertainty:
         refuse_without(context, {"tolerance"}, "--uncertainty")
+    from .allowed import Allowed
     from .predicting import Question, predict_part
 
-    question = Question(k, part, search_settings(beam, candidates, missing), uncertainty, tolerance)
+    search, allowed = search_settings(beam, candidates, missing), Allowed.from_options(only, exclude)
+    question = Question(k, part, search, uncertainty, tolerance, allowed)
     if cluster is not None:
         if out is None:
             raise Failure(

@@ -54,7 +54,8 @@ def predict_shards(
     model: Path, data: Path, out: Path, question: Question, cluster: str, overwrite: bool, verbose: bool
 ) -> None:
     """Score every file that has no predictions yet, on a cluster."""
-    open_model(model)  # a file that is no model fails here, before a cluster is started
+    # What is no model, or not one of its labels, fails here, before a cluster is started.
+    question.allowed.labels_for(open_model(model).classifier)
     engine = Engine.here()
     path, folder = model.resolve(), out.resolve()
     scoring = Scoring(**vars(question), model=str(path), digest=_digest(path), version=engine.version)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .allowed import Allowed
 from .failures import ExitCode, failing_as
 from .inputs import OpenModel, Selection
 from .label_files import LabelTable
@@ -17,13 +18,14 @@ from .terminal import Report
 
 @dataclass(frozen=True)
 class Question:
-    """What to predict for each input, of which part of the data, and how to search."""
+    """What to predict for each input, of which part of the data, how to search, and for which labels."""
 
     k: int
     part: str | None
     search: dict[str, Any]
     uncertainty: bool
     tolerance: float | None
+    allowed: Allowed
 
 
 def predict_part(
@@ -31,17 +33,20 @@ def predict_part(
 ) -> LabelTable:
     """Read inputs and predict their labels, with uncertainty or without."""
     classifier = model.classifier
+    labels = question.allowed.labels_for(classifier)
     rows = Selection(data, question.part, threads=threads)
     part, inputs = model.read_inputs(rows, report, may_be_empty)
     empty = part.n == 0
     if empty:  # ask about something else, to know the columns
         inputs = [""] if model.reads_texts else sp.csr_array((1, classifier.n_features_in_), dtype=np.float32)
     with failing_as(ExitCode.DATA, ValueError, TypeError):
-        # All labels of a model that knows fewer than k, rather than an error about the default.
-        k = min(question.k, classifier.source.known)
+        # All labels where there are fewer than k, rather than an error about the default.
+        k = min(question.k, question.allowed.most(classifier))
         if question.uncertainty:
-            best: Any = classifier.predict_uncertain(inputs, k, tolerance=question.tolerance, progress=report)
+            best: Any = classifier.predict_uncertain(
+                inputs, k, tolerance=question.tolerance, **labels, progress=report
+            )
         else:
-            best = classifier.top(inputs, k, progress=report)
+            best = classifier.top(inputs, k, **labels, progress=report)
     table = LabelTable.of_predictions(best, None if empty else part.ids)
     return table.emptied() if empty else table

@@ -11,14 +11,16 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from hedgerow.decisions.abstention import answer_limit, input_uncertainty
-from hedgerow.decisions.goals import Goal, about_inputs, rule_for
+from hedgerow.decisions.coarser import BroaderVotes, CoarserPolicy, Ladder
+from hedgerow.decisions.goals import Goal, about_inputs, about_subset, rule_for
 from hedgerow.decisions.policy import Policy
-from hedgerow.decisions.results import Decisions
+from hedgerow.decisions.results import BroaderAnswers, Decisions
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule, among_best
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.search import SearchSettings
-from hedgerow.progress import Progress
+from hedgerow.inputs.subset import LabelSubset
+from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.signals import Detector
@@ -35,6 +37,14 @@ class DecidingSource(VoteSource, Protocol):
     def policy(self) -> Policy | None:
         """What it learned from its mistakes on held-out inputs."""
 
+    @property
+    def broader(self) -> BroaderVotes | None:
+        """How it votes on broader terms."""
+
+    @property
+    def coarser(self) -> CoarserPolicy | None:
+        """What it learned from mistakes with broader terms."""
+
 
 def decide(
     source: DecidingSource,
@@ -43,6 +53,7 @@ def decide(
     *,
     false_alarm: float | None = 0.05,
     k: int = 5,
+    subset: LabelSubset | None = None,
     progress: Progress | None = None,
 ) -> Decisions:
     """Decide on the labels of inputs; see `HedgerowClassifier.decide`."""
@@ -53,7 +64,7 @@ def decide(
             "deciding by costs needs calibrated probabilities, and this model is not calibrated; call"
             " calibrate with inputs that it was not trained on"
         )
-    rule, guarantee = rule_for(goal, policy, source.label_counts)
+    rule, guarantee = rule_for(goal, policy, source.label_counts, source.coarser)
     tolerance = None
     if policy is not None:
         tolerance = policy.search.tolerance
@@ -66,12 +77,19 @@ def decide(
             policy.inputs, goal.inputs_by, goal.inputs_risk, goal.inputs_coverage, goal.confidence
         )
         guarantee += about_inputs(goal)
+    if subset is not None:
+        guarantee += about_subset(goal, len(subset))
     if detector is None and goal.inputs_by == "ood":
         raise NotFittedError("the model cannot detect OOD inputs yet; call learn_ood")
     flagged_from = _false_alarm(false_alarm, detector) if detector is not None else None
     parts = []
     batches = answer_batches(
-        source, inputs, "deciding", tolerance=tolerance, signals=detector is not None, progress=progress
+        source,
+        inputs,
+        tolerance=tolerance,
+        signals=detector is not None,
+        subset=subset,
+        progress=stage(progress, "deciding"),
     )
     for _, answer in batches:
         scores = detector.judge(answer.signals) if detector and answer.signals is not None else None
@@ -80,6 +98,8 @@ def decide(
             uncertainty = input_uncertainty(answer.votes, None if scores is None else scores.score)
             answered = uncertainty[goal.inputs_by] <= limit
         found = replace(_decide_on(answer.votes, rule, source.classes, k, answered), guarantee=guarantee)
+        if goal.broader:
+            found = replace(found, broader=_broader(answer.votes, source, rule.accept_from, answered))
         if scores is not None:
             is_ood = None if flagged_from is None else scores.p_value <= flagged_from
             found = replace(found, is_ood=is_ood, p_value=scores.p_value)
@@ -87,9 +107,11 @@ def decide(
     if not parts:
         nothing = np.empty((0, 1), dtype=np.float32)
         empty = Votes(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, len(source.classes))
-        return replace(
-            _decide_on(empty, rule, source.classes, k, np.ones(0, dtype=bool)), guarantee=guarantee
-        )
+        nobody = np.ones(0, dtype=bool)
+        found = replace(_decide_on(empty, rule, source.classes, k, nobody), guarantee=guarantee)
+        if goal.broader:
+            found = replace(found, broader=_broader(empty, source, rule.accept_from, nobody))
+        return found
     return Decisions.concatenate(parts)
 
 
@@ -138,6 +160,27 @@ def _decide_on(
         accept_from=accept,
         guarantee="",
     )
+
+
+def _broader(
+    votes: Votes, source: DecidingSource, accept_from: float, answered: npt.NDArray[np.bool_]
+) -> BroaderAnswers:
+    """The broader terms of a batch that are accepted, best first."""
+    broader, coarser = source.broader, source.coarser
+    if broader is None or coarser is None:
+        raise NotFittedError("the model has no policy for broader terms; call calibrate_broader")
+    terms = broader.apply(votes)
+    chosen = Ladder.of(votes, terms, broader.ancestry, coarser.least_depth).answers(accept_from)
+    rows = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
+    chosen = chosen[answered[rows[chosen]]]
+    few = terms.chosen(chosen)
+    measures, mean = label_uncertainty(few), few.means()
+    order = np.lexsort((few.labels, -mean, rows[chosen]))
+    of_terms = {
+        part.name: getattr(measures, part.name)[order].astype(np.float32) for part in fields(measures)
+    }
+    of_terms["probability"] = mean[order]
+    return BroaderAnswers(few.indptr, broader.term_names[few.labels[order]], **of_terms)
 
 
 def _false_alarm(share: float | None, detector: Detector) -> float | None:

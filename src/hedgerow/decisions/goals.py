@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
+from hedgerow.decisions.coarser import CoarserPolicy
 from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.policy import CAP, NOT_GUARANTEED, PREDICTED, Policy
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import Rule
 
-__all__ = ["Goal", "about_inputs", "rule_for"]
+__all__ = ["Goal", "about_inputs", "about_subset", "rule_for"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Goal:
     inputs_by: str | None = None
     inputs_risk: float | None = None
     inputs_coverage: float | None = None
+    broader: bool = False
 
     def __post_init__(self) -> None:
         asked = [name for name in ("risk", "costs", "size") if getattr(self, name) is not None]
@@ -41,6 +43,11 @@ class Goal:
             raise TypeError(f"costs is {self.costs!r}; give Costs(wrong=..., missed=..., look=...)")
         if self.risk is None and (self.groups or self.coverage is not None or self.by != "probability"):
             raise ValueError("groups, coverage and by need risk; they do not work with costs or size")
+        if self.broader and (self.risk is None or self.coverage is not None or self.by != "probability"):
+            raise ValueError(
+                "broader terms are accepted by their probability, with a guarantee for a risk; they do not"
+                " work with costs, size, coverage or another measure by="
+            )
         if self.coverage is not None and self.inputs_by is not None:
             raise ValueError(
                 "coverage counts the labels of all inputs, and inputs_by withholds some; use one of them"
@@ -51,10 +58,15 @@ class Goal:
             )
 
 
-def rule_for(goal: Goal, policy: Policy | None, counts: npt.NDArray[np.int64] | None) -> tuple[Rule, str]:
+def rule_for(
+    goal: Goal,
+    policy: Policy | None,
+    counts: npt.NDArray[np.int64] | None,
+    coarser: CoarserPolicy | None = None,
+) -> tuple[Rule, str]:
     """The rule that meets a goal, and what it guarantees; costs need no policy.
 
-    Label counts in training are needed only for groups.
+    Label counts in training are needed only for groups, and `coarser` only for broader terms.
     """
     if goal.costs is not None:
         reject, accept = goal.costs.thresholds()
@@ -82,6 +94,18 @@ def rule_for(goal: Goal, policy: Policy | None, counts: npt.NDArray[np.int64] | 
         accepted = (
             f"and at least {100 * goal.coverage:g} % of its labels with a probability of 0.5 or more are"
             " accepted (counting only inputs that have such labels)"
+        )
+    elif goal.broader:
+        if coarser is None:
+            raise NotFittedError(
+                "the model has no policy for broader terms; call calibrate_broader and then learn_policy with"
+                " inputs that it was not trained on, or run hedgerow calibrate --broader"
+            )
+        accept = coarser.accept_from(risk, goal.confidence)
+        accepted = (
+            f"and, with a confidence of {100 * goal.confidence:g} %, at most {100 * risk:g} % of its accepted"
+            " labels and broader terms are wrong (Learn then Test; 0 % if nothing is accepted); a broader"
+            " term is wrong if no true label is at or below it"
         )
     else:
         accept = policy.accept_from(risk, goal.confidence, goal.by)
@@ -118,4 +142,19 @@ def about_inputs(goal: Goal) -> str:
     return (
         f" With a confidence of {100 * goal.confidence:g} %, the best label is wrong for at most"
         f" {100 * (goal.inputs_risk or 0):g} % of the inputs that are answered (Learn then Test).{left}"
+    )
+
+
+def about_subset(goal: Goal, labels: int) -> str:
+    """What holds where only some labels may be answered; refuses goals that compare sums over all labels."""
+    if goal.inputs_by not in (None, "ood"):
+        raise ValueError(
+            f"inputs_by is {goal.inputs_by!r}, and its threshold was set for the uncertainty over all labels,"
+            " not over those that only and exclude leave; leave inputs_by out, or use inputs_by='ood'"
+        )
+    if goal.costs is not None:
+        return f" Only {labels:,} labels were allowed."
+    return (
+        f" Only {labels:,} labels were allowed, and the thresholds are those for all labels. So the guarantee"
+        " is about all labels together: of the allowed labels alone, a larger share can be missed or wrong."
     )

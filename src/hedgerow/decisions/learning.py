@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.decisions.abstention import LABEL_MEASURES, Abstention, certainty, input_uncertainty
+from hedgerow.decisions.coarser import BroaderVotes, CoarserLearner, CoarserPolicy
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.policy import (
     CAP,
@@ -24,19 +25,28 @@ from hedgerow.decisions.risk import GRID, RiskCurve
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import hash_data, unseen_rows
-from hedgerow.progress import Progress
+from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
+from hedgerow.votes.broader import broader_truth, known_labels
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.source import VoteSource
 from hedgerow.votes.truth import assess
 from hedgerow.votes.votes import Votes
 
-__all__ = ["PolicyLearner", "frequencies", "label_groups", "learn_policy"]
+__all__ = ["LearnedPolicies", "PolicyLearner", "frequencies", "label_groups", "learn_policy"]
 
 Floats = npt.NDArray[np.float64]
 
 _GROUPS = 5
 _FINEST = 0.01  # groups of labels are large enough for this risk
+
+
+@dataclass(frozen=True)
+class LearnedPolicies:
+    """What `learn_policy` learns; the second where the model votes on broader terms."""
+
+    policy: Policy
+    coarser: CoarserPolicy | None
 
 
 def learn_policy(
@@ -45,9 +55,11 @@ def learn_policy(
     Y: Any,
     *,
     tolerance: float | None = None,
+    broader: BroaderVotes | None = None,
+    least_depth: int = 1,
     progress: Progress | None = None,
-) -> Policy:
-    """Learn a policy from inputs that a model was not trained on; see `HedgerowClassifier.learn_policy`."""
+) -> LearnedPolicies:
+    """Learn policies from inputs that a model was not trained on; see `HedgerowClassifier.learn_policy`."""
     search = replace(source.search, tolerance=tolerance)
     inputs, truth = source.inputs_and_truth(X, Y)
     hashes = source.hashes(inputs)
@@ -60,13 +72,26 @@ def learn_policy(
         inputs, truth, hashes = take(inputs, kept), truth[kept], hashes[kept]
     detector = source.ood
     learner = PolicyLearner(truth, source.label_counts, source.threads or None)
+    coarser = None if broader is None else CoarserLearner(broader.ancestry, least_depth)
     batches = answer_batches(
-        source, inputs, "learning", tolerance=tolerance, signals=detector is not None, progress=progress
+        source,
+        inputs,
+        tolerance=tolerance,
+        signals=detector is not None,
+        progress=stage(progress, "learning"),
     )
-    for _, answer in batches:
+    for rows, answer in batches:
         scored = detector.judge(answer.signals) if detector and answer.signals is not None else None
         learner.add(answer.votes, None if scored is None else scored.score)
-    return learner.finish(hash_data(hashes, truth), search, left_out)
+        if coarser is not None and broader is not None:
+            # What is broader than a label that the model does not know does not count as right for it.
+            known = known_labels(truth[rows], answer.votes.n_labels)
+            true_terms = broader_truth(known, broader.ancestry)
+            coarser.add(answer.votes, broader.apply(answer.votes), truth[rows], true_terms)
+    mark = hash_data(hashes, truth)
+    return LearnedPolicies(
+        learner.finish(mark, search, left_out), None if coarser is None else coarser.finish()
+    )
 
 
 def label_groups(

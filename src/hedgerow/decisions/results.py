@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hedgerow.decisions.rules import DECISIONS
 
-__all__ = ["Decisions", "InputDecision"]
+__all__ = ["BroaderAnswers", "Decisions", "InputDecision"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -31,6 +31,8 @@ class InputDecision:
         Whether the input is out-of-distribution (OOD).
     p_value : float or None
         The share of in-distribution inputs with an OOD score at least as high.
+    broader : list
+        With ``broader=True``: broader terms that are accepted, best first.
     """
 
     accept: list[Any]
@@ -39,6 +41,34 @@ class InputDecision:
     answered: bool
     is_ood: bool | None
     p_value: float | None
+    broader: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class BroaderAnswers:
+    """Broader terms that are accepted where nothing narrower is, best first.
+
+    Attributes
+    ----------
+    indptr : int64 array, shape (n + 1,)
+        The terms of input `i` are the entries ``indptr[i]`` to ``indptr[i + 1] - 1``.
+    terms : object array, shape (entries,)
+        Labels, or ids of the vocabulary that are no labels.
+    probability, total, data, knowledge, variance : float32 array, shape (entries,)
+        As of `UncertainLabels`, of "a label at or below the term is right".
+    """
+
+    indptr: npt.NDArray[np.int64]
+    terms: npt.NDArray[np.object_]
+    probability: Floats
+    total: Floats
+    data: Floats
+    knowledge: Floats
+    variance: Floats
+
+    def of_input(self, row: int) -> list[Any]:
+        """The terms of one input."""
+        return list(self.terms[self.indptr[row] : self.indptr[row + 1]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +106,8 @@ class Decisions:
         is accepted.
     guarantee : str
         What is guaranteed, in words.
+    broader : BroaderAnswers or None
+        With ``broader=True``: broader terms that are accepted where nothing narrower is.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -95,6 +127,7 @@ class Decisions:
     reject_below: float
     accept_from: float
     guarantee: str
+    broader: BroaderAnswers | None = None
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -116,6 +149,7 @@ class Decisions:
             answered=bool(self.answered[row]),
             is_ood=None if self.is_ood is None else bool(self.is_ood[row]),
             p_value=None if self.p_value is None else float(self.p_value[row]),
+            broader=[] if self.broader is None else self.broader.of_input(row),
         )
 
     def __iter__(self) -> Iterator[InputDecision]:
@@ -158,14 +192,23 @@ class Decisions:
         """The decisions of several batches, one after the other."""
         if not parts:
             raise ValueError("there is nothing to concatenate")
-        ends = np.cumsum([0, *(part.indptr[-1] for part in parts)])
-        joined: dict[str, Any] = {
-            "indptr": np.concatenate(
-                [[0], *(part.indptr[1:] + begin for part, begin in zip(parts, ends, strict=False))]
-            ).astype(np.int64)
-        }
-        for part in fields(Decisions):
-            values = [getattr(own, part.name) for own in parts]
-            if part.name != "indptr" and isinstance(values[0], np.ndarray):
-                joined[part.name] = np.concatenate(values)
+        joined = _joined(parts)
+        broader = [part.broader for part in parts if part.broader is not None]
+        if broader:
+            joined["broader"] = replace(broader[0], **_joined(broader))
         return replace(parts[0], **joined)
+
+
+def _joined(parts: Sequence[Any]) -> dict[str, Any]:
+    """The arrays of several batches, one after the other."""
+    ends = np.cumsum([0, *(part.indptr[-1] for part in parts)])
+    joined: dict[str, Any] = {
+        "indptr": np.concatenate(
+            [[0], *(part.indptr[1:] + begin for part, begin in zip(parts, ends, strict=False))]
+        ).astype(np.int64)
+    }
+    for part in fields(parts[0]):
+        values = [getattr(own, part.name) for own in parts]
+        if part.name != "indptr" and isinstance(values[0], np.ndarray):
+            joined[part.name] = np.concatenate(values)
+    return joined

@@ -9,6 +9,7 @@ import numpy as np
 
 from hedgerow import _native
 from hedgerow.inputs.search import SearchSettings
+from hedgerow.inputs.subset import LabelSubset
 from hedgerow.progress import Stage
 from hedgerow.trees.forest import Ensemble, Floats, Found
 from hedgerow.trees.tree_model import TreeClassifier
@@ -43,9 +44,10 @@ class PassEnsemble(Ensemble):
         threads: int,
         reach: Sequence[tuple[int, int]] = (),
         progress: Stage | None = None,
+        subset: LabelSubset | None = None,
     ) -> Found:
         """Candidates, at least k for each input: those of all its passes."""
-        found = super().votes(X, k, search, threads, reach, progress)
+        found = super().votes(X, k, search, threads, reach, progress, subset)
         rows = np.repeat(np.arange(len(found.indptr) - 1), np.diff(found.indptr))
         inputs = (len(found.indptr) - 1) // self.passes
         entries = rows // self.passes * self.labels + found.labels

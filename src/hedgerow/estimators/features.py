@@ -356,7 +356,7 @@ class HedgerowClassifier(Learning):
             self.set_params(**before)
             raise
         forest = self._assemble(trained, model.reader, seed, len(model.classes))
-        self.model_ = replace(model, forest=forest, calibration=None, ood=None, policy=None)
+        self.model_ = replace(model.uncalibrated(), forest=forest, ood=None)
         if report is not None:
             report(1.0, "fitted")
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
@@ -21,6 +22,7 @@ from hedgerow.estimators.loading import load_as
 from hedgerow.estimators.parameters import Parameters, plain_parameters
 from hedgerow.evaluation import precision_at
 from hedgerow.familiarity.detector import OODDetector
+from hedgerow.inputs.subset import LabelSubset
 from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import TrainingRecord
 from hedgerow.judge.calibration import Calibration
@@ -120,7 +122,16 @@ class Fitted(Parameters):
         """Names of the labels; None where the model has no vocabulary."""
         return self._fitted().vocabulary
 
-    def top(self, X: Any, k: int = 5, *, exact: bool = False, progress: Progress | None = None) -> TopLabels:
+    def top(
+        self,
+        X: Any,
+        k: int = 5,
+        *,
+        exact: bool = False,
+        only: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> TopLabels:
         """The k most probable labels of each input.
 
         Parameters
@@ -131,6 +142,10 @@ class Fitted(Parameters):
             Labels for each input; at most as many as the model knows.
         exact : bool
             Search on, best node first, until no other label can be among the best k, whatever the beam.
+        only : iterable of labels, optional
+            Answer these labels only, as in `classes_`. The search looks for no others, so k labels come back.
+        exclude : iterable of labels, optional
+            Do not answer these labels. With `only`: those of `only` that are not excluded.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -138,12 +153,20 @@ class Fitted(Parameters):
         -------
         TopLabels
         """
-        source = self.source
-        labels, probability = source.top(source.inputs(X), _check_k(k, source), exact, progress)
+        source, subset = self.source, self._subset(only, exclude)
+        k = _check_k(k, source, subset)
+        labels, probability = source.top(source.inputs(X), k, exact, progress, subset)
         return TopLabels(source.classes[labels], probability)
 
     def predict_uncertain(
-        self, X: Any, k: int = 5, *, tolerance: float | None = None, progress: Progress | None = None
+        self,
+        X: Any,
+        k: int = 5,
+        *,
+        tolerance: float | None = None,
+        only: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
+        progress: Progress | None = None,
     ) -> UncertainLabels:
         """The k most probable labels of each input, with the uncertainty of each and of the input.
 
@@ -157,6 +180,11 @@ class Fitted(Parameters):
             Search on, whatever the beam, until no label that was missed can have a higher probability, before
             calibration. It does not hold with a number of `candidates`, which leaves out labels that the
             search met.
+        only : iterable of labels, optional
+            Answer these labels only, as in `classes_`. The search looks for no others, so k labels come back.
+        exclude : iterable of labels, optional
+            Do not answer these labels. With `only`: those of `only` that are not excluded. The uncertainty
+            of an input is then the sum over the allowed labels.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -164,11 +192,18 @@ class Fitted(Parameters):
         -------
         UncertainLabels
         """
-        source = self.source
-        return source.uncertain(source.inputs(X), _check_k(k, source), tolerance, progress)
+        source, subset = self.source, self._subset(only, exclude)
+        k = _check_k(k, source, subset)
+        return source.uncertain(source.inputs(X), k, tolerance, progress, subset)
 
     def predict_votes(
-        self, X: Any, *, tolerance: float | None = None, progress: Progress | None = None
+        self,
+        X: Any,
+        *,
+        tolerance: float | None = None,
+        only: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
+        progress: Progress | None = None,
     ) -> Votes:
         """What every member says of every candidate label.
 
@@ -178,6 +213,8 @@ class Fitted(Parameters):
             Inputs.
         tolerance : float, optional
             As of `predict_uncertain`.
+        only, exclude : iterable of labels, optional
+            As of `predict_uncertain`: other labels are no candidates.
         progress : callable(share, what), optional
             Called some ten times a second.
 
@@ -185,8 +222,8 @@ class Fitted(Parameters):
         -------
         Votes
         """
-        source = self.source
-        return source.answer(source.inputs(X), tolerance=tolerance, progress=progress).votes
+        source, subset = self.source, self._subset(only, exclude)
+        return source.answer(source.inputs(X), tolerance=tolerance, subset=subset, progress=progress).votes
 
     def seen_in_training(self, X: Any) -> npt.NDArray[np.bool_]:
         """Which inputs the model was trained on.
@@ -219,8 +256,11 @@ class Fitted(Parameters):
         inputs_by: str | None = None,
         inputs_risk: float | None = None,
         inputs_coverage: float | None = None,
+        broader: bool = False,
         false_alarm: float | None = 0.05,
         k: int = 5,
+        only: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
         progress: Progress | None = None,
     ) -> Decisions:
         """Accept each label, defer it to a human (review), or reject it.
@@ -259,11 +299,22 @@ class Fitted(Parameters):
             With `inputs_by`: the best label is wrong for at most this share of the answered inputs.
         inputs_coverage : float, optional
             With `inputs_by`: at least this share of the inputs is answered.
+        broader : bool, default=False
+            Where no narrow label can be accepted, accept the narrowest broader term of the vocabulary that
+            can be: one label at or below it is right. The guarantee about wrong labels then covers labels and
+            broader terms together, so fewer labels may be accepted. It needs `calibrate_broader`.
         false_alarm : float or None, default=0.05
             The share of in-distribution inputs that may be flagged as out-of-distribution; None flags none.
             Flags need `learn_ood`, and change no decision.
         k : int, default=5
             List at least this many labels of each input, even if they are rejected.
+        only, exclude : iterable of labels, optional
+            Decide on these labels only, or not on those, as of `top`; all others are rejected. The thresholds
+            stay those for all labels. With ``candidates="all"``, an allowed label gets the decision that it
+            gets among all labels; so the allowed true labels that are rejected are, on average, at most
+            `risk` of all true labels of an input. But of its allowed true labels a larger share can be
+            rejected, and of its accepted allowed labels a larger share can be wrong: for the allowed labels
+            alone, nothing is guaranteed. `inputs_by` is refused, but for "ood".
         progress : callable(share, what), optional
             Called after each batch.
 
@@ -284,9 +335,22 @@ class Fitted(Parameters):
         """
         source = self.source
         goal = Goal(
-            risk, costs, size, by, coverage, groups, confidence, inputs_by, inputs_risk, inputs_coverage
+            risk,
+            costs,
+            size,
+            by,
+            coverage,
+            groups,
+            confidence,
+            inputs_by,
+            inputs_risk,
+            inputs_coverage,
+            broader,
         )
-        return decide(source, source.inputs(X), goal, false_alarm=false_alarm, k=k, progress=progress)
+        subset = self._subset(only, exclude)
+        return decide(
+            source, source.inputs(X), goal, false_alarm=false_alarm, k=k, subset=subset, progress=progress
+        )
 
     def ood_scores(self, X: Any) -> OODScores:
         """How far each input is from the training data: an OOD score with a p-value.
@@ -304,7 +368,14 @@ class Fitted(Parameters):
         source = self.source
         return self.ood_detector_.judge(source.signals(source.inputs(X)))
 
-    def predict_proba(self, X: Any, k: int = 100) -> sp.csr_array:
+    def predict_proba(
+        self,
+        X: Any,
+        k: int = 100,
+        *,
+        only: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
+    ) -> sp.csr_array:
         """Probabilities of the best labels of each input.
 
         Parameters
@@ -313,15 +384,17 @@ class Fitted(Parameters):
             Inputs.
         k : int
             Labels for each input, if the model knows that many.
+        only, exclude : iterable of labels, optional
+            As of `top`.
 
         Returns
         -------
         csr_array of float32, shape (n, n_labels)
             The best k labels of each row; every other label counts as 0.
         """
-        source = self.source
-        k = _check_k(min(k, source.known), source)
-        labels, probability = source.top(source.inputs(X), k)
+        source, subset = self.source, self._subset(only, exclude)
+        k = _check_k(min(k, source.known_of(subset)), source, subset)
+        labels, probability = source.top(source.inputs(X), k, subset=subset)
         n = len(labels)
         indptr = np.arange(0, n * k + 1, k, dtype=np.int64)
         matrix = sp.csr_array((probability.ravel(), labels.ravel(), indptr), shape=(n, len(source.classes)))
@@ -417,11 +490,15 @@ class Fitted(Parameters):
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
             **_about_vocabulary(model),
+            **({} if model.coarser is None else {"broader": model.coarser.describe()}),
             "parameters": plain_parameters(self),
         }
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in vars(self)
+
+    def _subset(self, only: Iterable[Any] | None, exclude: Iterable[Any] | None) -> LabelSubset | None:
+        return self._fitted().subset(only, exclude)
 
     def _fitted(self) -> Model:
         try:
@@ -451,12 +528,17 @@ def _about_vocabulary(model: Model) -> dict[str, Any]:
     return {"vocabulary": about}
 
 
-def _check_k(k: Any, source: Model) -> int:
+def _check_k(k: Any, source: Model, subset: LabelSubset | None) -> int:
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise TypeError(f"k is {k!r}; it must be an integer")
     if k < 1:
         raise ValueError(f"k is {k}; ask for at least one label")
-    known = source.known
+    known = source.known_of(subset)
+    if k > known and subset is not None:
+        raise ValueError(
+            f"k is {k}, but only and exclude leave {known} labels that the model can predict; ask for {known}"
+            " or fewer, or allow more labels"
+        )
     if k > known:
         raise ValueError(f"k is {k}, but the model knows only {known} labels; ask for {known} or fewer")
     return int(k)

@@ -14,7 +14,7 @@ from hedgerow.estimators.learning import Learning
 from hedgerow.evaluation import reliability
 from hedgerow.familiarity.detector import NEEDED
 from hedgerow.inputs.rows import take
-from hedgerow.progress import Progress
+from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.source import VoteSource
 from hedgerow.votes.truth import assess
@@ -74,6 +74,7 @@ def learn_from_held_out(
     training: tuple[Any, Any] | None = None,
     share: float | None = None,
     seed: int = 0,
+    least_depth: int | None = None,
     progress: Progress | None = None,
 ) -> Learned:
     """Calibrate a model, and learn OOD detection and a policy, on held-out data.
@@ -97,6 +98,9 @@ def learn_from_held_out(
         out of bag.
     seed : int
         Of the random split.
+    least_depth : int, optional
+        Also learn to answer with broader terms of the model's vocabulary, at this depth or deeper; see
+        `HedgerowClassifier.learn_policy`.
     progress : callable(share, what), optional
         Called after each batch.
 
@@ -121,7 +125,9 @@ def learn_from_held_out(
     seen = model.seen_in_training(take(X, first))
     model.learn_ood(take(X, first[~seen]))
     own, labels = take(X, second), truth[second]
-    model.learn_policy(own, labels, progress=progress)
+    if least_depth is not None:
+        model.calibrate_broader(take(X, first), truth[first], progress=progress)
+    model.learn_policy(own, labels, least_depth=1 if least_depth is None else least_depth, progress=progress)
     return Learned(
         len(first),
         len(second),
@@ -136,7 +142,7 @@ def calibration_errors(
 ) -> dict[int, float]:
     """The expected calibration error of the best 1, 3 and 5 labels of inputs."""
     probabilities, rights, shown = [], [], []
-    for rows, answer in answer_batches(source, inputs, "comparing", progress=progress):
+    for rows, answer in answer_batches(source, inputs, progress=stage(progress, "comparing")):
         found = assess(answer.votes, truth[rows], k=max(CUTS), n_jobs=source.threads or None)
         probabilities.append(found.best.probability)
         rights.append(found.right())

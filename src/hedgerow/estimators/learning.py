@@ -12,7 +12,7 @@ from hedgerow.decisions.learning import learn_policy
 from hedgerow.estimators.fitted import Fitted
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.inputs.rows import count
-from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_out_of_bag
+from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_broader, calibrate_out_of_bag
 from hedgerow.progress import Progress
 from hedgerow.training.data import as_costs
 from hedgerow.vocabulary.coverage import check_vocabulary
@@ -139,8 +139,44 @@ class Learning(Fitted):
         self.model_ = self.model_.with_ood(detector)
         return self
 
+    def calibrate_broader(self, X: Any, Y: Any, *, progress: Progress | None = None) -> Self:
+        """Calibrate the probabilities of broader terms on held-out data, for ``decide(..., broader=True)``.
+
+        The probability of a broader term is that of at least one right label at or below it. Learn the policy
+        afterwards, with other data: it then learns what can be guaranteed with broader terms, too. The model
+        file keeps it; calibrating, another vocabulary, adding members and fitting again discard it.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            As of `calibrate`; may be the same inputs.
+        Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
+            Their labels.
+        progress : callable(share, what), optional
+            Called after each batch.
+
+        Returns
+        -------
+        self
+        """
+        vocabulary = self._fitted().vocabulary
+        if vocabulary is None:
+            raise ValueError(
+                "the model has no vocabulary, so it does not know which terms are broader; call"
+                " set_vocabulary"
+            )
+        broader = calibrate_broader(self.source, X, Y, vocabulary, progress)
+        self.model_ = self.model_.with_broader(broader)
+        return self
+
     def learn_policy(
-        self, X: Any, Y: Any, *, tolerance: float | None = None, progress: Progress | None = None
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        tolerance: float | None = None,
+        least_depth: int = 1,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from held-out data which thresholds `decide` needs to keep its guarantees.
 
@@ -157,6 +193,10 @@ class Learning(Fitted):
             Their labels. Labels that the model does not know are always missed.
         tolerance : float, optional
             As of `predict_votes`; `decide` then searches as far.
+        least_depth : int, default=1
+            After `calibrate_broader`: which broader terms ``decide(..., broader=True)`` may accept. 1 leaves
+            out those that nothing is broader than, which say little; 2 those right below them as well; 0
+            allows all.
         progress : callable(share, what), optional
             Called after each batch.
 
@@ -168,15 +208,23 @@ class Learning(Fitted):
         --------
         learn_from_held_out : Splits data for calibration, OOD detection and policy.
         """
-        policy = learn_policy(self.source, X, Y, tolerance=tolerance, progress=progress)
-        self.model_ = replace(self.model_, policy=policy)
+        learned = learn_policy(
+            self.source,
+            X,
+            Y,
+            tolerance=tolerance,
+            broader=self.source.broader,
+            least_depth=least_depth,
+            progress=progress,
+        )
+        self.model_ = replace(self.model_, policy=learned.policy, coarser=learned.coarser)
         return self
 
     def set_vocabulary(self, vocabulary: Vocabulary | None) -> Self:
         """Give the labels of the fitted model names, or others; the model file keeps them.
 
-        Nothing that was learned changes. A label that the vocabulary lacks is predicted as before, without a
-        name.
+        What was learned of broader terms is discarded; nothing else changes. A label that the vocabulary
+        lacks is predicted as before, without a name.
 
         Parameters
         ----------
@@ -190,5 +238,5 @@ class Learning(Fitted):
         """
         model = self._fitted()
         check_vocabulary(vocabulary, model.classes)
-        self.model_ = replace(model, vocabulary=vocabulary)
+        self.model_ = model.with_vocabulary(vocabulary)
         return self

@@ -1,6 +1,7 @@
 """How well labels are ranked, how well a score detects, and how far confidence can be trusted."""
 
 from hedgerow.evaluation.confidence import Reliability, RiskCoverage, brier_score, reliability, risk_coverage
+from hedgerow.evaluation.hierarchical import HierarchicalScores, hierarchical_scores
 from hedgerow.evaluation.ood import Detection, RocCurve, detection, roc_curve_points
 from hedgerow.evaluation.ranking import (
     FrequencyCoverage,
@@ -17,6 +18,7 @@ from hedgerow.evaluation.ranking import (
 __all__ = [
     "Detection",
     "FrequencyCoverage",
+    "HierarchicalScores",
     "RankingMeasure",
     "Reliability",
     "RiskCoverage",
@@ -24,6 +26,7 @@ __all__ = [
     "brier_score",
     "coverage_by_decile",
     "detection",
+    "hierarchical_scores",
     "macro_f1_at",
     "ndcg_at",
     "precision_at",

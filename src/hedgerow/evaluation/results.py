@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hedgerow.decisions.guarantees import KeptGuarantee
 from hedgerow.evaluation.confidence import Reliability, RiskCoverage
+from hedgerow.evaluation.hierarchical import HierarchicalScores
 from hedgerow.evaluation.ood import Detection, RocCurve
 from hedgerow.evaluation.ranking import FrequencyCoverage
 from hedgerow.votes.truth import Assessment
@@ -27,7 +28,8 @@ class Ranking:
     """Predictive performance by k, as shares between 0 and 1.
 
     `coverage` is the share of the true labels among the best five, by their frequency in training; it and
-    `psp` (propensity-scored precision) are None where the model does not know that frequency.
+    `psp` (propensity-scored precision) are None where the model does not know that frequency. `hierarchical`
+    is what `hierarchical_scores` says of the best labels; None where no label has a broader term.
     """
 
     precision: dict[int, float]
@@ -36,6 +38,7 @@ class Ranking:
     macro_f1: dict[int, float]
     psp: dict[int, float] | None
     coverage: FrequencyCoverage | None
+    hierarchical: dict[int, HierarchicalScores] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ class Evaluation:
         Shares are between 0 and 1; what does not exist for a model is None. Its keys, a dot for each level:
 
         - ``precision.K``, ``recall.K``, ``ndcg.K``, ``macro_f1.K``, ``psp.K`` for K in 1, 3, 5;
+          ``hierarchical.K`` with ``precision``, ``recall`` and ``f1``, where labels have broader terms;
           ``coverage``: for ten groups of labels, rarest first, lists ``lowest``, ``highest`` (frequency in
           training), ``labels``, ``occurrences`` and ``share`` (found among the best five);
         - ``misclassification.MEASURE`` (AUROC), ``misclassification_aupr.MEASURE``, ``aurc.MEASURE``,
@@ -156,6 +160,7 @@ class Evaluation:
             "ndcg": _by_cut(ranking.ndcg),
             "macro_f1": _by_cut(ranking.macro_f1),
             "psp": ranking.psp and _by_cut(ranking.psp),
+            "hierarchical": _hierarchical(ranking.hierarchical),
             "coverage": ranking.coverage and _columns(ranking.coverage),
             "misclassification": each(lambda of: of.auroc),
             "misclassification_aupr": each(lambda of: of.aupr),
@@ -193,6 +198,10 @@ class Evaluation:
             "settings": dict(self.settings),
         }
         return cast("dict[str, Any]", _without_nan(found))
+
+
+def _hierarchical(scores: dict[int, HierarchicalScores] | None) -> dict[str, Any] | None:
+    return None if scores is None else {str(k): asdict(of) for k, of in scores.items()}
 
 
 def _by_cut(values: dict[int, float]) -> dict[str, float]:

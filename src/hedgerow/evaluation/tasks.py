@@ -20,11 +20,14 @@ from hedgerow.decisions.deciding import DecidingSource
 from hedgerow.decisions.guarantees import GuaranteeTally
 from hedgerow.decisions.learning import frequencies
 from hedgerow.evaluation.confidence import Reliability
+from hedgerow.evaluation.hierarchical import HierarchicalScores, hierarchical_scores
 from hedgerow.evaluation.results import CUTS, Evaluation, Misclassification, OODScore, Ranking
 from hedgerow.familiarity.detector import NEEDED, OODDetector
 from hedgerow.inputs.rows import count
 from hedgerow.progress import Progress
+from hedgerow.vocabulary.ancestry import Ancestry, above_labels
 from hedgerow.votes.batches import answer_batches
+from hedgerow.votes.broader import check_ancestry
 from hedgerow.votes.measures import Measures, energy_of
 from hedgerow.votes.signals import Signals
 from hedgerow.votes.source import Answer, VoteSource
@@ -55,6 +58,7 @@ def evaluate(
     Y: Any,
     *,
     ood: Mapping[str, Any] | None = None,
+    ancestry: Ancestry | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Do the paper's tasks for a fitted model, batch by batch: memory grows with inputs, not with labels.
@@ -69,6 +73,9 @@ def evaluate(
         The truth. Columns after those of the model are labels that it does not know: they count as missed.
     ood : mapping of str to inputs, optional
         Out-of-distribution inputs, by name of the data.
+    ancestry : Ancestry, optional
+        What is broader than what, for hierarchical scores; its first entries are the labels of the model. By
+        default that of the model's vocabulary, if it has broader terms.
     progress : callable(share, what), optional
         Called after each batch.
 
@@ -118,7 +125,7 @@ def evaluate(
         }
         p_values = _add_ood(detected, source.ood, own, ood_seen, tenths) if own.signals is not None else None
     return Evaluation(
-        ranking=_rank(assessed, counts, source.n_samples),
+        ranking=_rank(assessed, counts, source.n_samples, _above(source, ancestry)),
         misclassification=_misclassification(assessed, right, source.members),
         ood=detected,
         reliability={k: metrics.reliability(*best[k]) for k in CUTS},
@@ -220,9 +227,7 @@ class _Pass:
         """JointEnergy is that of the best labels only, as in the paper, or their number would decide."""
         parts, energies, signals = [], [], []
         source = self.source
-        for rows, answer in self.watch.predicted(
-            answer_batches(source, inputs, "evaluating", signals=self.signals)
-        ):
+        for rows, answer in self.watch.predicted(answer_batches(source, inputs, signals=self.signals)):
             with self.watch.judging():
                 assessed = assess(answer.votes, truth[rows], k=_TAIL, n_jobs=source.threads or None)
                 if tail:
@@ -273,7 +278,37 @@ def _rare_reliability(
     }
 
 
-def _rank(own: Assessment, counts: npt.NDArray[np.int64] | None, rows: int | None) -> Ranking:
+def _above(source: VoteSource, given: Ancestry | None) -> tuple[Ancestry, int] | None:
+    """What is broader than the labels, and how many these are; None where nothing is."""
+    if given is None and source.vocabulary is not None:
+        given, _ = above_labels(source.vocabulary, source.classes)
+    if given is not None:
+        check_ancestry(given, len(source.classes))
+    return None if given is None or not given.child.size else (given, len(source.classes))
+
+
+def _hierarchical(own: Assessment, ancestry: Ancestry, n_labels: int) -> dict[int, HierarchicalScores]:
+    """Scores of the best k labels; labels that the model does not know have no place, and so stand alone."""
+    unknown = own.truth.shape[1] - n_labels
+    wide = ancestry.with_more(unknown)
+    columns = own.truth.indices.astype(np.int64)
+    columns[columns >= n_labels] += ancestry.entries - n_labels
+    shape = (len(own), wide.entries)
+    truth = sp.csr_array((np.ones(len(columns), np.int8), columns, own.truth.indptr), shape=shape)
+    found = {}
+    for k in CUTS:
+        row, place = np.nonzero(own.labels[:, :k] >= 0)
+        best = (np.ones(len(row), np.int8), (row, own.labels[row, place]))
+        found[k] = hierarchical_scores(sp.csr_array(best, shape=shape), truth, wide)
+    return found
+
+
+def _rank(
+    own: Assessment,
+    counts: npt.NDArray[np.int64] | None,
+    rows: int | None,
+    above: tuple[Ancestry, int] | None,
+) -> Ranking:
     labels, truth = own.labels, own.truth
     scarcity = None if counts is None or rows is None else metrics.propensities(counts, rows)
     return Ranking(
@@ -283,6 +318,7 @@ def _rank(own: Assessment, counts: npt.NDArray[np.int64] | None, rows: int | Non
         macro_f1={k: metrics.macro_f1_at(labels, truth, k) for k in CUTS},
         psp=None if scarcity is None else {k: metrics.psp_at(labels, truth, scarcity, k) for k in CUTS},
         coverage=None if counts is None else metrics.coverage_by_decile(labels, truth, counts, max(CUTS)),
+        hierarchical=None if above is None else _hierarchical(own, *above),
     )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "guess_languages",
     "is_auto",
     "language_name",
+    "language_number",
     "stemmer_version",
     "stems_for",
     "usual_language",
@@ -69,6 +70,21 @@ def language_name(language: str) -> str:
         f"language is {language!r}; it must be 'auto', None, or a language of Snowball by name or ISO code:"
         f" {', '.join(Stemmer.algorithms())}"
     )
+
+
+def language_number(tag: str | None) -> int:
+    """The engine's number of a language, by name or a tag such as "en-GB"; NO_LANGUAGE where it has no stems.
+
+    Examples
+    --------
+    >>> language_number("de") == language_number("de-AT") == language_number("German")
+    True
+    >>> language_number("la") == language_number(None)
+    True
+    """
+    code = "" if tag is None else tag.lower().replace("_", "-").partition("-")[0]
+    name = _codes().get(code, code)
+    return _names().index(name) if name in _names() else _native.NO_LANGUAGE
 
 
 def is_auto(language: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,16 @@ import scipy.sparse as sp
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.training_record import Hashes, hash_data, unseen_rows
+from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import GROUPINGS, METHODS, TARGETS, Calibration, check_choice
-from hedgerow.progress import Progress
+from hedgerow.progress import Progress, stage
+from hedgerow.vocabulary.ancestry import above_labels
+from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.batches import answer_batches
+from hedgerow.votes.broader import known_labels
 from hedgerow.votes.source import VoteSource
 
-__all__ = ["CalibrationSettings", "calibrate", "calibrate_out_of_bag", "label_values"]
+__all__ = ["CalibrationSettings", "calibrate", "calibrate_broader", "calibrate_out_of_bag", "label_values"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,32 @@ def calibrate_out_of_bag(
     return _fit(source, _Rows(inputs, truth, hashes).take(rows), settings, progress, allowed=unseen)
 
 
+def calibrate_broader(
+    source: VoteSource, X: Any, Y: Any, vocabulary: Vocabulary, progress: Progress | None = None
+) -> BroaderCalibration:
+    """Fit for broader terms on inputs that the model was not trained on."""
+    ancestry, names = above_labels(vocabulary, source.classes)
+    if not ancestry.child.size:
+        raise ValueError(
+            "the vocabulary has nothing broader than any label of the model, so there are no broader terms to"
+            " answer with; give one whose ids are the labels and that has broader terms"
+        )
+    inputs, truth = source.inputs_and_truth(X, Y)
+    hashes = source.hashes(inputs)
+    kept = unseen_rows(source.seen(hashes), "where its probabilities are too high; calibrate with other data")
+    held_out = _Rows(inputs, truth, hashes).take(kept)
+    batches = answer_batches(source, held_out.inputs, "calibrating", progress=progress)
+    learned = BroaderCalibration.learn(
+        (answer.votes for _, answer in batches),
+        known_labels(held_out.truth, len(source.classes)),
+        ancestry,
+        seen=len(hashes) - len(kept),
+        fingerprint=hash_data(held_out.hashes, held_out.truth),
+        n_jobs=source.threads or None,
+    )
+    return replace(learned, names=names)
+
+
 def label_values(source: VoteSource, by: str) -> npt.NDArray[Any] | None:
     """What labels are grouped by: frequency in training, or mean depth over the members' trees."""
     if by == "all":
@@ -105,7 +135,8 @@ def _fit(
     progress: Progress | None,
     **options: Any,
 ) -> Calibration:
-    batches = answer_batches(source.uncalibrated(), data.inputs, "calibrating", progress=progress)
+    report = stage(progress, "calibrating")
+    batches = answer_batches(source.uncalibrated(), data.inputs, progress=report)
     return Calibration.learn(
         (answer.votes for _, answer in batches),
         data.truth,

@@ -30,7 +30,8 @@ from .observation import BUG, Observed
 from .page_files import PageFile, read_page
 from .prediction import Wanted
 from .security import Access, Guarded
-from .service import FALSE_ALARM, Service
+from .served_model import AllowedLabels
+from .service import FALSE_ALARM, Asked, Service
 
 _Handler = Callable[..., Coroutine[Any, Any, Response]]
 
@@ -111,15 +112,20 @@ def _note(request: Request, **facts: Any) -> None:
 async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     """Predict labels of inputs, with data (aleatoric) and knowledge (epistemic) uncertainty."""
     service = _service(request)
-    wanted = Wanted(asked.k, asked.uncertainty, asked.votes)
     goal, false_alarm = _goal(asked.decide)
+    question = Asked(
+        Wanted(asked.k, asked.uncertainty, asked.votes),
+        goal,
+        AllowedLabels.of(asked.only, asked.exclude),
+        false_alarm,
+    )
     if isinstance(asked, schemas.FeaturesRequest):
         rows = [(vector.indices, vector.values) for vector in asked.features]
-        model, results = await service.predict_features(rows, wanted, goal, false_alarm)
+        model, results = await service.predict_features(rows, question)
     elif isinstance(asked, schemas.TextsRequest):
-        model, results = await service.predict_texts(asked.texts, wanted, goal, false_alarm, "texts")
+        model, results = await service.predict_texts(asked.texts, question, "texts")
     else:
-        model, results = await service.predict_texts([asked.text], wanted, goal, false_alarm, "text")
+        model, results = await service.predict_texts([asked.text], question, "text")
     _note(request, inputs=len(results), model=model)
     return _json({"model": model, "results": results})
 

@@ -15,6 +15,7 @@ class Limits:
     text: int = 100_000  # characters per text
     entries: int = 100_000  # features per input that are not 0
     k: int = 1000  # labels asked for per input
+    subset: int = 20_000  # labels that a request allows or excludes
     labels: int = 256_000  # labels per answer that are accepted or need review
     seconds: float = 10.0  # per request, from its head to its answer
     waiting: int = 1024  # inputs that wait for the model; more are refused at once

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow.decisions.rules import DECISIONS, REJECT
+from hedgerow.inputs.subset import LabelSubset
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.votes import Votes
 
@@ -30,13 +31,15 @@ Codes = npt.NDArray[np.int8]  # decisions on candidates
 class Wanted:
     """How many labels are asked for, and what about them. Requests that want the same can share a batch.
 
-    With `sorting`, labels are decided on, and all that are not rejected are listed, whatever k is.
+    With `sorting`, labels are decided on, and all that are not rejected are listed, whatever k is. With a
+    `subset`, other labels are not looked for.
     """
 
     k: int = 10
     uncertainty: bool = True
     votes: bool = False
     sorting: Sorting | None = None
+    subset: LabelSubset | None = None
 
 
 def predict(
@@ -47,13 +50,20 @@ def predict(
     Gives for each input a ``Result`` as the schema of the API has it, with numbers of NumPy; whether the
     p-value makes it OOD is left to be filled in. More than `most` labels that are not rejected are refused.
     """
-    model, k = served.model, min(wanted.k, served.model.known)
+    model, subset = served.model, wanted.subset
+    k = min(wanted.k, model.known_of(subset))
     detector = model.ood if wanted.uncertainty else None
     read = model.inputs(inputs)
     # Guarantees hold for the search that they were learned with, which need not find k labels.
-    apart = wanted.sorting is not None and not served.finds(k)
-    answer = model.answer(read, tolerance=served.tolerance, k=1 if apart else k, signals=detector is not None)
-    ranked = model.answer(read, tolerance=served.tolerance, k=k) if apart else answer
+    apart = wanted.sorting is not None and not served.finds(k, subset)
+    answer = model.answer(
+        read,
+        tolerance=served.tolerance,
+        k=1 if apart else k,
+        signals=detector is not None,
+        subset=subset,
+    )
+    ranked = model.answer(read, tolerance=served.tolerance, k=k, subset=subset) if apart else answer
     best = _best(ranked.votes, k, ranked.ranking, model.threads)
     votes = answer.votes
     names = _MEASURES if wanted.uncertainty else _MEASURES[:1]

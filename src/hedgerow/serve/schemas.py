@@ -97,6 +97,18 @@ class _Prediction(_Strict):
             " needs review, whatever `k` is, and rejected ones up to `k`; all other labels are rejected."
         ),
     )
+    only: list[AskedLabel] | None = Field(
+        None,
+        min_length=1,
+        description=(
+            "Answer these labels only: k of them, if there are as many. The uncertainty of an input is then"
+            " the sum over them. With `decide`, the guarantee stays about all labels together: of these"
+            " labels alone, a larger share can be missed or wrong."
+        ),
+    )
+    exclude: list[AskedLabel] | None = Field(
+        None, min_length=1, description="Do not answer these labels, nor any of `only` that is among them."
+    )
 
 
 class TextRequest(_Prediction):
@@ -441,6 +453,8 @@ def with_limits(description: dict[str, Any], limits: Limits) -> dict[str, Any]:
 
     for name in ("TextRequest", "TextsRequest", "FeaturesRequest"):
         properties(name)["k"]["maximum"] = limits.k
+        for allowed in ("only", "exclude"):
+            properties(name)[allowed]["anyOf"][0]["maxItems"] = limits.subset
 
     def limit_text(kinds: Any) -> None:
         """A text alone is limited, and so are the texts of a record, all together."""

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 from hedgerow.decisions.goals import Goal
+from hedgerow.inputs.subset import LabelSubset
 from hedgerow.model import Model
 
+from .errors import ApiError
 from .verdicts import Sorting, curves, sorting
 
 _REMEMBERED = 256  # goals and numbers of labels
+_SUBSETS = 16
+
+
+@dataclass(frozen=True)
+class AllowedLabels:
+    """The labels that a request allows and excludes, each once and in order; None where it says nothing."""
+
+    only: tuple[str | int, ...] | None = None
+    exclude: tuple[str | int, ...] | None = None
+
+    @classmethod
+    def of(cls, only: Iterable[str | int] | None, exclude: Iterable[str | int] | None) -> AllowedLabels:
+        """Those of two lists, so that equal sets are equal."""
+        return cls(*(None if of is None else tuple(sorted(set(of), key=_order)) for of in (only, exclude)))
+
+
+ALL_LABELS = AllowedLabels()
+
+
+def _order(label: str | int) -> tuple[bool, str | int]:
+    return isinstance(label, str), label
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +67,27 @@ class ServedModel:
         """
         return self._sortings(goal)
 
-    def finds(self, k: int) -> bool:
+    def subset(self, allowed: AllowedLabels) -> LabelSubset | None:
+        """The labels that may be answered, the same object for the same labels; None for all."""
+        if allowed == ALL_LABELS:
+            return None
+        try:
+            return self._subsets(allowed)
+        except (ValueError, TypeError) as error:
+            where = "exclude" if allowed.only is None or str(error).startswith("exclude") else "only"
+            raise ApiError(422, "labels", str(error), where) from error
+
+    def finds(self, k: int, subset: LabelSubset | None = None) -> bool:
         """Whether the search finds k labels of any input as it is."""
-        return self._finds(k)
+        return self._finds(k) if subset is None else self.model.finds(k, subset)
 
     @cached_property
     def _sortings(self) -> Callable[[Goal], Sorting]:
         return lru_cache(_REMEMBERED)(lambda goal: sorting(self.model, goal))
+
+    @cached_property
+    def _subsets(self) -> Callable[[AllowedLabels], LabelSubset | None]:
+        return lru_cache(_SUBSETS)(lambda allowed: self.model.subset(allowed.only, allowed.exclude))
 
     @cached_property
     def _finds(self) -> Callable[[int], bool]:
@@ -72,10 +109,10 @@ class ServedModel:
         counts = self.model.label_counts
         return None if counts is None else counts.tolist()
 
-    @cached_property
+    @property
     def column(self) -> dict[str | int, int]:
         """The column of each label."""
-        return {label: number for number, label in enumerate(self.labels)}
+        return self.model.column
 
     @cached_property
     def folded(self) -> list[str]:

@@ -29,7 +29,7 @@ from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, load_model
 from .prediction import Wanted, predict, said_of
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore, TextInput
-from .served_model import ServedModel
+from .served_model import ALL_LABELS, AllowedLabels, ServedModel
 from .verdicts import flag_ood
 
 Found = TypeVar("Found")
@@ -38,6 +38,16 @@ FALSE_ALARM = 0.05
 # What a reviewer sees of each text.
 _REVIEWED = Wanted(k=20, uncertainty=True, votes=True)
 _SLOW_JOBS = 32  # explanations and searches of labels that may wait for their thread
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request asks of each input; goal and labels in its own words, which a model has to know."""
+
+    wanted: Wanted
+    goal: Goal | None = None
+    allowed: AllowedLabels = ALL_LABELS
+    false_alarm: float = FALSE_ALARM
 
 
 @dataclass(frozen=True)
@@ -87,19 +97,15 @@ class Service:
     # --- predictions ---
 
     async def predict_texts(
-        self, texts: Sequence[TextInput], wanted: Wanted, goal: Goal | None, false_alarm: float, where: str
+        self, texts: Sequence[TextInput], asked: Asked, where: str
     ) -> tuple[str, list[dict[str, Any]]]:
         """The id of the model, and what it says of each text."""
         served = self.slot.current
         self._check_texts(served, texts, where)
-        return await self._predict(served, list(texts), len(texts), wanted, goal, false_alarm)
+        return await self._predict(served, list(texts), len(texts), asked)
 
     async def predict_features(
-        self,
-        rows: Sequence[tuple[Sequence[int], Sequence[float]]],
-        wanted: Wanted,
-        goal: Goal | None,
-        false_alarm: float,
+        self, rows: Sequence[tuple[Sequence[int], Sequence[float]]], asked: Asked
     ) -> tuple[str, list[dict[str, Any]]]:
         """The same for rows of features: columns and values."""
         served = self.slot.current
@@ -107,23 +113,27 @@ class Service:
             raise ApiError(422, "kind", "the model reads texts; send text or texts", "features")
         self._check_count(len(rows), "features")
         matrix = _matrix(rows, served.model.reader.width, self.limits.entries)
-        return await self._predict(served, matrix, len(rows), wanted, goal, false_alarm)
+        return await self._predict(served, matrix, len(rows), asked)
 
     async def _predict(
-        self,
-        served: ServedModel,
-        inputs: Any,
-        count: int,
-        wanted: Wanted,
-        goal: Goal | None,
-        false_alarm: float,
+        self, served: ServedModel, inputs: Any, count: int, asked: Asked
     ) -> tuple[str, list[dict[str, Any]]]:
+        wanted = asked.wanted
         if wanted.k > self.limits.k:
             raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are listed", "k")
-        if goal is not None:
-            wanted = replace(wanted, sorting=served.sorting(goal))
+        for name, labels in vars(asked.allowed).items():
+            if labels is not None and len(labels) > self.limits.subset:
+                raise ApiError(
+                    422,
+                    "too_many",
+                    f"{name} has {len(labels):,} labels; send at most {self.limits.subset:,}",
+                    name,
+                )
+        wanted = replace(wanted, subset=served.subset(asked.allowed))
+        if asked.goal is not None:
+            wanted = replace(wanted, sorting=served.sorting(asked.goal))
         results = await self.batcher.predict(served, inputs, count, wanted)
-        flag_ood(results, false_alarm)
+        flag_ood(results, asked.false_alarm)
         return served.id, results
 
     async def explain(self, text: TextInput, label: str | int, top: int) -> dict[str, Any]:
@@ -205,7 +215,7 @@ class Service:
 
     async def add_to_queue(self, texts: Sequence[TextInput]) -> list[int]:
         """Predict texts and keep them for a human to review."""
-        model, results = await self.predict_texts(texts, _REVIEWED, None, FALSE_ALARM, "texts")
+        model, results = await self.predict_texts(texts, Asked(_REVIEWED), "texts")
         try:
             return await self._write(lambda: self.store.add(_queued(texts, results), model))
         except QueueFull as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hedgerow import _native
 from hedgerow.inputs.search import SearchSettings, within_int32
+from hedgerow.inputs.subset import LabelSubset
 from hedgerow.progress import Stage
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import Section, TreeClassifier
@@ -20,6 +21,7 @@ from hedgerow.trees.tree_model import Section, TreeClassifier
 __all__ = ["Dropout", "Ensemble", "Found"]
 
 EVERYTHING = np.iinfo(np.int32).max  # a beam as wide as any layer
+_SUBSETS = 8  # whose ways through the trees are remembered
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,9 +59,14 @@ class Ensemble:
         self.labels = labels
         self.dropout = dropout
         off = dropout or Dropout(0.0, 0, 0)
-        self._forest = _native.Forest(
-            [tree.native for tree in self.trees], labels, off.share, off.passes, off.seed
-        )
+        native = _native.Forest([tree.native for tree in self.trees], labels, off.share, off.passes, off.seed)
+        self._forest = native
+
+        @lru_cache(_SUBSETS)
+        def allowed(subset: LabelSubset) -> _native.LabelSubset:
+            return native.subset(subset.columns)
+
+        self._allowed = allowed
 
     @property
     def members(self) -> int:
@@ -89,10 +96,18 @@ class Ensemble:
     @cached_property
     def known(self) -> int:
         """Number of labels that any tree has: what the sample of one lacks, another may have."""
+        return int(self._knows.sum())
+
+    def known_of(self, subset: LabelSubset) -> int:
+        """How many labels of a subset any tree has."""
+        return int(self._knows[subset.columns].sum())
+
+    @cached_property
+    def _knows(self) -> npt.NDArray[np.bool_]:
         seen = np.zeros(self.labels, dtype=bool)
         for tree in self.trees:
             seen[tree.tree.labels] = True
-        return int(seen.sum())
+        return seen
 
     def top(
         self,
@@ -102,14 +117,15 @@ class Ensemble:
         threads: int,
         exact: bool = False,
         progress: Stage | None = None,
+        subset: LabelSubset | None = None,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The best k labels of each row and their mean probabilities, both of shape (rows, k)."""
         if self.members == 1:
             beam = within_int32(search.beam)
-            return self.trees[0].top(X, k, beam, exact, threads, progress)
+            return self.trees[0].top(X, k, beam, exact, threads, progress, self._ways(subset))
         if exact:
             search = replace(search, candidates="all")
-        found = self.uncertain(X, k, search, threads, progress)
+        found = self.uncertain(X, k, search, threads, progress, subset)
         return found.labels, found.probability
 
     def uncertain(
@@ -119,9 +135,11 @@ class Ensemble:
         search: SearchSettings,
         threads: int,
         progress: Stage | None = None,
+        subset: LabelSubset | None = None,
     ) -> _native.FoundLabels:
         """The best k labels of each row with their measures, and the measures of each row."""
-        return self._forest.uncertain(X, k, *self._how(search), threads, progress)
+        how = self._how(search)
+        return self._forest.uncertain(X, k, *how, threads, progress, subset=self._ways(subset))
 
     def votes(
         self,
@@ -131,9 +149,14 @@ class Ensemble:
         threads: int,
         reach: Sequence[tuple[int, int]] = (),
         progress: Stage | None = None,
+        subset: LabelSubset | None = None,
     ) -> Found:
-        """Candidates, at least k for each row; with `reach`, also what that method gives, from one search."""
-        found = self._forest.votes(X, k, *self._how(search), threads, progress, list(reach))
+        """Candidates, at least k for each row; with `reach`, also what that method gives, from one search.
+
+        A subset changes nothing about the reach.
+        """
+        ways = self._ways(subset)
+        found = self._forest.votes(X, k, *self._how(search), threads, progress, list(reach), ways)
         reached = found.reach if reach else None
         return Found(found.indptr, found.labels, found.probs, found.bound, found.missed, reached)
 
@@ -160,6 +183,15 @@ class Ensemble:
         of the four best nodes count.
         """
         return self._forest.reach(X, list(wanted), self.trees[0].normalize, threads)
+
+    def leaves_for(self, k: int, subset: LabelSubset | None = None) -> int:
+        """How many leaves are enough for k labels, whichever they are, in the tree that needs most."""
+        if subset is not None:
+            return int(self._allowed(subset).leaves_for(k))
+        return max(tree.tree.leaves_for(k) for tree in self.trees)
+
+    def _ways(self, subset: LabelSubset | None) -> _native.LabelSubset | None:
+        return None if subset is None else self._allowed(subset)
 
     def _how(self, search: SearchSettings) -> tuple[int, int, str, float, float, bool]:
         everything = search.candidates == "all"

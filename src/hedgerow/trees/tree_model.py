@@ -107,9 +107,10 @@ class TreeClassifier:
         exact: bool,
         threads: int,
         progress: Stage | None = None,
+        subset: _native.LabelSubset | None = None,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """The best k labels of each row and their probabilities, both of shape (rows, k)."""
-        found = self.native.top(X, k, beam, self.normalize, exact, threads, progress)
+        found = self.native.top(X, k, beam, self.normalize, exact, threads, progress, subset)
         return found.labels, found.probabilities
 
     def best_nodes(

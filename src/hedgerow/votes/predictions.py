@@ -26,6 +26,8 @@ _MEASURES = ("probability", "total", "data", "knowledge", "variance")
 class InputUncertainty:
     """The uncertainty of each input as a whole: sums over all candidate labels. Arrays of shape (n,).
 
+    Where only some labels may be answered, sums and error bounds are over these.
+
     Attributes
     ----------
     expected : float32 array

@@ -10,7 +10,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.inputs.search import SearchSettings
+from hedgerow.inputs.subset import LabelSubset
 from hedgerow.inputs.training_record import Hashes
+from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.signals import Detector, Signals
 from hedgerow.votes.votes import Votes
 
@@ -55,6 +57,8 @@ class VoteSource(Protocol):
     @property
     def calibrated(self) -> bool: ...  # noqa: D102
     @property
+    def vocabulary(self) -> Vocabulary | None: ...  # noqa: D102
+    @property
     def ood(self) -> Detector | None: ...  # noqa: D102
 
     def inputs(self, X: Any) -> Any:
@@ -76,9 +80,15 @@ class VoteSource(Protocol):
         """The depth of each label in the trees, the mean over the members."""
 
     def answer(
-        self, inputs: Any, *, tolerance: float | None = None, k: int = 1, signals: bool = False
+        self,
+        inputs: Any,
+        *,
+        tolerance: float | None = None,
+        k: int = 1,
+        signals: bool = False,
+        subset: LabelSubset | None = None,
     ) -> Answer:
-        """One search: the votes on at least k labels of each input."""
+        """One search: the votes on at least k labels of each input; of a subset, if one is given."""
 
     def signals(self, inputs: Any) -> Signals:
         """What the OOD score is computed from."""
