@@ -157,7 +157,7 @@ def full() -> Vocabulary:
         if number:
             builder.broader("b")
             builder.deprecate()
-    return builder.finish()
+    return Vocabulary(builder.finish())
 
 
 def changed(array: np.ndarray, place: int, value: Any) -> np.ndarray:

@@ -51,7 +51,7 @@ def vocabularies(draw: st.DrawFn) -> Vocabulary:
             builder.successor(draw(IDS))
         if draw(st.booleans()):
             builder.deprecate()
-    return builder.finish()
+    return Vocabulary(builder.finish())
 
 
 def made(*entries: dict[str, Any]) -> Vocabulary:
@@ -63,4 +63,4 @@ def made(*entries: dict[str, Any]) -> Vocabulary:
             builder.name(*name)
         for broader in entry.get("broader", ()):
             builder.broader(broader)
-    return builder.finish()
+    return Vocabulary(builder.finish())

@@ -46,7 +46,8 @@ app = typer.Typer(
 )
 
 vocabulary = typer.Typer(
-    help="Names of labels: give them to a model, show, search and convert them.",
+    help="Give labels names, and show, search and convert vocabularies.\n\n"
+    "\b\nExamples:\n  hedgerow vocabulary set tags.hedgerow stw.ttl\n  hedgerow vocabulary COMMAND --help",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

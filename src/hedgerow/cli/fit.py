@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.filesize import decimal
 
 import hedgerow.cli.options as options
 
 from .duration import parse_duration
 from .failures import ExitCode, Failure, failing_as, reason
+from .fit_summary import print_summary, summarize
 from .kept_members import KeptMembers
 from .options import (
     deep_option,
@@ -444,7 +444,9 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         if kept is not None:
             with failing_as(ExitCode.WRITE):
                 kept.delete()
-        summary = _summary(plan, classifier, part.n, time.perf_counter() - start)
+        shown = (*plan.settings, *_CHOSEN, *plan.texts)
+        seconds = time.perf_counter() - start
+        summary = summarize(plan.model, classifier, part.n, seconds, shown, plan.extend is not None)
         if chosen is not None:
             summary |= chosen.describe()
         if as_json:
@@ -452,7 +454,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         else:
             if chosen is not None:
                 say(chosen.sentence)
-            _print(summary)
+            print_summary(summary)
     except KeyboardInterrupt:
         if _identity(plan.model) != before:
             left = f"{plan.model} is saved"
@@ -575,59 +577,3 @@ def _training() -> Iterator[None]:
 
 def _with_options(message: str) -> str:
     return message.replace("min_count=", "--min-count ").replace("min_count", "--min-count")
-
-
-def _summary(plan: Plan, classifier: HedgerowClassifier, rows: int, seconds: float) -> dict[str, Any]:
-    from hedgerow import HedgerowTransformerClassifier
-
-    about, params = classifier.describe(), classifier.get_params(deep=False)
-    summary: dict[str, Any] = {
-        "model": str(plan.model),
-        "bytes": plan.model.stat().st_size,
-        "method": about["method"],
-        "members": about["members"],
-        "rows": rows,
-        "labels": about["labels"],
-        "seconds": round(seconds, 3),
-        "settings": {
-            name: params[name] for name in (*plan.settings, *_CHOSEN, *plan.texts) if name in params
-        },
-    }
-    if "vocabulary" in about:
-        summary["vocabulary"] = about["vocabulary"]
-    if params.get("judge"):
-        summary["judge"] = about["judge"]
-    # Extending a model leaves its encoder as it is.
-    if isinstance(classifier, HedgerowTransformerClassifier) and plan.extend is None:
-        tuned = [report.to_dict() for report in classifier.fine_tuning_ if report.tokens]
-        if tuned:
-            summary["fine_tuning"] = tuned
-    return summary
-
-
-def _about_judge(judge: dict[str, Any] | None) -> str:
-    if judge is None:
-        return "The judge ranked no better than the trees alone, or had too little data, so it was left out."
-    before, after = 100 * judge["ndcg_before"], 100 * judge["ndcg"]
-    return (
-        f"The judge ranks better than the trees alone on held-out inputs: nDCG@5 {before:.1f} -> {after:.1f}."
-    )
-
-
-def _print(summary: dict[str, Any]) -> None:
-    model = summary["model"]
-    members = "1 member" if summary["members"] == 1 else f"{summary['members']:,} members"
-    kind = f"{decimal(summary['bytes'])}; {summary['method']}, {members}"
-    say(
-        f"Saved {model} ({kind}): {summary['labels']:,} labels learned from {summary['rows']:,} rows in"
-        f" {summary['seconds']:.1f} s."
-    )
-    if tuned := summary.get("fine_tuning"):
-        tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
-        say(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")
-    if "vocabulary" in summary:
-        named = summary["vocabulary"]["labels_with_a_name"]
-        say(f"{named:,} of the labels have a name in the vocabulary.")
-    if "judge" in summary:
-        say(_about_judge(summary["judge"]))
-    say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")

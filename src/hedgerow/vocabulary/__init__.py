@@ -1,10 +1,10 @@
 """Labels as things with names: vocabularies, read from files and written back, and their hierarchy."""
 
+from .columns import NameColumns
 from .hierarchy import Hierarchy
 from .lookup import Match
 from .names import Entry, Name, VocabularyWarning
-from .reading import read_vocabulary
-from .vocabulary import NameColumns, Vocabulary
+from .vocabulary import Vocabulary, read_vocabulary
 
 __all__ = [
     "Entry",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .columns import Columns
 from .hierarchy import Hierarchy
 from .names import VocabularyWarning, check_id, language_tag, spaced
 from .strings import Strings
-from .vocabulary import Columns, Vocabulary
 
 __all__ = ["Builder", "EntryError"]
 
@@ -82,7 +82,7 @@ class Builder:
         """An entry right above this one."""
         self._broader[self._entry, self._checked(id, "broader id", self._line)] = None
 
-    def finish(self) -> Vocabulary:
+    def finish(self) -> Columns:
         """The vocabulary; ids of broader entries that it lacks are left out with a warning."""
         if not self._ids:
             raise EntryError("there is no entry")
@@ -106,22 +106,20 @@ class Builder:
         deprecated = np.zeros(count, dtype=bool)
         deprecated[list(self._deprecated)] = True
         begins = np.concatenate([[0], np.cumsum(np.bincount(entries, minlength=count))])
-        return Vocabulary(
-            Columns(
-                ids=Strings.of(self._ids),
-                order=np.argsort(encoded, kind="stable").astype(np.uint32),
-                languages=languages,
-                name_texts=Strings.of(names[place][1] for place in order.tolist()),
-                name_begins=begins.astype(np.uint32),
-                name_languages=codes[order],
-                name_preferred=preferred[order],
-                notations=_column(self._notations, count),
-                schemes=Strings.of(schemes) if schemes else None,
-                scheme_of=scheme_of,
-                successors=_column(self._successors, count),
-                deprecated=deprecated,
-                broader=hierarchy,
-            )
+        return Columns(
+            ids=Strings.of(self._ids),
+            order=np.argsort(encoded, kind="stable").astype(np.uint32),
+            languages=languages,
+            name_texts=Strings.of(names[place][1] for place in order.tolist()),
+            name_begins=begins.astype(np.uint32),
+            name_languages=codes[order],
+            name_preferred=preferred[order],
+            notations=_column(self._notations, count),
+            schemes=Strings.of(schemes) if schemes else None,
+            scheme_of=scheme_of,
+            successors=_column(self._successors, count),
+            deprecated=deprecated,
+            broader=hierarchy,
         )
 
     @property

@@ -9,15 +9,15 @@ from typing import Any
 from hedgerow.data.errors import DataError
 
 from .building import Builder, EntryError
+from .columns import Columns
 from .files import read_text
-from .vocabulary import Vocabulary
 
 __all__ = ["read_json"]
 
 _KEYS = {"id", "notation", "names", "alternatives", "broader", "scheme", "replaced_by", "deprecated"}
 
 
-def read_json(path: Path) -> Vocabulary:
+def read_json(path: Path) -> Columns:
     """``{"entries": [{"id": ..., "names": {"de": ...}, ...}]}``, that list alone, or ``{id: name}``."""
     text = read_text(path)
     try:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from .columns import NameColumns
 from .folding import folded
-from .names import language_tag
 from .similar_words import SimilarWords
 
-if TYPE_CHECKING:
-    from .vocabulary import Vocabulary
-
-__all__ = ["Lookup", "Match"]
+__all__ = ["Hit", "Lookup", "Match"]
 
 _MOST_WORDS = 16  # of a question that count
 _LEAST = 0.35  # a name that fits less is not shown
@@ -42,6 +38,15 @@ class Match:
     id: str
     name: str | None
     matched: str | None
+    score: float
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A name that fits, the best of its entry; both by number."""
+
+    entry: int
+    name: int
     score: float
 
 
@@ -79,28 +84,23 @@ class Lookup:
             np.array(lengths, dtype=np.float32),
         )
 
-    def search(self, vocabulary: Vocabulary, text: str, lang: str | None, limit: int) -> list[Match]:
-        """The best entries; see `Vocabulary.search`."""
-        if limit < 1:
-            raise ValueError(f"limit is {limit}; ask for at least one entry")
-        wanted = language_tag(lang)
-        matches: list[Match] = []
-        if text in vocabulary:
-            matches.append(Match(text, vocabulary.name(text, lang), None, 1.0))
-        columns = vocabulary.name_columns()
+    def search(
+        self,
+        names: NameColumns,
+        deprecated: npt.NDArray[np.bool_],
+        text: str,
+        language: int | None,
+        limit: int,
+    ) -> list[Hit]:
+        """The best entries, best first; names in a language come first where others fit as well."""
         scores = self._scores(text)
         found = np.flatnonzero(scores >= _LEAST)
-        order = scores[found] + np.where(columns.preferred[found], np.float32(_PREFERRED), np.float32(0))
-        if wanted in vocabulary.languages:
-            order[columns.languages[found] == vocabulary.languages.index(wanted)] += np.float32(_LANGUAGE)
-        order[vocabulary.columns.deprecated[columns.entries[found]]] -= np.float32(_DEPRECATED)
-        for place in _best_of_each(columns.entries[found], order, limit):
-            name = int(found[place])
-            id = vocabulary.columns.ids[int(columns.entries[name])]
-            if not matches or id != matches[0].id:
-                score = round(float(scores[name]), 4)
-                matches.append(Match(id, vocabulary.name(id, lang), columns.texts[name], score))
-        return matches[:limit]
+        order = scores[found] + np.where(names.preferred[found], np.float32(_PREFERRED), np.float32(0))
+        if language is not None:
+            order[names.languages[found] == language] += np.float32(_LANGUAGE)
+        order[deprecated[names.entries[found]]] -= np.float32(_DEPRECATED)
+        best = [int(found[place]) for place in _best_of_each(names.entries[found], order, limit)]
+        return [Hit(int(names.entries[name]), name, float(scores[name])) for name in best]
 
     def _scores(self, text: str) -> npt.NDArray[np.float32]:
         """How well each name fits."""

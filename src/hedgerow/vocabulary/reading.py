@@ -10,10 +10,10 @@ from hedgerow.data.compressed import SUFFIXES
 from hedgerow.data.errors import DataError
 
 from .building import EntryError
+from .columns import Columns
 from .files import first_bytes
-from .vocabulary import Vocabulary
 
-__all__ = ["read_vocabulary"]
+__all__ = ["ENDINGS", "ending", "read_columns"]
 
 ENDINGS = {
     ".ttl": "turtle",
@@ -30,36 +30,8 @@ ENDINGS = {
 }
 
 
-def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
-    r"""Read a vocabulary from a file, whose ending or beginning says what it holds.
-
-    Parameters
-    ----------
-    path : path-like
-        SKOS as Turtle (.ttl, .nt) or RDF/XML (.rdf, .xml), for which you ``pip install 'hedgerow[skos]'``;
-        a table (.tsv, .csv), with a header or as Annif writes it; or JSON (.json). Packed files (.gz, .xz,
-        .zst) work, too.
-
-    Returns
-    -------
-    Vocabulary
-
-    Raises
-    ------
-    DataError
-        Where the file is broken, an id is missing or occurs twice, or broader entries form a cycle; it says
-        where.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> path = Path(mkdtemp()) / "trees.tsv"
-    >>> _ = path.write_text("id\tname_en\tname_de\tbroader\nt:1\ttree\tBaum\nt:2\tholly\t\tt:1\n")
-    >>> vocabulary = read_vocabulary(path)
-    >>> vocabulary.name("t:1", lang="de"), vocabulary.broader("t:2")
-    ('Baum', ['t:1'])
-    """
+def read_columns(path: str | os.PathLike[str]) -> Columns:
+    """What the file of a vocabulary says; see `hedgerow.read_vocabulary`."""
     path = Path(path)
     kind = ENDINGS.get(ending(path)) or _guessed(path)
     try:
@@ -76,7 +48,7 @@ def ending(path: Path) -> str:
     return Path(name).suffix
 
 
-def _reader(path: Path, kind: str) -> Callable[[Path], Vocabulary]:
+def _reader(path: Path, kind: str) -> Callable[[Path], Columns]:
     if kind == "json":
         from .json_file import read_json
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .columns import Columns
 from .hierarchy import Hierarchy
 from .names import language_tag
 from .strings import Strings
-from .vocabulary import Columns, Vocabulary
 
 __all__ = ["from_sections", "to_sections"]
 
@@ -20,11 +20,10 @@ _MASKS = np.array(
 _KEYS = {"entries", "names", "languages", "schemes"}
 
 
-def to_sections(vocabulary: Vocabulary) -> tuple[dict[str, Any], dict[str, Any]]:
+def to_sections(columns: Columns) -> tuple[dict[str, Any], dict[str, Any]]:
     """The entry for the header of a file, and the arrays. What no entry has takes no room."""
-    columns = vocabulary.columns
     header: dict[str, Any] = {
-        "entries": len(vocabulary),
+        "entries": len(columns.ids),
         "names": len(columns.name_texts),
         "languages": list(columns.languages),
         "schemes": 0 if columns.schemes is None else len(columns.schemes),
@@ -52,7 +51,7 @@ def to_sections(vocabulary: Vocabulary) -> tuple[dict[str, Any], dict[str, Any]]
     return header, sections
 
 
-def from_sections(header: Any, sections: dict[str, Any]) -> Vocabulary:
+def from_sections(header: Any, sections: dict[str, Any]) -> Columns:
     """The vocabulary in a file, whose arrays stay there; ValueError or KeyError if it is broken."""
     if not isinstance(header, dict) or set(header) != _KEYS:
         raise ValueError("the vocabulary's entry in the header is broken")
@@ -78,22 +77,20 @@ def from_sections(header: Any, sections: dict[str, Any]) -> Vocabulary:
     preferred = _array(sections, "vocabulary.names.preferred", np.bool_, names)
     if (preferred.view(np.uint8) > 1).any():
         raise ValueError("the vocabulary has a flag that is neither true nor false")
-    return Vocabulary(
-        Columns(
-            ids=ids,
-            order=order,
-            languages=languages,
-            name_texts=Strings.from_sections("vocabulary.names", sections, names),
-            name_begins=_begins(sections, "vocabulary.names.of", np.uint32, count, names),
-            name_languages=codes,
-            name_preferred=preferred,
-            notations=_optional(sections, "vocabulary.notations", count),
-            schemes=Strings.from_sections("vocabulary.schemes", sections, schemes) if schemes else None,
-            scheme_of=scheme_of,
-            successors=_optional(sections, "vocabulary.successors", count),
-            deprecated=deprecated,
-            broader=_hierarchy(sections, count),
-        )
+    return Columns(
+        ids=ids,
+        order=order,
+        languages=languages,
+        name_texts=Strings.from_sections("vocabulary.names", sections, names),
+        name_begins=_begins(sections, "vocabulary.names.of", np.uint32, count, names),
+        name_languages=codes,
+        name_preferred=preferred,
+        notations=_optional(sections, "vocabulary.notations", count),
+        schemes=Strings.from_sections("vocabulary.schemes", sections, schemes) if schemes else None,
+        scheme_of=scheme_of,
+        successors=_optional(sections, "vocabulary.successors", count),
+        deprecated=deprecated,
+        broader=_hierarchy(sections, count),
     )
 
 

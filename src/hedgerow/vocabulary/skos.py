@@ -21,9 +21,9 @@ from rdflib.store import Store
 from hedgerow.data.errors import DataError
 
 from .building import Builder, EntryError
+from .columns import Columns
 from .files import read_bytes, read_text
 from .names import NO_URI, VocabularyWarning
-from .vocabulary import Vocabulary
 
 __all__ = ["read_rdf_xml", "read_turtle"]
 
@@ -90,7 +90,7 @@ class _Triples(Store):  # type: ignore[misc]
         if str(value).lower() in ("true", "1"):
             self.deprecated.add(subject)
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> Columns:
         """The concepts, in the order in which the file introduces them."""
         # What has a preferred name and no type at all is taken for a concept whose type was forgotten.
         for subject, names in self.names.items():
@@ -136,19 +136,19 @@ class _Triples(Store):  # type: ignore[misc]
         return builder.finish()
 
 
-def read_turtle(path: Path) -> Vocabulary:
+def read_turtle(path: Path) -> Columns:
     """SKOS as Turtle."""
     return _read(path, read_text(path), "turtle")
 
 
-def read_rdf_xml(path: Path) -> Vocabulary:
+def read_rdf_xml(path: Path) -> Columns:
     """SKOS as RDF/XML."""
     content = read_bytes(path)
     _refuse_entities(path, content)
     return _read(path, content, "xml")
 
 
-def _read(path: Path, content: str | bytes, kind: str) -> Vocabulary:
+def _read(path: Path, content: str | bytes, kind: str) -> Columns:
     triples = _Triples()
     graph = rdflib.Graph(triples)
     try:

@@ -13,8 +13,8 @@ from hedgerow.data.errors import DataError
 from hedgerow.data.lines import read_lines
 
 from .building import Builder, EntryError
+from .columns import Columns
 from .names import VocabularyWarning
-from .vocabulary import Vocabulary
 
 __all__ = ["read_csv", "read_tsv"]
 
@@ -58,7 +58,7 @@ class _Header:
                 raise EntryError(f"deprecated is {cell!r}; write true or false", line)
 
 
-def read_tsv(path: Path) -> Vocabulary:
+def read_tsv(path: Path) -> Columns:
     """A table with tabs between its cells; without a header, Annif's: id, name and perhaps notation."""
     builder = Builder()
     header: _Header | None = None
@@ -90,7 +90,7 @@ def read_tsv(path: Path) -> Vocabulary:
     return builder.finish()
 
 
-def read_csv(path: Path) -> Vocabulary:
+def read_csv(path: Path) -> Columns:
     """A table with commas (or semicolons) between its cells, and a header."""
     builder = Builder()
     lines = (f"{line}\n" for _, line in read_lines(path))

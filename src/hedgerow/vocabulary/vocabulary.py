@@ -11,58 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .building import Builder
+from .columns import Columns, NameColumns
 from .hierarchy import Hierarchy
 from .lookup import Lookup, Match
 from .names import Entry, Name, language_tag
+from .reading import read_columns
+from .sections import from_sections, to_sections
 from .strings import Strings
+from .writing import write_columns
 
-__all__ = ["Columns", "NameColumns", "Vocabulary"]
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """A vocabulary as arrays; `vocabulary.building` makes and `vocabulary.sections` checks them.
-
-    Names are grouped by entry, those of entry i are ``name_begins[i]:name_begins[i + 1]``: preferred ones
-    first, then by language. Languages are numbered; -1 is none. Where no entry has a notation, a scheme or a
-    successor, the column is None; in the others, an empty string is none.
-    """
-
-    ids: Strings
-    order: npt.NDArray[np.uint32]  # the entries in the order of the bytes of their ids
-    languages: tuple[str, ...]
-    name_texts: Strings
-    name_begins: npt.NDArray[np.uint32]
-    name_languages: npt.NDArray[np.int16]
-    name_preferred: npt.NDArray[np.bool_]
-    notations: Strings | None
-    schemes: Strings | None
-    scheme_of: npt.NDArray[np.int32] | None  # by entry; -1 is none
-    successors: Strings | None
-    deprecated: npt.NDArray[np.bool_]
-    broader: Hierarchy
-
-
-@dataclass(frozen=True, eq=False)
-class NameColumns:
-    """All names of a vocabulary as columns, grouped by entry.
-
-    Attributes
-    ----------
-    texts : Strings
-        The names: UTF-8 bytes `text`, and where each name begins, `begins`.
-    languages : int16 array
-        Numbers of their languages in `Vocabulary.languages`; -1 where a name has none.
-    preferred : bool array
-        Whether each is a name to show.
-    entries : int32 array
-        The entry of each, by its number.
-    """
-
-    texts: Strings
-    languages: npt.NDArray[np.int16]
-    preferred: npt.NDArray[np.bool_]
-    entries: npt.NDArray[np.int32]
+__all__ = ["Vocabulary", "read_vocabulary"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +45,6 @@ class Vocabulary:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Vocabulary:
         """Read a vocabulary from a file; see `read_vocabulary`."""
-        from .reading import read_vocabulary
-
         return read_vocabulary(path)
 
     @classmethod
@@ -101,13 +58,11 @@ class Vocabulary:
         language : str, optional
             The language of the names.
         """
-        from .building import Builder
-
         builder = Builder()
         for id, name in names.items():
             builder.entry(id)
             builder.name(name, language, True)
-        return builder.finish()
+        return cls(builder.finish())
 
     def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the vocabulary to a file, whole or not at all.
@@ -120,22 +75,16 @@ class Vocabulary:
         overwrite : bool
             Replace an existing file.
         """
-        from .writing import write_vocabulary
-
-        write_vocabulary(self, path, overwrite)
+        write_columns(self.columns, path, overwrite)
 
     def to_sections(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a model file keeps: an entry for its header, and arrays."""
-        from .sections import to_sections
-
-        return to_sections(self)
+        return to_sections(self.columns)
 
     @classmethod
     def from_sections(cls, header: Any, sections: dict[str, Any]) -> Vocabulary:
         """The vocabulary in a model file, checked; its arrays stay in the file and are read when needed."""
-        from .sections import from_sections
-
-        return from_sections(header, sections)
+        return cls(from_sections(header, sections))
 
     # --- entries ---
 
@@ -158,32 +107,7 @@ class Vocabulary:
 
     def __iter__(self) -> Iterator[Entry]:
         """All entries, with all that is known of each."""
-        columns, ids = self.columns, self.ids
-        count = len(ids)
-        languages = [*self.languages, None]  # -1 is the last
-        codes, preferred = columns.name_languages.tolist(), columns.name_preferred.tolist()
-        names = [
-            Name(text, languages[code], shown)
-            for text, code, shown in zip(columns.name_texts, codes, preferred, strict=True)
-        ]
-        name_begins, begins = columns.name_begins.tolist(), columns.broader.begins.tolist()
-        above = columns.broader.entries.tolist()
-        nothing = [""] * count
-        notations = nothing if columns.notations is None else columns.notations.tolist()
-        successors = nothing if columns.successors is None else columns.successors.tolist()
-        schemes = [*self.schemes, None]
-        scheme_of = [-1] * count if columns.scheme_of is None else columns.scheme_of.tolist()
-        deprecated = columns.deprecated.tolist()
-        for number, id in enumerate(ids):
-            yield Entry(
-                id,
-                notations[number] or None,
-                tuple(names[name_begins[number] : name_begins[number + 1]]),
-                tuple(ids[broader] for broader in above[begins[number] : begins[number + 1]]),
-                schemes[scheme_of[number]],
-                successors[number] or None,
-                deprecated[number],
-            )
+        return self.columns.entries()
 
     @cached_property
     def ids(self) -> list[str]:
@@ -250,20 +174,7 @@ class Vocabulary:
             The preferred name in this language, else in the first of `languages` that has one, else one
             without a language, else any name; None for an entry without names.
         """
-        number = self.index(id)
-        columns = self.columns
-        begin, end = int(columns.name_begins[number]), int(columns.name_begins[number + 1])
-        if begin == end:
-            return None
-        languages = columns.name_languages[begin:end].tolist()
-        preferred = columns.name_preferred[begin:end].tolist()
-
-        def rank(place: int) -> tuple[bool, int, bool, int]:
-            code = languages[place]
-            fit = 2 if lang is None or code < 0 else _fit(columns.languages[code], lang)
-            return not preferred[place], fit, code < 0, code
-
-        return columns.name_texts[begin + min(range(end - begin), key=rank)]
+        return self.columns.name_of(self.index(id), lang)
 
     def names(self, id: str) -> list[Name]:
         """All names of an entry: preferred ones first, then by language, then in the order of the file."""
@@ -305,7 +216,18 @@ class Vocabulary:
         -------
         list of Match
         """
-        return self._lookup.search(self, text, lang, limit)
+        if limit < 1:
+            raise ValueError(f"limit is {limit}; ask for at least one entry")
+        columns = self.columns
+        matches = [Match(text, self.name(text, lang), None, 1.0)] if text in self else []
+        for hit in self._lookup.search(
+            self.name_columns(), columns.deprecated, text, self._code(lang), limit
+        ):
+            id = columns.ids[hit.entry]
+            if not matches or id != matches[0].id:
+                name = columns.name_of(hit.entry, lang)
+                matches.append(Match(id, name, columns.name_texts[hit.name], round(hit.score, 4)))
+        return matches[:limit]
 
     # --- hierarchy ---
 
@@ -331,6 +253,11 @@ class Vocabulary:
         return [id, *self._named(self.hierarchy.descendants(self.index(id)))]
 
     # --- within ---
+
+    def _code(self, lang: str | None) -> int | None:
+        """The number of a language; None for one that no name has."""
+        tag = language_tag(lang)
+        return self.languages.index(tag) if tag in self.languages else None
 
     @cached_property
     def _lookup(self) -> Lookup:
@@ -369,12 +296,6 @@ def _optional(column: Strings | None, number: int) -> str | None:
     return None if column is None else column[number] or None
 
 
-def _fit(language: str, wanted: str) -> int:
-    """0 for the language that is wanted, 1 for a variant of it, 2 for others."""
-    wanted = language_tag(wanted) or ""
-    return 0 if language == wanted else 1 if language.startswith(f"{wanted}-") else 2
-
-
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, Strings) and isinstance(other, Strings):
         return one.same_as(other)
@@ -383,3 +304,36 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         return isinstance(other, np.ndarray) and np.array_equal(one, other)
     return type(one) is type(other) and bool(one == other)
+
+
+def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
+    r"""Read a vocabulary from a file, whose ending or beginning says what it holds.
+
+    Parameters
+    ----------
+    path : path-like
+        SKOS as Turtle (.ttl, .nt) or RDF/XML (.rdf, .xml), for which you ``pip install 'hedgerow[skos]'``;
+        a table (.tsv, .csv), with a header or as Annif writes it; or JSON (.json). Packed files (.gz, .xz,
+        .zst) work, too.
+
+    Returns
+    -------
+    Vocabulary
+
+    Raises
+    ------
+    DataError
+        Where the file is broken, an id is missing or occurs twice, or broader entries form a cycle; it says
+        where.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "trees.tsv"
+    >>> _ = path.write_text("id\tname_en\tname_de\tbroader\nt:1\ttree\tBaum\nt:2\tholly\t\tt:1\n")
+    >>> vocabulary = read_vocabulary(path)
+    >>> vocabulary.name("t:1", lang="de"), vocabulary.broader("t:2")
+    ('Baum', ['t:1'])
+    """
+    return Vocabulary(read_columns(path))

@@ -15,11 +15,11 @@ from urllib.parse import quote
 from hedgerow.data.compressed import packed_file
 from hedgerow.data.errors import DataError
 
+from .columns import Columns
 from .names import NO_URI, Entry, Name
 from .reading import ENDINGS, ending
-from .vocabulary import Vocabulary
 
-__all__ = ["write_vocabulary"]
+__all__ = ["write_columns"]
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\xa0]+")
 _ESCAPED = re.compile(r"[\x00-\x1f\"\\\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -30,7 +30,7 @@ _PREFIXES = """@prefix dcterms: <http://purl.org/dc/terms/> .
 _BLOCK = 1000  # entries that are written together
 
 
-def write_vocabulary(vocabulary: Vocabulary, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+def write_columns(columns: Columns, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a vocabulary in the format that the ending of the file's name says."""
     kind = ENDINGS.get(ending(Path(path)))
     lines = {"turtle": _turtle, "json": _json, "csv": _csv, "tsv": _tsv}.get(kind or "")
@@ -38,7 +38,7 @@ def write_vocabulary(vocabulary: Vocabulary, path: str | os.PathLike[str], overw
         raise DataError(path, "is no format to write a vocabulary in; name it .ttl, .json, .csv or .tsv")
     with packed_file(path, overwrite) as file:
         waiting: list[str] = []
-        for line in lines(vocabulary):
+        for line in lines(columns):
             waiting.append(line)
             if len(waiting) == _BLOCK:
                 file.write("".join(waiting).encode())
@@ -46,9 +46,9 @@ def write_vocabulary(vocabulary: Vocabulary, path: str | os.PathLike[str], overw
         file.write("".join(waiting).encode())
 
 
-def _turtle(vocabulary: Vocabulary) -> Iterator[str]:
+def _turtle(vocabulary: Columns) -> Iterator[str]:
     yield _PREFIXES
-    for entry in vocabulary:
+    for entry in vocabulary.entries():
         said = ["a skos:Concept"]
         for label, preferred in (("prefLabel", True), ("altLabel", False)):
             if texts := [_literal(name) for name in entry.names if name.preferred is preferred]:
@@ -85,9 +85,9 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _json(vocabulary: Vocabulary) -> Iterator[str]:
+def _json(vocabulary: Columns) -> Iterator[str]:
     yield '{"entries": ['
-    for number, entry in enumerate(vocabulary):
+    for number, entry in enumerate(vocabulary.entries()):
         written: dict[str, Any] = {"id": entry.id}
         for name in entry.names:
             texts = written.setdefault("names" if name.preferred else "alternatives", {})
@@ -104,7 +104,7 @@ def _json(vocabulary: Vocabulary) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def _csv(vocabulary: Vocabulary) -> Iterator[str]:
+def _csv(vocabulary: Columns) -> Iterator[str]:
     line = io.StringIO()
     writer = csv.writer(line, lineterminator="\n")
     for row in _rows(vocabulary):
@@ -114,28 +114,28 @@ def _csv(vocabulary: Vocabulary) -> Iterator[str]:
         line.truncate()
 
 
-def _tsv(vocabulary: Vocabulary) -> Iterator[str]:
+def _tsv(vocabulary: Columns) -> Iterator[str]:
     # Neither names nor ids hold tabs or line ends.
     for row in _rows(vocabulary):
         yield "\t".join(row) + "\n"
 
 
-def _rows(vocabulary: Vocabulary) -> Iterator[list[str]]:
+def _rows(vocabulary: Columns) -> Iterator[list[str]]:
     """A header and a row per entry. Of each kind there are as many columns as an entry has values at most."""
     widths: dict[str, int] = {}
-    for entry in vocabulary:
+    for entry in vocabulary.entries():
         for column, values in _cells(entry).items():
             if len(values) > widths.get(column, 0):
                 widths[column] = len(values)
     known = [f"_{language}" for language in vocabulary.languages] + [""]
     order = ["notation", *(f"label{of}" for of in known), *(f"alt{of}" for of in known)]
     order += ["broader", "scheme", "replaced_by", "deprecated"]
-    columns = [column for column in order if column in widths]
-    yield ["uri", *(column for column in columns for _ in range(widths[column]))]
-    for entry in vocabulary:
+    kinds = [column for column in order if column in widths]
+    yield ["uri", *(column for column in kinds for _ in range(widths[column]))]
+    for entry in vocabulary.entries():
         cells = _cells(entry)
         row = [_bracketed(entry.id)]
-        for column in columns:
+        for column in kinds:
             values = cells.get(column, [])
             row += values + [""] * (widths[column] - len(values))
         yield row

@@ -1,0 +1,77 @@
+"""What ``hedgerow fit`` says about the model that it saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.filesize import decimal
+
+from .terminal import say
+
+if TYPE_CHECKING:
+    from hedgerow import HedgerowClassifier
+
+
+def summarize(
+    model: Path,
+    classifier: HedgerowClassifier,
+    rows: int,
+    seconds: float,
+    settings: Iterable[str],
+    extended: bool,
+) -> dict[str, Any]:
+    """What was trained, for people and programs; `settings` are the parameters to name."""
+    from hedgerow import HedgerowTransformerClassifier
+
+    about, params = classifier.describe(), classifier.get_params(deep=False)
+    summary: dict[str, Any] = {
+        "model": str(model),
+        "bytes": model.stat().st_size,
+        "method": about["method"],
+        "members": about["members"],
+        "rows": rows,
+        "labels": about["labels"],
+        "seconds": round(seconds, 3),
+        "settings": {name: params[name] for name in settings if name in params},
+    }
+    if "vocabulary" in about:
+        summary["vocabulary"] = about["vocabulary"]
+    if params.get("judge"):
+        summary["judge"] = about["judge"]
+    # Extending a model leaves its encoder as it is.
+    if isinstance(classifier, HedgerowTransformerClassifier) and not extended:
+        tuned = [report.to_dict() for report in classifier.fine_tuning_ if report.tokens]
+        if tuned:
+            summary["fine_tuning"] = tuned
+    return summary
+
+
+def _about_judge(judge: dict[str, Any] | None) -> str:
+    if judge is None:
+        return "The judge ranked no better than the trees alone, or had too little data, so it was left out."
+    before, after = 100 * judge["ndcg_before"], 100 * judge["ndcg"]
+    return (
+        f"The judge ranks better than the trees alone on held-out inputs: nDCG@5 {before:.1f} -> {after:.1f}."
+    )
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Say it in sentences."""
+    model = summary["model"]
+    members = "1 member" if summary["members"] == 1 else f"{summary['members']:,} members"
+    kind = f"{decimal(summary['bytes'])}; {summary['method']}, {members}"
+    say(
+        f"Saved {model} ({kind}): {summary['labels']:,} labels learned from {summary['rows']:,} rows in"
+        f" {summary['seconds']:.1f} s."
+    )
+    if tuned := summary.get("fine_tuning"):
+        tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
+        say(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")
+    if "vocabulary" in summary:
+        named = summary["vocabulary"]["labels_with_a_name"]
+        say(f"{named:,} of the labels have a name in the vocabulary.")
+    if "judge" in summary:
+        say(_about_judge(summary["judge"]))
+    say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")
