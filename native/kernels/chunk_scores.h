@@ -122,10 +122,10 @@ void fill_table(const ChunkView& chunk, const std::uint32_t* numbers, std::uint3
 inline void look_up_rows(const std::uint32_t* table, const std::uint32_t* hashes, std::int64_t size,
                          std::uint32_t* codes) {
   std::int64_t i = 0;
-#if defined(__AVX512F__)
-  for (; i + 16 <= size; i += 16)
-    _mm512_storeu_si512(codes + i, _mm512_i32gather_epi32(_mm512_loadu_si512(hashes + i), table, 4));
-#endif
+  for (; i + 8 <= size; i += 8) {
+#pragma GCC unroll 8
+    for (int next = 0; next < 8; ++next) codes[i + next] = table[hashes[i + next]];
+  }
   for (; i < size; ++i) codes[i] = table[hashes[i]];
 }
 
