@@ -79,7 +79,7 @@ void BlockInputs::number_features(int hash_bits) {
   distinct_.clear();
   numbers_.clear();
   if (size() < kFewestForTable) return;
-  number_of_hash_.resize(std::size_t{1} << hash_bits, 0);
+  number_of_hash_.resize((std::size_t{1} << hash_bits) + 1, 0);
   counts_.assign(1, 0);
   for (const std::uint32_t hash : hashes_) {
     std::uint32_t& number = number_of_hash_[hash];

@@ -21,7 +21,7 @@ void VoteSearcher::add_candidate(std::int32_t label) {
   candidates_.labels.push_back(label);
 }
 
-void VoteSearcher::find_candidates(std::int64_t input, std::int32_t k, bool ordered) {
+void VoteSearcher::find_candidates(std::int64_t input) {
   const std::int64_t begin = std::ssize(candidates_.labels);
   const auto find_all = [&](float lowest) {
     for (int tree = 0; tree < forest_->trees(); ++tree) find_scored(tree, input, lowest);
@@ -30,10 +30,10 @@ void VoteSearcher::find_candidates(std::int64_t input, std::int32_t k, bool orde
     for (int tree = 0; tree < forest_->trees(); ++tree) find_top(tree, input);
   else if (options_.floor > 0)
     find_all(std::log(kCandidateShare * options_.floor));
-  if (options_.top == 0 && std::ssize(candidates_.labels) - begin < std::max(k, kSureLabels)) find_all(kMinusInfinity);
+  if (options_.top == 0 && std::ssize(candidates_.labels) - begin < std::max(least_candidates_, kSureLabels))
+    find_all(kMinusInfinity);
   top_begins_.push_back(std::ssize(top_votes_));
-  if (ordered) std::sort(candidates_.labels.begin() + begin, candidates_.labels.end());
-  for (std::int64_t i = begin; i < std::ssize(candidates_.labels); ++i) number_[candidates_.labels[i]] = -1;
+  if (ordered_) std::sort(candidates_.labels.begin() + begin, candidates_.labels.end());
   candidates_.begins.push_back(std::ssize(candidates_.labels));
 }
 
@@ -55,8 +55,22 @@ void VoteSearcher::find_scored(int tree, std::int64_t input, float lowest) {
     for (std::int64_t voice = 0; voice < visits.voices; ++voice) {
       const float* logs = visits.children(visit) + voice * visits.stride;
       const std::int64_t found = kernels().select_at_least(logs, places.size(), lowest, positions_.data());
-      for (std::int64_t i = 0; i < found; ++i)
-        if (allowed(static_cast<std::int32_t>(positions_[i]))) add_candidate(own[positions_[i]]);
+      if (subset) {
+        for (std::int64_t i = 0; i < found; ++i)
+          if (allowed(static_cast<std::int32_t>(positions_[i]))) add_candidate(own[positions_[i]]);
+        continue;
+      }
+      // Without a branch: whether a label is there already cannot be predicted.
+      std::vector<std::int32_t>& all = candidates_.labels;
+      std::int64_t size = std::ssize(all);
+      all.resize(size + found);
+      for (std::int64_t i = 0; i < found; ++i) {
+        const std::int32_t label = own[positions_[i]];
+        all[size] = label;
+        size += number_[label] < 0;
+        number_[label] = 0;
+      }
+      all.resize(size);
     }
   }
 }

@@ -141,7 +141,8 @@ struct Kernels {
   // features are those that the chunk expects.
   void (*find_hits)(const ChunkView& chunk, const std::uint32_t* hashes, const float* values, std::int64_t size,
                     std::int64_t expected, Hits& hits);
-  // Sets table[numbers[hash]] to the code of the row for every row of a chunk.
+  // Sets table[numbers[hash]] to the code of the row for every row of a chunk. There is one number more than hashes,
+  // and what table[that number] becomes means nothing.
   void (*fill_table)(const ChunkView& chunk, const std::uint32_t* numbers, std::uint32_t* table);
   // The rows that an input hits from a table with the code of each row; `numbers` are the places of the input's
   // features in it.

@@ -91,18 +91,30 @@ void VoteSearcher::search(const SparseRows& X, std::int64_t begin, std::int64_t 
     descent.descend(tree, beam_of(tree, k), least_of(tree, k));
     descent.follow(tree);
   });
+  least_candidates_ = k;
+  ordered_ = ordered;
+  clear_candidates();
+  if (!completes())
+    return;  // candidates are found when they are gathered, and what was scored is read from memory once
+  for (std::int64_t input = 0; input < end - begin; ++input) {
+    find_candidates(input);
+    for (const std::int64_t i : part_of(candidates_.begins, input)) number_[candidates_.labels[i]] = -1;
+  }
+  for_trees(used, watch, [&](Descent& descent, int tree) {
+    if (options_.floor > 0)
+      descent.complete_above_floor(tree, candidates_);
+    else
+      descent.complete(tree, candidates_);
+  });
+}
+
+bool VoteSearcher::completes() const { return options_.missing == Missing::exact && forest_->trees() > 1; }
+
+void VoteSearcher::clear_candidates() {
   candidates_.begins.assign(1, 0);
   candidates_.labels.clear();
   top_begins_.assign(1, 0);
   top_votes_.clear();
-  for (std::int64_t input = 0; input < end - begin; ++input) find_candidates(input, k, ordered);
-  if (options_.missing == Missing::exact && forest_->trees() > 1)
-    for_trees(used, watch, [&](Descent& descent, int tree) {
-      if (options_.floor > 0)
-        descent.complete_above_floor(tree, candidates_);
-      else
-        descent.complete(tree, candidates_);
-    });
 }
 
 void VoteSearcher::look(const SparseRows& X, std::int64_t begin, std::int64_t end, const VoteOptions& options,
@@ -117,10 +129,15 @@ void VoteSearcher::look(const SparseRows& X, std::int64_t begin, std::int64_t en
 
 void VoteSearcher::gather(std::int64_t input) {
   forget_numbers();
-  const Range<std::int64_t> own = part_of(candidates_.begins, input);
+  if (!completes()) {
+    clear_candidates();
+    find_candidates(input);
+  }
+  const std::int64_t place = completes() ? input : 0;
+  const Range<std::int64_t> own = part_of(candidates_.begins, place);
   labels_ = candidates_.labels.data() + own.first;
   size_ = own.size();
-  stride_ = (size_ + 15) / 16 * 16;
+  stride_ = (size_ / 16 + 1) * 16;  // the last place is for what is no candidate
   const bool several = forest_->trees() > 1;
   const bool bounds = several && options_.missing == Missing::bound;
   const bool only_top = options_.top > 0 && options_.missing == Missing::delta;
@@ -128,7 +145,7 @@ void VoteSearcher::gather(std::int64_t input) {
   matrix_.assign(forest_->members() * stride_, bounds ? kUnknown : kMinusInfinity);
   for (std::int64_t i = 0; i < size_; ++i) number_[labels_[i]] = static_cast<std::int32_t>(i);
   if (only_top)
-    for (const std::int64_t i : part_of(top_begins_, input)) {
+    for (const std::int64_t i : part_of(top_begins_, place)) {
       const TopVote& vote = top_votes_[i];
       votes_of(vote.member)[number_[vote.label]] = vote.log_probability;
     }
@@ -155,6 +172,8 @@ void VoteSearcher::fill(int tree, std::int64_t input, bool only_top) {
   for (const std::int64_t visit : visits.of(input)) {
     const Range<std::int32_t> places = children_of(labels, labels.depth() - 1, visits.nodes[visit]);
     const std::int32_t* own = labels.labels().data() + places.first;
+    // Labels that may not be answered are not missed.
+    const auto counts = [&](std::int32_t i) { return !subset || subset->has(labels.depth(), places.first + i); };
     const float* logs = visits.children(visit);
     for (int voice = 0; voice < visits.voices; ++voice, logs += visits.stride) {
       float* row = votes_of(forest_->first_voice(tree) + voice);
@@ -162,14 +181,23 @@ void VoteSearcher::fill(int tree, std::int64_t input, bool only_top) {
         std::copy_n(logs, places.size(), row + number_[own[0]]);
         continue;
       }
+      if (only_top) {
+        for (std::int32_t i = 0; i < places.size(); ++i) {
+          const std::int32_t at = number_[own[i]];
+          if (counts(i) && (at < 0 || row[at] == kMinusInfinity)) missed_.push_back(logs[i]);
+        }
+        continue;
+      }
+      // Without a branch: which labels are candidates cannot be predicted.
+      std::int64_t missed = std::ssize(missed_);
+      missed_.resize(missed + places.size());
       for (std::int32_t i = 0; i < places.size(); ++i) {
         const std::int32_t at = number_[own[i]];
-        if (subset && !subset->has(labels.depth(), places.first + i)) continue;
-        if (at >= 0 && !only_top)
-          row[at] = logs[i];
-        else if (at < 0 || row[at] == kMinusInfinity)
-          missed_.push_back(logs[i]);
+        row[at < 0 ? stride_ - 1 : at] = logs[i];
+        missed_[missed] = logs[i];
+        missed += at < 0 && counts(i);
       }
+      missed_.resize(missed);
     }
   }
   if (missed_.empty()) return;

@@ -58,7 +58,11 @@ class VoteSearcher {
   std::int32_t beam_of(int tree, std::int32_t k) const;
   // Nodes of a layer to keep whatever their probability.
   std::int32_t least_of(int tree, std::int32_t k) const;
-  void find_candidates(std::int64_t input, std::int32_t k, bool ordered);
+  // Whether members go to candidates that only others met.
+  bool completes() const;
+  void clear_candidates();
+  // Adds the candidates of the next input, which `number_` then marks.
+  void find_candidates(std::int64_t input);
   void find_scored(int tree, std::int64_t input, float lowest);
   void find_top(int tree, std::int64_t input);
   void add_candidate(std::int32_t label);
@@ -71,6 +75,8 @@ class VoteSearcher {
   const Forest* forest_ = nullptr;
   std::uint64_t serial_ = 0;  // of the forest that the scratch memory is made for
   VoteOptions options_;
+  std::int32_t least_candidates_ = 0;
+  bool ordered_ = false;        // candidates ascend
   std::int64_t first_row_ = 0;  // of the block
   Descent descent_;
   std::vector<std::unique_ptr<Descent>> helpers_;  // of the other threads

@@ -100,9 +100,14 @@ void fill_table(const ChunkView& chunk, const std::uint32_t* numbers, std::uint3
     const __m512i offsets =
         _mm512_add_epi32(_mm512_set1_epi32((int)bucket.base),
                          _mm512_sll_epi32(_mm512_srli_epi32(spots, 2), _mm_cvtsi32_si128(chunk.unit_shift)));
-    const __m512i codes = _mm512_or_si512(offsets, _mm512_slli_epi32(kinds, kCodeKindShift));
-    const __m512i places = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), used, hashes, numbers, 4);
-    _mm512_mask_i32scatter_epi32(table, used, places, codes, 4);
+    // Slots without a row go where the features go that no input has. One by one: vector gathers and scatters are
+    // slower on some machines, and let fewer buckets overlap.
+    std::uint32_t codes[16], places[16];
+    _mm512_storeu_si512(codes, _mm512_or_si512(offsets, _mm512_slli_epi32(kinds, kCodeKindShift)));
+    _mm512_storeu_si512(places, _mm512_mask_mov_epi32(_mm512_set1_epi32((int)universe), used, hashes));
+
+#pragma GCC unroll 14
+    for (int slot = 0; slot < Bucket::kSlots; ++slot) table[numbers[places[slot]]] = codes[slot];
 #else
     for (int slot = 0; slot < Bucket::kSlots; ++slot) {
       const std::uint32_t spot = bucket.spots[slot];
@@ -117,10 +122,10 @@ void fill_table(const ChunkView& chunk, const std::uint32_t* numbers, std::uint3
 inline void look_up_rows(const std::uint32_t* table, const std::uint32_t* hashes, std::int64_t size,
                          std::uint32_t* codes) {
   std::int64_t i = 0;
-#if defined(__AVX512F__)
-  for (; i + 16 <= size; i += 16)
-    _mm512_storeu_si512(codes + i, _mm512_i32gather_epi32(_mm512_loadu_si512(hashes + i), table, 4));
-#endif
+  for (; i + 8 <= size; i += 8) {
+#pragma GCC unroll 8
+    for (int next = 0; next < 8; ++next) codes[i + next] = table[hashes[i + next]];
+  }
   for (; i < size; ++i) codes[i] = table[hashes[i]];
 }
 

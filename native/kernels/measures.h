@@ -100,6 +100,9 @@ void log_means(const float* logs, std::size_t stride, int members, std::int64_t 
   });
 }
 
+// Members whose probabilities are kept for the variance.
+constexpr int kKept = 32;
+
 void measure(const float* logs, std::size_t stride, int members, std::int64_t size, const Measures& out) {
   const float share = 1.0f / static_cast<float>(members);
   each_group(size, [&](std::int64_t i, std::int64_t lanes) {
@@ -108,16 +111,28 @@ void measure(const float* logs, std::size_t stride, int members, std::int64_t si
       return lanes == 16 ? load<F16>(at) : load_some(at, lanes);
     };
     F16 sum{}, doubts{};
+    F16 kept[kKept];  // probabilities of the first members
+    std::uint64_t silent = 0;
     for (int m = 0; m < members; ++m) {
       const F16 log = log_of(m);
+      // Most candidates are met by few members, and those that one member met lie together.
+      if (m < kKept && !any(~(log <= kLogOfZero))) {
+        silent |= std::uint64_t{1} << m;
+        continue;
+      }
       const F16 p = exponential(log);
+      if (m < kKept) kept[m] = p;
       sum += p;
       doubts += entropy(p, log);
     }
     const F16 mean = sum * share;
     F16 squares{};
     for (int m = 0; m < members; ++m) {
-      const F16 off = exponential(log_of(m)) - mean;
+      F16 off = -mean;
+      if (m >= kKept)
+        off = exponential(log_of(m)) - mean;
+      else if ((silent >> m & 1) == 0)
+        off = kept[m] - mean;
       squares += off * off;
     }
     const F16 total = entropy(mean, clamped_log(mean));

@@ -198,13 +198,14 @@ inline Floats<N> smaller(const Floats<N>& a, const Floats<N>& b) {
 }
 
 constexpr float kInfinity = __builtin_inff();
+constexpr float kLogOfZero = -87.3f;  // the exponential of this and of all below is 0
 
 // exp by 2^n · exp(r), |r| <= ln(2)/2, polynomial of degree 6; below the smallest normal number it is 0. What is no
 // number stays none: so stand the operands of `larger` and `smaller`.
 template <int N>
 [[gnu::always_inline]] inline Floats<N> exponential(Floats<N> x) {
-  const Ints<N> dead = x <= -87.3f;
-  x = smaller<N>(all<N>(88.0f), larger<N>(all<N>(-87.3f), x));
+  const Ints<N> dead = x <= kLogOfZero;
+  x = smaller<N>(all<N>(88.0f), larger<N>(all<N>(kLogOfZero), x));
   const Floats<N> rounder = all<N>(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer
   const Floats<N> n = (x * 1.44269504088896341f + rounder) - rounder;
   const Floats<N> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
