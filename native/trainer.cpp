@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "aligned.h"
 #include "beam_search.h"
 #include "local_rows.h"
 
@@ -32,8 +33,10 @@ struct Bench {
   LocalRows rows;
   std::int64_t gathered = -1;  // chunk whose rows are in `rows`
   std::vector<std::int32_t> members;
-  std::vector<float> costs, squared_norms, weights, duals, totals;
-  std::vector<float> costs_before, rounded;  // with rows held out
+  std::vector<float> costs, squared_norms, totals;
+  Aligned<float> weights, duals;
+  std::vector<float> costs_before;
+  Aligned<float> rounded;  // with rows held out
   std::vector<std::uint16_t> positives, awake;
   std::vector<std::int32_t> order;
 };
