@@ -176,6 +176,9 @@ struct Kernels {
   // Positions of the values >= threshold, in order; returns how many.
   std::int64_t (*select_at_least)(const float* values, std::int64_t size, float threshold, std::uint32_t* positions);
   void (*judge_lanes)(const JudgeLanes& lanes);
+  // masks[f] = the lanes in use whose weight is not within the threshold and not 0; what is no number is kept.
+  void (*mark_kept)(const float* weights, std::int64_t features, int width, int lanes, float threshold,
+                    std::uint16_t* masks);
 };
 
 // The best kernels this machine can run, or those named by HEDGEROW_SIMD (baseline, v3, v4, v4_vbmi2).
