@@ -95,6 +95,23 @@ void place_rows(std::size_t count, int bits, HashOf hash_of, std::vector<std::ui
   }
 }
 
+// Sorts by hash, in one step and a little where hashes meet: they are spread evenly over their 2^bits.
+template <class Row>
+void sort_by_hash(std::vector<Row>& rows, int bits) {
+  const int shift = std::max(0, bits - static_cast<int>(std::bit_width(rows.size())));
+  std::vector<std::uint32_t> begins((std::size_t{1} << (bits - shift)) + 1, 0);
+  for (const Row& row : rows) ++begins[(row.hash >> shift) + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  std::vector<std::uint32_t> next(begins.begin(), begins.end() - 1);
+  std::vector<Row> sorted(rows.size());
+  for (const Row& row : rows) sorted[next[row.hash >> shift]++] = row;
+  for (std::size_t group = 0; group + 1 < begins.size(); ++group)
+    if (begins[group + 1] - begins[group] > 1)
+      std::sort(sorted.begin() + begins[group], sorted.begin() + begins[group + 1],
+                [](const Row& a, const Row& b) { return a.hash < b.hash; });
+  rows.swap(sorted);
+}
+
 // Marks all buckets from `home` up to the one where the row came to rest.
 void put_overflow(std::vector<unsigned char>& block, unsigned groups, std::uint32_t home, std::uint32_t rest) {
   for (std::uint32_t b = home; b < rest; ++b)
@@ -174,7 +191,7 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
     }
     if (count) rows.push_back({hash(features[f]), f, count});
   }
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.hash < b.hash; });
+  sort_by_hash(rows, hash.bits());
 
   const auto row_bytes = [&](const Row& row) {
     switch (kind_of(row.count, lanes)) {

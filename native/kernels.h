@@ -179,6 +179,9 @@ struct Kernels {
   void (*judge_lanes)(const JudgeLanes& lanes);
   // The members' probabilities of kJudgedAtOnce candidates, a row for each member, moved to where the log-odds are.
   void (*move_lanes)(const float* log_odds, float* votes, int members);
+  // masks[f] = the lanes in use whose weight is not within the threshold and not 0; what is no number is kept.
+  void (*mark_kept)(const float* weights, std::int64_t features, int width, int lanes, float threshold,
+                    std::uint16_t* masks);
 };
 
 // The best kernels this machine can run, or those named by HEDGEROW_SIMD (baseline, v3, v4, v4_vbmi2).

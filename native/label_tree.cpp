@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "aligned.h"
 #include "kernels.h"
 #include "local_rows.h"
 #include "random.h"
@@ -269,8 +270,8 @@ class Splitter {
   int width_;
   int panels_;
   LocalRows rows_;
-  std::vector<float> centroids_;
-  std::vector<float> scores_;
+  Aligned<float> centroids_;
+  Aligned<float> scores_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <exception>
 #include <iterator>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "aligned.h"
 #include "beam_search.h"
 #include "local_rows.h"
 
@@ -32,8 +34,10 @@ struct Bench {
   LocalRows rows;
   std::int64_t gathered = -1;  // chunk whose rows are in `rows`
   std::vector<std::int32_t> members;
-  std::vector<float> costs, squared_norms, weights, duals, totals;
-  std::vector<float> costs_before, rounded;  // with rows held out
+  std::vector<float> costs, squared_norms, totals;
+  Aligned<float> weights, duals;
+  std::vector<float> costs_before;
+  Aligned<float> rounded;  // with rows held out
   std::vector<std::uint16_t> positives, awake;
   std::vector<std::int32_t> order;
 };
@@ -375,17 +379,18 @@ class Trainer {
     passes_ += problem.passes;
 
     PanelWeights& out = draft.panels[static_cast<std::size_t>(panel)];
-    out.masks.assign(static_cast<std::size_t>(rows.columns), 0);
-    for (std::size_t f = 0; f < out.masks.size(); ++f) {
-      const float* weights = bench.weights.data() + f * width;
-      for (int lane = 0; lane < problem.lanes; ++lane) {
-        if (std::fabs(weights[lane]) < options_.weight_threshold || weights[lane] == 0.0f) continue;
-        require_finite(weights[lane]);
-        out.masks[f] = static_cast<std::uint16_t>(out.masks[f] | 1u << lane);
-        out.weights.push_back(to_bfloat16(weights[lane]));
+    out.masks.resize(static_cast<std::size_t>(rows.columns));
+    kernels().mark_kept(bench.weights.data(), rows.columns, problem.width, problem.lanes, options_.weight_threshold,
+                        out.masks.data());
+    std::size_t kept = 0;
+    for (const std::uint16_t mask : out.masks) kept += static_cast<std::size_t>(std::popcount(mask));
+    out.weights.reserve(kept);
+    for (std::size_t f = 0; f < out.masks.size(); ++f)
+      for (unsigned bits = out.masks[f]; bits; bits &= bits - 1) {
+        const float weight = bench.weights[f * width + static_cast<std::size_t>(std::countr_zero(bits))];
+        require_finite(weight);
+        out.weights.push_back(to_bfloat16(weight));
       }
-    }
-    out.weights.shrink_to_fit();
     for (int lane = 0; lane < problem.lanes; ++lane) {
       const float bias =
           bench.weights[static_cast<std::size_t>(rows.columns) * width + static_cast<std::size_t>(lane)] *

@@ -303,6 +303,24 @@ void solve_logistic(PanelProblem& p) {
   }
 }
 
+template <int N>
+void mark_lanes(const float* weights, std::int64_t features, int lanes, float threshold, std::uint16_t* masks) {
+  const unsigned every = (1u << lanes) - 1;
+  for (std::int64_t f = 0; f < features; ++f) {
+    const Floats<N> weight = load<Floats<N>>(weights + f * N);
+    const Ints<N> dropped = ((weight < threshold) & (weight > -threshold)) | (weight == 0.0f);
+    masks[f] = static_cast<std::uint16_t>(~collect_bits<N>(dropped) & every);
+  }
+}
+
+void mark_kept(const float* weights, std::int64_t features, int width, int lanes, float threshold,
+               std::uint16_t* masks) {
+  if (width == 8)
+    mark_lanes<8>(weights, features, lanes, threshold, masks);
+  else
+    mark_lanes<16>(weights, features, lanes, threshold, masks);
+}
+
 void solve_panel(PanelProblem& p) {
   if (p.loss == Loss::squared_hinge)
     p.width == 8 ? solve_squared_hinge<8>(p) : solve_squared_hinge<16>(p);
