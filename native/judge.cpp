@@ -11,7 +11,8 @@ constexpr std::int64_t kEntries = 1 << 13;  // that a worker judges at once
 
 std::vector<float> as_floats(const double* values, std::int64_t size) { return {values, values + size}; }
 
-// Calls work(first entry, entries) for up to kJudgedAtOnce of them at a time, in parallel; make() gives a worker its own.
+// Calls work(first entry, entries) for up to kJudgedAtOnce of them at a time, in parallel; make() gives a worker its
+// own.
 template <class Make>
 void for_lanes(std::int64_t entries, int threads, Watch& watch, Make make) {
   const auto run = [&](std::int64_t begin, std::int64_t end) {
@@ -59,8 +60,8 @@ void judge_candidates(const Judge& judge, const std::int32_t* labels, const floa
   const std::vector<float> range = as_floats(judge.range, 2 * seen);
   for_lanes(entries, threads, watch, [&] {
     return [&, evidence = std::vector<float>(static_cast<std::size_t>(seen * kJudgedAtOnce)),
-            votes = std::vector<float>(static_cast<std::size_t>(members) * kJudgedAtOnce)](
-               std::int64_t first, std::int64_t size) mutable {
+            votes = std::vector<float>(static_cast<std::size_t>(members) * kJudgedAtOnce)](std::int64_t first,
+                                                                                           std::int64_t size) mutable {
       const JudgeLanes lanes{coefficients.data(), range.data(), seen, members, evidence.data(), votes.data()};
       read_votes(probabilities, first, size, members, lanes.votes);
       for (std::int64_t lane = 0; lane < kJudgedAtOnce; ++lane) {
@@ -79,8 +80,8 @@ void move_members(const double* log_odds, const float* probabilities, std::int64
                   Watch& watch, float* moved) {
   for_lanes(entries, threads, watch, [&] {
     return [&, wanted = std::vector<float>(kJudgedAtOnce),
-            votes = std::vector<float>(static_cast<std::size_t>(members) * kJudgedAtOnce)](
-               std::int64_t first, std::int64_t size) mutable {
+            votes = std::vector<float>(static_cast<std::size_t>(members) * kJudgedAtOnce)](std::int64_t first,
+                                                                                           std::int64_t size) mutable {
       read_votes(probabilities, first, size, members, votes.data());
       for (std::int64_t lane = 0; lane < kJudgedAtOnce; ++lane)
         wanted[static_cast<std::size_t>(lane)] = static_cast<float>(log_odds[entry_of(first, lane, size)]);

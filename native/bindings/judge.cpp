@@ -60,8 +60,9 @@ Numpy<double, 1> sum_trees(const Vector<std::int64_t>& begins, const Vector<std:
   const std::size_t nodes = features.size(), rows = values.shape(0), width = values.shape(1);
   if (begins.size() < 1 || thresholds.size() != nodes || left.size() != nodes || right.size() != nodes)
     throw nb::value_error("the arrays of the trees do not fit");
-  const BoostedTrees trees{begins.data(),     static_cast<std::int64_t>(begins.size()) - 1, features.data(),
-                           thresholds.data(), left.data(),                                  right.data()};
+  const BoostedTrees trees{begins.data(),   static_cast<std::int64_t>(begins.size()) - 1,
+                           features.data(), thresholds.data(),
+                           left.data(),     right.data()};
   if (!is_sound(trees, static_cast<std::int64_t>(nodes), static_cast<std::int64_t>(width)))
     throw nb::value_error("the trees have nodes that lead nowhere");
   auto sums = std::make_unique_for_overwrite<double[]>(rows);

@@ -90,8 +90,7 @@ inline F16 probability_of(F16 log_odds) { return 1.0f / (exponential(-log_odds) 
 
 void move_lanes(const float* log_odds, float* votes, int members) {
   as_odds(votes, members);
-  const F16 wanted =
-      larger<16>(smaller<16>(load<F16>(log_odds), all<16>(kMostLogOdds)), all<16>(kLeastLogOdds));
+  const F16 wanted = larger<16>(smaller<16>(load<F16>(log_odds), all<16>(kMostLogOdds)), all<16>(kLeastLogOdds));
   move_odds(probability_of(wanted), votes, members);
 }
 

@@ -473,6 +473,14 @@ def judge_candidates(labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typ
     What the judge makes of the members' probabilities of candidates: (candidates, members).
     """
 
+def move_members(log_odds: numpy.typing.NDArray[numpy.float64], probs: numpy.typing.NDArray[numpy.float32], threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+    """
+    The members' probabilities of candidates, moved by one factor on their odds to where their mean has these log-odds.
+    """
+
+def sum_boosted_trees(begins: numpy.typing.NDArray[numpy.int64], features: numpy.typing.NDArray[numpy.int32], thresholds: numpy.typing.NDArray[numpy.float64], left: numpy.typing.NDArray[numpy.int32], right: numpy.typing.NDArray[numpy.int32], values: numpy.typing.NDArray[numpy.float32], threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """The sum of the leaves that each row of `values` ends in: (rows,)."""
+
 class XmcTextParser:
     """Parses the rows of the XMC repository's text format block by block."""
 

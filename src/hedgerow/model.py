@@ -27,6 +27,7 @@ from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.judging import Judge, judged_each
+from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
 from hedgerow.training.data import Costs, drawn_for
@@ -70,6 +71,7 @@ class Model:
     broader: BroaderCalibration | None = None
     coarser: CoarserPolicy | None = None
     vocabulary: Vocabulary | None = None
+    names: NameJudge | None = None
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
 
@@ -96,6 +98,11 @@ class Model:
     def transform(self) -> str:
         """How scores become probabilities."""
         return self.forest.transform
+
+    @property
+    def judges(self) -> bool:
+        """Whether what the trees find is judged again, by a judge or by names."""
+        return self.judge is not None or self.names is not None
 
     @property
     def calibrated(self) -> bool:
@@ -243,7 +250,7 @@ class Model:
         reach = REACHES if signals else ()
         report = stage(progress, "predicting")
         found = self.forest.votes(reading.rows, k, search, self.threads, reach, report, subset)
-        votes = self._judged(reading.rows, found)
+        votes = self._named(inputs, self._judged(reading.rows, found), subset)
         ranking = None
         if self.calibration is not None:
             if self.calibration.keeps_order:
@@ -265,6 +272,16 @@ class Model:
             bound = missed = None
         return Votes(found.indptr, found.labels, probs, len(self.classes), bound, missed, self.classes)
 
+    def _named(self, inputs: Any, votes: Votes, subset: LabelSubset | None) -> Votes:
+        """The votes, and what names say of labels and add to them."""
+        if self.names is None:
+            return votes
+        texts = self.reader.texts_apart(inputs)
+        indptr, labels, probs = self.names.apply(
+            texts, votes.indptr, votes.labels, votes.probs, subset, self.threads
+        )
+        return Votes(indptr, labels, probs, len(self.classes), classes=self.classes)
+
     def signals(self, inputs: Any) -> Signals:
         """What the OOD score is computed from; labels are not searched for."""
         reading = self.reader.read(inputs, self.threads, wording=True)
@@ -282,7 +299,7 @@ class Model:
         """Columns of the best k labels of each input, and their probabilities."""
         calibration, search = self.calibration, self.search
         moved_apart = calibration is not None and not calibration.keeps_order
-        if moved_apart or self.judge is not None or self.forest.rows_each > 1:
+        if moved_apart or self.judges or self.forest.rows_each > 1:
             if exact:
                 search = replace(search, candidates="all")
             source = replace(self, search=search)
@@ -306,7 +323,7 @@ class Model:
         subset: LabelSubset | None = None,
     ) -> UncertainLabels:
         """The best k labels of each input with all measures."""
-        if self.calibration is not None or self.judge is not None or self.forest.rows_each > 1:
+        if self.calibration is not None or self.judges or self.forest.rows_each > 1:
             return self.uncertain_from_votes(inputs, k, tolerance, progress, subset=subset)
         search = self.search if tolerance is None else replace(self.search, tolerance=tolerance)
         reading = self.reader.read(inputs, self.threads, progress=progress)

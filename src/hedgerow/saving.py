@@ -22,6 +22,7 @@ from hedgerow.inputs.training_record import TrainingRecord
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.judging import Judge
+from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
@@ -50,6 +51,9 @@ def write(
     if model.judge is not None and model.scorers is not None:
         header["judge"] = model.judge.to_header() | {"trees": model.scorers.to_header()}
         sections |= model.judge.to_sections() | model.scorers.to_sections()
+    if model.names is not None:
+        header["names"] = model.names.to_header()
+        sections |= model.names.to_sections()
     if model.ood is not None:
         header["familiar"] = list(model.ood.names)
         sections |= model.ood.to_sections()
@@ -99,6 +103,10 @@ def read(file: ModelFile, verify: bool) -> Model:
         from hedgerow.deep.reader import expect_embeddings
 
         expect_embeddings(scorers.trees, reader, 0)  # type: ignore[arg-type]
+    names = None
+    if "names" in header:
+        texts = len(reader.texts_apart(()))
+        names = NameJudge.from_sections(header["names"], sections, counts, texts)
     calibration = None
     if "calibration" in header:
         calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)
@@ -121,6 +129,7 @@ def read(file: ModelFile, verify: bool) -> Model:
         training=training,
         judge=judge,
         scorers=scorers,
+        names=names,
         calibration=calibration,
         ood=ood,
         policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,

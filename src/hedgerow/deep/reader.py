@@ -96,6 +96,10 @@ class TransformerReader:
         """One row per text, without dropout."""
         return self.joined(self.words.plain_features(inputs, threads), self.embeddings(inputs, threads, None))
 
+    def texts_apart(self, inputs: Any) -> list[tuple[str, ...]]:
+        """All titles, say, and then all abstracts."""
+        return self.words.texts_apart(inputs)
+
     def feature_name(self, column: int) -> str:
         """The term of a column, or the place in the embedding."""
         words = self.words.width

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from hedgerow.estimators.judged import Judged, Judging, train_judged
 from hedgerow.estimators.learning import Learning
+from hedgerow.estimators.named import Lesson, with_names
 from hedgerow.estimators.parameters import FitOptions
 from hedgerow.features.damping import Damping
 from hedgerow.features.readers import MatrixReader, Reader
@@ -282,7 +283,7 @@ class HedgerowClassifier(Learning):
         else:
             trained = train(plan, self.limits(), checkpoint=checkpointed, progress=report)
             judged = Judged(assemble(trained))
-        self.model_ = Model(
+        model = Model(
             method=settings.ensemble.method,
             reader=read.reader,
             forest=judged.forest,
@@ -296,6 +297,8 @@ class HedgerowClassifier(Learning):
             scorers=judged.scorers,
             vocabulary=vocabulary,
         )
+        lesson = Lesson(inputs, labels.indicator, seed, threads)
+        self.model_ = with_names(model, judged, lesson, report)
         if report is not None:
             report(1.0, "fitted")
         return self

@@ -16,6 +16,8 @@ from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import Hashes
 from hedgerow.judge.judge_fitting import Candidates, learn_judge
 from hedgerow.judge.judging import HEADROOM, Judge, surprise
+from hedgerow.judge.name_fitting import HeldOut
+from hedgerow.judge.names import Said, plain_log_odds
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
 from hedgerow.training.asked import HeldOutVotes, train_asked
@@ -51,11 +53,15 @@ class Judging:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The members, and the judge with those it asks; both None where it is no better than the members."""
+    """The members, and the judge with those it asks; both None where it is no better than the members.
+
+    `held_out` is what was said of the inputs that taught the judge; None where there are too few.
+    """
 
     forest: Ensemble
     judge: Judge | None = None
     scorers: Scorers | None = None
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +123,10 @@ def train_judged(
     inputs = np.repeat(np.arange(len(held_out)), np.diff(found.indptr))
     candidates = Candidates(evidence[kept], _true(truth, inputs, found.labels)[kept], held_out[inputs[kept]])
     judge = learn_judge(candidates, scorers.names, counts, "out-of-bag" if method.bootstraps else "held-out")
-    return Judged(forest) if judge is None else Judged(forest, judge, scorers)
+    if judge is None:
+        return Judged(forest, held_out=_held_out(held_out, inputs, found.labels, plain_log_odds(found.means)))
+    said = _held_out(held_out, inputs[kept], found.labels[kept], judge.log_odds(evidence[kept]))
+    return Judged(forest, judge, scorers, said)
 
 
 def held_out_rows(
@@ -137,6 +146,18 @@ def held_out_rows(
     if not len(held_out) or not costs.any() or not plan.data.indicator[costs > 0].nnz:
         return held_out, None
     return held_out, costs
+
+
+def _held_out(
+    held_out: npt.NDArray[np.int64],
+    inputs: npt.NDArray[np.int64],
+    labels: npt.NDArray[np.int32],
+    log_odds: Floats,
+) -> HeldOut:
+    """What was said of inputs that were held out, with labels in their order."""
+    order = np.lexsort((labels, inputs))
+    indptr = np.searchsorted(inputs, np.arange(len(held_out) + 1)).astype(np.int64)
+    return HeldOut(held_out, Said(indptr, labels[order], log_odds[order]))
 
 
 def _votes(

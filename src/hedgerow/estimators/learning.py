@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hedgerow.decisions.learning import learn_policy
 from hedgerow.estimators.fitted import Fitted
+from hedgerow.estimators.named import renamed
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.inputs.rows import count
 from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_broader, calibrate_out_of_bag
@@ -223,8 +224,9 @@ class Learning(Fitted):
     def set_vocabulary(self, vocabulary: Vocabulary | None) -> Self:
         """Give the labels of the fitted model names, or others; the model file keeps them.
 
-        What was learned of broader terms is discarded; nothing else changes. A label that the vocabulary
-        lacks is predicted as before, without a name.
+        What was learned of broader terms is discarded. A label that the vocabulary lacks is predicted as
+        before, without a name. A model that judges by names looks for the new ones from now on; since that
+        changes probabilities, its calibration and policy are discarded, too.
 
         Parameters
         ----------
@@ -238,5 +240,5 @@ class Learning(Fitted):
         """
         model = self._fitted()
         check_vocabulary(vocabulary, model.classes)
-        self.model_ = model.with_vocabulary(vocabulary)
+        self.model_ = renamed(model, vocabulary)
         return self

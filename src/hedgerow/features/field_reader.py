@@ -64,6 +64,10 @@ class FieldReader(TfidfReading):
         """Each record as one text."""
         return self.fields.whole(inputs)
 
+    def texts_apart(self, inputs: Any) -> list[tuple[str, ...]]:
+        """The texts of all records, one source after the other."""
+        return self.fields.columns(inputs)
+
     def tfidf(self, inputs: Any, threads: int, wording: bool = False) -> Tfidf:
         """Features and, where asked for, wording of the records."""
         languages = self._languages(inputs, threads)

@@ -95,6 +95,9 @@ class Reader(Protocol):
     def text_fields(self) -> tuple[str, ...] | None:
         """The texts of a record that are read; None where inputs have no fields."""
 
+    def texts_apart(self, inputs: Any) -> list[tuple[str, ...]]:
+        """All titles, say, and then all abstracts; empty where inputs are no texts."""
+
     def to_file(self) -> tuple[dict[str, Any], dict[str, Any], Sections]:
         """For a model file: fitted parameters, entries of the header, and arrays."""
 
@@ -141,6 +144,10 @@ class MatrixReader:
             return sp.csr_array(damped, shape=(len(indptr) - 1, self.width))
         matrix: Any = inputs if sp.issparse(inputs) else np.asarray(inputs, dtype=np.float32)
         return sp.csr_array(matrix)
+
+    def texts_apart(self, inputs: Any) -> list[tuple[str, ...]]:
+        """Nothing: rows have no texts."""
+        return []
 
     def feature_name(self, column: int) -> int:
         """The number of the column."""
@@ -223,6 +230,10 @@ class TextReader(TfidfReading):
     def texts(self, inputs: Any) -> tuple[str, ...]:
         """The texts as they are."""
         return tuple(inputs)
+
+    def texts_apart(self, inputs: Any) -> list[tuple[str, ...]]:
+        """The texts as they are."""
+        return [tuple(inputs)]
 
     def tfidf(self, inputs: Any, threads: int, wording: bool = False) -> Tfidf:
         """Features and, where asked for, wording of the texts."""

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, term_count, terms
 from hedgerow.judge.maps import OTHERS
 
-__all__ = ["Candidates", "learn_judge"]
+__all__ = ["LEAST_TRUE", "Candidates", "learn_judge", "ranking_quality"]
 
 # Less evidence than this would teach chance.
 LEAST_TRUE = 200
@@ -64,8 +64,8 @@ def _learn(
         learn, judge = inputs % 2 == half, inputs % 2 != half
         found = _fit(evidence[learn], true[learn], known)
         unseen[judge] = terms(evidence[judge]) @ found
-        before.append(_ndcg(-evidence[judge, 0], true[judge], inputs[judge]))
-        after.append(_ndcg(unseen[judge], true[judge], inputs[judge]))
+        before.append(ranking_quality(-evidence[judge, 0], true[judge], inputs[judge]))
+        after.append(ranking_quality(unseen[judge], true[judge], inputs[judge]))
     if np.mean(after) <= np.mean(before):
         return None
     scale, shift = _calibrated(unseen, true, inputs)
@@ -116,7 +116,7 @@ def _calibrated(
     return float(np.exp(found.x[0])), float(found.x[1])
 
 
-def _ndcg(scores: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> float:
+def ranking_quality(scores: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> float:
     """How well the best five candidates are ranked (nDCG), the mean over inputs that have a true one."""
     order, place, begins = _places(scores, inputs)
     gains = np.where(place < _RANKED, 1 / np.log2(place + 2), 0.0)
