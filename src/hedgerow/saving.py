@@ -52,7 +52,7 @@ def write(
         header["judge"] = model.judge.to_header() | {"trees": model.scorers.to_header()}
         sections |= model.judge.to_sections() | model.scorers.to_sections()
     if model.names is not None:
-        header["names"] = model.names.to_header()
+        header["naming"] = model.names.to_header()
         sections |= model.names.to_sections()
     if model.ood is not None:
         header["familiar"] = list(model.ood.names)
@@ -104,9 +104,9 @@ def read(file: ModelFile, verify: bool) -> Model:
 
         expect_embeddings(scorers.trees, reader, 0)  # type: ignore[arg-type]
     names = None
-    if "names" in header:
+    if "naming" in header:
         texts = len(reader.texts_apart(()))
-        names = NameJudge.from_sections(header["names"], sections, counts, texts)
+        names = NameJudge.from_sections(header["naming"], sections, counts, texts)
     calibration = None
     if "calibration" in header:
         calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)

@@ -33,9 +33,9 @@ NAMED_EVIDENCE = (
     "rank",
     "frequency",
 )
-# Members that have learned nothing of a label give it next to nothing, but not the same: their log-odds differ by
-# so much, and by less the more examples of the label they know.
-_NOTHING, _APART = -60.0, 3.0
+# Members that have learned nothing of a label give it next to nothing, but not the same: so far apart are
+# their log-odds, and less the more examples of the label they know.
+_NOTHING, _APART = -58.0, 5.0
 
 
 @dataclass(frozen=True, eq=False)
