@@ -120,10 +120,15 @@ def measured(
 
 
 def accuracy(best: np.ndarray, truth: list[list[str]]) -> dict[str, float]:
-    """Ranked labels against the truth; labels that the model does not know get columns of their own."""
+    """Ranked labels against the truth, "" where there is none.
+
+    Labels that the model does not know get columns of their own.
+    """
     columns: dict[str, int] = {}
     numbers = [[columns.setdefault(label, len(columns)) for label in sorted(set(own))] for own in truth]
-    ranked = np.array([[columns.setdefault(label, len(columns)) for label in row] for row in best.tolist()])
+    ranked = np.array(
+        [[columns.setdefault(label, len(columns)) if label else -1 for label in row] for row in best.tolist()]
+    )
     indptr = np.cumsum([0, *map(len, numbers)])
     indices = np.concatenate([np.array(own, dtype=np.int64) for own in numbers])
     Y = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), (len(truth), len(columns)))
