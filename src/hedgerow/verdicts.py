@@ -116,9 +116,7 @@ class AskedLabel:
         What names say.
     """
 
-    def __init__(
-        self, source: Model, inputs: Any, label: int, votes: npt.NDArray[np.float64] | None
-    ) -> None:
+    def __init__(self, source: Model, inputs: Any, label: int, votes: npt.NDArray[np.float64] | None) -> None:
         searched = candidates = _Candidates.of(source, inputs)
         labels, probs = candidates.named()
         self.found = label in labels
@@ -172,7 +170,7 @@ def label_verdicts(
 def label_name_verdicts(
     model: Fitted | Model, inputs: Any, labels: Sequence[npt.NDArray[np.int32]]
 ) -> list[list[NameVerdict]] | None:
-    """What names say of some labels of each input, given by number; None where the model does not ask them."""
+    """What names say of some labels of each input, given by number; None where they are not asked."""
     source = fitted_model(model)
     if source.names is None:
         return None

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from hedgerow.features.name_matcher import NameMatches
@@ -107,7 +106,11 @@ class NameVerdict:
 
     def _moved(self) -> list[str]:
         if self.after is None:
-            why = "Other names in the input say more" if self.finds else "No training text has this label either"
+            why = (
+                "Other names in the input say more"
+                if self.finds
+                else "No training text has this label either"
+            )
             return [f"{why}, so it is not predicted."]
         if self.before is None:
             alone = "The search does not find this label for the input"
@@ -189,14 +192,21 @@ class NameVerdicts:
 def _places(found: NameMatches, row: int, entry: int) -> list[int]:
     """Where an entry stands among those found in a text; none or one."""
     begin, end = found.indptr[row : row + 2].tolist()
-    places: npt.NDArray[np.intp] = begin + np.flatnonzero(found.entries[begin:end] == entry)
-    return places.tolist()
+    return [begin + place for place in np.flatnonzero(found.entries[begin:end] == entry).tolist()]
 
 
 def _find(field: str | None, found: NameMatches, place: int) -> NameFind:
-    numbers = (found.count, found.outer, found.same_case, found.exact, found.words, found.ambiguity)
-    flags = (found.preferred, found.shortened)
-    return NameFind(field, *(int(one[place]) for one in numbers), *(bool(one[place]) for one in flags))
+    return NameFind(
+        field,
+        int(found.count[place]),
+        int(found.outer[place]),
+        int(found.same_case[place]),
+        int(found.exact[place]),
+        int(found.words[place]),
+        int(found.ambiguity[place]),
+        bool(found.preferred[place]),
+        bool(found.shortened[place]),
+    )
 
 
 def _times(count: int) -> str:
