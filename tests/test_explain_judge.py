@@ -20,12 +20,12 @@ import hedgerow
 from hedgerow import HedgerowTextClassifier, explain
 from hedgerow.cli import main
 from hedgerow.data.sample import load_sample
-from hedgerow.explanation import label_verdicts
 from hedgerow.judge.judging import HEADROOM, Judge, surprise, terms
 from hedgerow.judge.verdict import Evidence, Verdict, percent, plain_probability, shapley_values
 from hedgerow.serve.schemas import Explanation as Explained
 from hedgerow.training.shape import wide_shape
 from hedgerow.trees.forest import Ensemble
+from hedgerow.verdicts import label_verdicts
 
 SAMPLE = load_sample()
 TEXT = "a fast terminal music player that reads playlists"

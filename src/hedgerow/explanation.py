@@ -14,15 +14,15 @@ import scipy.sparse as sp
 from hedgerow.features.fields import Record
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.judge.judging import HEADROOM, Judge
+from hedgerow.judge.name_verdict import NameVerdict
 from hedgerow.judge.scorers import Scorers
-from hedgerow.judge.verdict import Said, Verdict, judge_verdicts, percent
+from hedgerow.judge.verdict import Verdict, percent
 from hedgerow.model import Fitted, Model, fitted_model
 from hedgerow.trees.forest import Ensemble
 from hedgerow.trees.tree_model import TreeClassifier
-from hedgerow.votes.predictions import UncertainLabels
-from hedgerow.votes.votes import Votes
+from hedgerow.verdicts import AskedLabel
 
-__all__ = ["Explanation", "FeatureEffect", "MemberPath", "explain", "label_number", "label_verdicts"]
+__all__ = ["Explanation", "FeatureEffect", "MemberPath", "explain", "label_number"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -68,14 +68,15 @@ class Explanation:
     without which the score is still above 1 has no effect.
 
     With a judge, p and p' are what it makes of the members, the wide classifier and the centroids, all with
-    and without the feature. Effects are before calibration.
+    and without the feature. Effects are before calibration, and names of labels are left out of them: a word
+    that is a name may do more than its effect says. Where no member knows the label, effects are 0.
 
     Attributes
     ----------
     label : str or int
         The label, as in `classes_`.
     probability : float
-        What the model predicts: after judge and calibration, where there are any.
+        What the model predicts: after judge, names and calibration, where there are any.
     votes : float64 array, shape (members,)
         The probability that each member gives the label, before judge and calibration; 0 where its tree lacks
         the label.
@@ -100,14 +101,19 @@ class Explanation:
     fields : array, shape (f,), or None
         The field of each feature, where inputs are records of several texts.
     verdict : Verdict or None
-        With a judge: what it saw of the label, and how each part of that moved its answer.
+        With a judge: what it saw of the label, and how each part of that moved its answer. None where the
+        search does not find the label and only its name proposes it.
     found : bool
-        Whether the search finds the label; if not, `probability` is what the model would say if it did. Only
-        looked up where there is a judge or a calibration.
+        Whether the search finds the label, or its name proposes it; if not, `probability` is what the model
+        would say if the search did, and 0 where no member knows the label. Only looked up where there is a
+        judge, names or a calibration.
     calibrated : bool
         Whether probabilities are calibrated.
     members_effect, wide_effect : float64 array, shape (f,), or None
         With a judge: the effects on the members alone, and on the wide classifier alone, if there is one.
+    names : NameVerdict or None
+        Where the model asks for names: which texts have names of the label, and its probability without
+        names and with them.
     """
 
     label: Any
@@ -127,6 +133,7 @@ class Explanation:
     calibrated: bool = False
     members_effect: Floats | None = None
     wide_effect: Floats | None = None
+    names: NameVerdict | None = None
 
     @property
     def members(self) -> int:
@@ -140,10 +147,15 @@ class Explanation:
 
     def sentences(self) -> list[str]:
         """How the probability came about, in words; none where it is the mean of the votes."""
+        said = []
         if self.verdict is not None:
             said = self.verdict.sentences()
-        else:
-            said = [f"The trees gave {percent(self.members_probability)}."] if self.calibrated else []
+        elif self.calibrated if self.names is None else self.names.before is not None:
+            said = [f"The trees gave {percent(self.members_probability)}."]
+        if self.names is not None:
+            said += self.names.sentences()
+            if self.names.after is None:
+                return said
         if self.calibrated:
             said.append(f"After calibration: {percent(self.probability)}.")
         if not self.found:
@@ -199,7 +211,8 @@ def explain(
         One input: a text for a model of texts, a mapping of names to texts for one with fields, else a row of
         features.
     label : str or int, optional
-        A label, as in `classes_`; the most probable one, if not given.
+        A label, as in `classes_`; the most probable one, if not given. Labels that no training input has can
+        be explained where the model asks for names.
     names : sequence of str, shape (d,), optional
         Names of the features. A model of texts knows its words; the features of another are numbers.
 
@@ -231,8 +244,9 @@ def explain(
     effects = walk.effects
     members_effect = wide_effect = None
     if source.judge is not None and source.scorers is not None:
-        scores = _scorer_removals(source.scorers, number, columns, values)
-        effects = _judged_effects(source.judge, number, walk, scores, source.threads)
+        if walk.knows.any():
+            scores = _scorer_removals(source.scorers, number, columns, values)
+            effects = _judged_effects(source.judge, number, walk, scores, source.threads)
         members_effect = _mean(walk.effects, walk.knows)
         classifier = source.scorers.classifier
         if classifier is not None and not source.scorers.shared:
@@ -240,8 +254,9 @@ def explain(
     effect = _mean(effects, walk.knows)
     order = np.argsort(-np.abs(effect), kind="stable")
     votes = np.exp(walk.log_probability)
-    moved = source.judge is not None or source.calibration is not None
-    asked = _Asked(source, inputs, number, votes) if moved else None
+    asked = None
+    if source.judges or source.calibrated:
+        asked = AskedLabel(source, inputs, number, votes if walk.knows.any() else None)
     fields = None
     if source.reader.text_fields is not None:
         fields = np.array([source.reader.feature_field(column) for column in columns.tolist()], dtype=object)
@@ -252,7 +267,7 @@ def explain(
         features=_named(source, x, columns, names)[order],
         value=values[order],
         effect=effect[order],
-        disagreement=effects[:, walk.knows].std(axis=1)[order],
+        disagreement=_spread(effects, walk.knows)[order],
         effects=effects[order],
         bias=walk.bias,
         paths=walk.paths,
@@ -263,40 +278,12 @@ def explain(
         calibrated=source.calibrated,
         members_effect=None if members_effect is None else members_effect[order],
         wide_effect=None if wide_effect is None else wide_effect[order],
+        names=None if asked is None else asked.names,
     )
 
 
-def label_verdicts(
-    model: Fitted | Model, inputs: Any, labels: Sequence[npt.NDArray[np.int32]]
-) -> list[list[Verdict | None]] | None:
-    """Why the judge says what it says of some labels of each input, given by number; None without a judge.
-
-    Of labels that the search does not find there is no verdict.
-    """
-    source = fitted_model(model)
-    judge, scorers = source.judge, source.scorers
-    if judge is None or scorers is None:
-        return None
-    rows = source.reader.read(inputs, source.threads).rows
-    found = source.forest.votes(rows, 1, source.finding, source.threads)
-    scores = scorers.score(rows, found.indptr, found.labels, source.threads)
-    verdicts: list[list[Verdict | None]] = []
-    for row, wanted in enumerate(labels):
-        begin, end = found.indptr[row : row + 2].tolist()
-        here = found.labels[begin:end]
-        place = np.searchsorted(here, wanted)
-        there = np.flatnonzero((place < len(here)) & (np.take(here, place, mode="clip") == wanted))
-        all_ = Said(here, found.probs[begin:end], scores[begin:end])
-        said = judge_verdicts(judge, all_.only(place[there]), all_, scorers.trees.transform)
-        own: list[Verdict | None] = [None] * len(wanted)
-        for number, one in zip(there.tolist(), said, strict=True):
-            own[number] = one
-        verdicts.append(own)
-    return verdicts
-
-
 def label_number(source: Model, label: Any) -> int:
-    """The column of a label; an error if the model does not know it, or never saw it on an input."""
+    """The column of a label; an error if the model does not know it, or could never predict it."""
     named = source.classes.dtype == object
     if isinstance(label, bool | np.bool_) or not isinstance(label, str if named else Integral):
         kind = "strings" if named else "integers"
@@ -307,48 +294,11 @@ def label_number(source: Model, label: Any) -> int:
             f"label {label!r} is not among the {len(source.classes)} labels of the model; classes_ lists them"
         )
     number = int(found[0])
-    if not any((tree.tree.labels == number).any() for tree in source.forest.trees):
+    if source.names is None and not any((tree.tree.labels == number).any() for tree in source.forest.trees):
         raise ValueError(
             f"label {label!r} is on no input that the model learned from; it cannot be explained"
         )
     return number
-
-
-class _Asked:
-    """What the model predicts of one label of one input, by the same search and arithmetic.
-
-    `votes` are the members' own, for a label that the search does not find.
-    """
-
-    def __init__(self, source: Model, inputs: Any, label: int, votes: Floats) -> None:
-        self._source = source
-        self._labels = np.array([label], dtype=np.int32)
-        rows = source.reader.read(inputs, source.threads).rows
-        candidates = source.forest.votes(rows, 1, source.finding, source.threads)
-        places = np.flatnonzero(candidates.labels == label)
-        self.found = bool(places.size)
-        own = votes if len(votes) == source.members else np.full(source.members, votes.mean())
-        self._probs = candidates.probs[places] if self.found else own[None].astype(np.float32)
-        self.verdict: Verdict | None = None
-        if source.judge is not None and source.scorers is not None:
-            scorers, threads = source.scorers, source.threads
-            self._scores = scorers.score(rows, np.array([0, 1]), self._labels, threads)
-            scores = scorers.score(rows, candidates.indptr, candidates.labels, threads)
-            everything = Said(candidates.labels, candidates.probs, scores)
-            said = Said(self._labels, self._probs, self._scores)
-            self.verdict = judge_verdicts(source.judge, said, everything, scorers.trees.transform)[0]
-
-    @property
-    def probability(self) -> float:
-        """The probability after judge and calibration."""
-        source, probs = self._source, self._probs
-        if source.judge is not None and source.scorers is not None:
-            probs = source.judge.apply(self._labels, probs, self._scores, source.threads)
-        if source.calibration is not None:
-            source.calibration.check_fits(len(source.classes), probs.shape[1])
-            probs = source.calibration.moved(self._labels, probs, source.threads)
-        moved = Votes(np.array([0, 1]), self._labels, probs, len(source.classes))
-        return float(UncertainLabels.from_votes(moved, 1).probability[0, 0])
 
 
 class _Walks:
@@ -370,7 +320,13 @@ class _Walks:
 
 
 def _mean(effects: Floats, knows: npt.NDArray[np.bool_]) -> Floats:
-    return np.asarray(effects[:, knows].mean(axis=1))
+    """Over the members that know the label; 0 where none does."""
+    return effects[:, knows].mean(axis=1) if knows.any() else np.zeros(len(effects))
+
+
+def _spread(effects: Floats, knows: npt.NDArray[np.bool_]) -> Floats:
+    """Standard deviation over the members that know the label; 0 where none does."""
+    return effects[:, knows].std(axis=1) if knows.any() else np.zeros(len(effects))
 
 
 def _judged_effects(

@@ -52,8 +52,9 @@ def explain(
     """Show which words speak for or against a label of one input.
 
     It also shows on which words the members of an ensemble disagree and, of a model with a judge, what the
-    judge saw and how that moved its answer. The effect of a word is how much the logarithm of the label's
-    probability would fall without it. With --only or --exclude, the most probable of the labels that are left
+    judge saw and how that moved its answer; where names of a vocabulary are asked for, where they stand and
+    what they changed. The effect of a word is how much the logarithm of the label's probability would fall
+    without it, names left out. With --only or --exclude, the most probable of the labels that are left
     is explained.
 
     \b
@@ -141,6 +142,7 @@ def _one_row(model: OpenModel, rows: Selection, row: int | None, report: Report)
 
 
 def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
+    from hedgerow.judge.name_verdict import name_entry
     from hedgerow.judge.verdict import verdict_entry
 
     names = explanation.features.tolist()
@@ -170,6 +172,7 @@ def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
         "calibrated": explanation.calibrated,
         "found": explanation.found,
         "judge": None if explanation.verdict is None else verdict_entry(explanation.verdict),
+        "names": None if explanation.names is None else name_entry(explanation.names),
         "sentences": explanation.sentences(),
         "without_dropout": explanation.without_dropout,
         "features": len(explanation),
@@ -211,6 +214,9 @@ def print_explanation(console: Console, explanation: Explanation, n: int, what: 
             soft_wrap=True,
         )
         return
+    if explanation.names is not None and all(path is None for path in explanation.paths):
+        console.print(cell(f"No member knows the label, so {what} say nothing of it.", "dim"))
+        return
     console.print()
     sections = [(f"{what} for it", explanation.for_(n)), (f"{what} against it", explanation.against(n))]
     if several:
@@ -220,6 +226,8 @@ def print_explanation(console: Console, explanation: Explanation, n: int, what: 
         console.print(_effects(found, several) if found else cell("  none", "dim"))
     judged = explanation.verdict is not None
     whose = "the judge's probability" if judged else "the probability"
+    if explanation.names is not None:
+        whose += " without names"
     alone = "the trees alone" + (", and the wide classifier" if explanation.wide_effect is not None else "")
     apart = f"; beside it, the same for {alone}" if judged else ""
     console.print(
@@ -242,6 +250,8 @@ def _votes(explanation: Explanation) -> str:
     lacking = sum(path is None for path in explanation.paths)
     unknown = f"; {lacking} of them never learned the label" if lacking else ""
     alone = " before the judge" if explanation.verdict is not None else ""
+    if explanation.names is not None and not alone:
+        alone = " without names"
     return f"{explanation.members} members vote {' '.join(votes)}{more} %{alone}{unknown}"
 
 

@@ -40,6 +40,8 @@ def summarize(
         summary["vocabulary"] = about["vocabulary"]
     if params.get("judge"):
         summary["judge"] = about["judge"]
+    if "vocabulary" in about and classifier.source.reader.kind != "features":
+        summary["names"] = about["names"]
     # Extending a model leaves its encoder as it is.
     if isinstance(classifier, HedgerowTransformerClassifier) and not extended:
         tuned = [report.to_dict() for report in classifier.fine_tuning_ if report.tokens]
@@ -57,21 +59,44 @@ def _about_judge(judge: dict[str, Any] | None) -> str:
     )
 
 
+def _about_names(names: dict[str, Any] | None, judges: bool) -> str:
+    if names is not None:
+        before, after = 100 * names["ndcg_before"], 100 * names["ndcg"]
+        return (
+            f"Names: {names['entries']:,} entries, of which {names['never_seen']:,} have no example;"
+            f" nDCG@5 from {before:.1f} to {after:.1f} % on held-out texts."
+        )
+    if judges:
+        return (
+            "Names in texts ranked no better than the model without them, or there was too little data, so"
+            " they are not used."
+        )
+    return (
+        "Names in texts are not used, because the model has no judge: fit with --judge, or with --preset"
+        " balanced or best."
+    )
+
+
 def print_summary(summary: dict[str, Any]) -> None:
     """Say it in sentences."""
     model = summary["model"]
     members = "1 member" if summary["members"] == 1 else f"{summary['members']:,} members"
     kind = f"{decimal(summary['bytes'])}; {summary['method']}, {members}"
+    # Of entries that only their names propose, nothing was learned.
+    names = summary.get("names")
+    learned = summary["labels"] - (names["never_seen"] if names else 0)
     say(
-        f"Saved {model} ({kind}): {summary['labels']:,} labels learned from {summary['rows']:,} rows in"
+        f"Saved {model} ({kind}): {learned:,} labels learned from {summary['rows']:,} rows in"
         f" {summary['seconds']:.1f} s."
     )
     if tuned := summary.get("fine_tuning"):
         tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
         say(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")
-    if "vocabulary" in summary:
+    if "vocabulary" in summary and not names:
         named = summary["vocabulary"]["labels_with_a_name"]
         say(f"{named:,} of the labels have a name in the vocabulary.")
     if "judge" in summary:
         say(_about_judge(summary["judge"]))
+    if "names" in summary:
+        say(_about_names(names, "judge" in summary))
     say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")

@@ -487,6 +487,7 @@ class Fitted(Parameters):
             "weights": sum(tree.weights for tree in forest.trees),
             "bytes_of_weights": sum(int(table[:, 1].sum()) for table in tables),
             "judge": None if model.judge is None else model.judge.describe(),
+            "names": None if model.names is None else model.names.describe(),
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
             **_about_vocabulary(model),

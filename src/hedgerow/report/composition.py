@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.evaluation.results import Evaluation
-from hedgerow.explanation import label_verdicts
 from hedgerow.inputs.rows import count, take
 from hedgerow.inputs.training_record import MOST_SEEN
+from hedgerow.judge.name_verdict import NameVerdict
 from hedgerow.judge.verdict import Verdict
 from hedgerow.paper.efficiency import TheoremChecks, check_theorems
+from hedgerow.verdicts import label_name_verdicts, label_verdicts
 from hedgerow.votes.measures import Measures, label_uncertainty
 from hedgerow.votes.votes import Votes
 
@@ -117,11 +118,22 @@ class _Shown:
     reasons: list[list[str]]
 
 
-def _reasons(verdicts: list[list[Verdict | None]] | None, place: int) -> list[list[str]]:
-    """Sentences for each label; none without a judge."""
-    if verdicts is None:
-        return []
-    return [[] if verdict is None else verdict.sentences() for verdict in verdicts[place]]
+def _reasons(
+    model: HedgerowClassifier, inputs: Any, listed: Sequence[npt.NDArray[np.int32]]
+) -> list[list[list[str]]]:
+    """What judge and names say of labels of each input, in sentences; none where there are neither."""
+    source = model.source
+    read = source.inputs(inputs)
+    reasons = [[list[str]() for _ in labels] for labels in listed]
+    verdicts: list[Sequence[Sequence[Verdict | NameVerdict | None]] | None] = [
+        label_verdicts(source, read, listed),
+        label_name_verdicts(source, read, listed),
+    ]
+    for said in verdicts:
+        for own, of_labels in zip(reasons, said or [], strict=said is not None):
+            for sentences, verdict in zip(own, of_labels, strict=True):
+                sentences += [] if verdict is None else verdict.sentences()
+    return reasons
 
 
 class _Examples:
@@ -171,12 +183,9 @@ class _Examples:
         measured = [label_uncertainty(votes[place]) for place in range(len(rows))]
         best = [np.argsort(-one.probability, kind="stable")[:_PREDICTED] for one in measured]
         listed = [votes[place].labels[at] for place, at in enumerate(best)]
-        source = self._model.source
-        verdicts = label_verdicts(source, source.inputs(inputs), listed)
+        reasons = _reasons(self._model, inputs, listed)
         return [
-            self._example(
-                _Shown(votes[place], measured[place], best[place], _reasons(verdicts, place)), row, why
-            )
+            self._example(_Shown(votes[place], measured[place], best[place], reasons[place]), row, why)
             for place, (row, why) in enumerate(zip(rows.tolist(), whys, strict=True))
         ]
 
@@ -197,7 +206,7 @@ class _Examples:
                     float(measures.knowledge[at]),
                     votes.probs[at].tolist(),
                     int(votes.labels[at]) in true,
-                    shown.reasons[place] if shown.reasons else (),
+                    shown.reasons[place],
                 )
                 for place, at in enumerate(shown.best.tolist())
             ],

@@ -269,6 +269,36 @@ class JudgeView(_Answer):
     evidence: list[Evidence]
 
 
+class NameFind(_Answer):
+    """Names of the label in one text of the input."""
+
+    field: str | None = Field(description="The text, of a model with fields.")
+    count: int = Field(description="How often names of the label stand there.")
+    outer: int = Field(description="How many of these are not within a longer name.")
+    same_case: int = Field(description="How many are written as in the vocabulary, case included.")
+    exact: int = Field(description="The same in lower case.")
+    words: int = Field(description="Words of the longest name found.")
+    entries: int = Field(description="How many entries of the vocabulary share the name, this one included.")
+    preferred: bool = Field(description="Whether a preferred name was found.")
+    shortened: bool = Field(description="Whether something is left out of all names found.")
+
+
+class NameView(_Answer):
+    """Which names of the label the input has, and what they changed."""
+
+    name: str | None = Field(description="What the vocabulary calls the label; null where it has no name.")
+    names: int = Field(description="How many names the label has.")
+    finds: list[NameFind]
+    examples: int = Field(description="How many training inputs have the label.")
+    before: Probability | None = Field(
+        description="The probability without names; null where nothing but its names can propose the label."
+    )
+    after: Probability | None = Field(
+        description="The probability with names, before calibration; null where the label is not predicted."
+    )
+    considered: bool = Field(description="Whether names were considered for the label.")
+
+
 class Explanation(_Answer):
     """The words that made a label more or less probable, the strongest first."""
 
@@ -280,9 +310,15 @@ class Explanation(_Answer):
     members_probability: Probability = Field(
         description="The mean of the members before judge and calibration."
     )
-    judge: JudgeView | None = Field(None, description="Null where the model has no judge.")
+    judge: JudgeView | None = Field(
+        None, description="Null where the model has no judge, or the search does not find the label."
+    )
+    names: NameView | None = Field(
+        None, description="Null where the model does not ask for names. Effects of words leave them out."
+    )
     sentences: list[str] = Field(
-        description="How the probability came about, in plain English; none without judge and calibration."
+        description="How the probability came about, in plain English; none without judge, names and"
+        " calibration."
     )
 
 

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from hedgerow.decisions.goals import Goal
 from hedgerow.explanation import Explanation, explain, label_number
+from hedgerow.judge.name_verdict import name_entry
 from hedgerow.judge.verdict import verdict_entry
 
 from .batching import Batcher
@@ -157,6 +158,7 @@ class Service:
             "speaks_against": [_effect(found) for found in why.against(top)],
             "members_probability": why.members_probability,
             "judge": None if why.verdict is None else verdict_entry(why.verdict),
+            "names": None if why.names is None else name_entry(why.names),
             "sentences": why.sentences(),
         }
 

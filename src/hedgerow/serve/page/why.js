@@ -40,7 +40,7 @@ export function why(text, label) {
   return { button, place };
 }
 
-function drawn(text, { speaks_for, speaks_against, judge, sentences }) {
+function drawn(text, { speaks_for, speaks_against, judge, names, sentences }) {
   const [pro, contra] = [speaks_for, speaks_against].map((words) => words.filter(({ effect }) => Math.abs(effect) > LEAST));
   const largest = Math.max(...[...pro, ...contra].map(({ effect }) => Math.abs(effect)), 0.1);
   const side = (title, words, kind) =>
@@ -52,7 +52,7 @@ function drawn(text, { speaks_for, speaks_against, judge, sentences }) {
     );
   const disputed = [...pro, ...contra].some(isDisputed);
   return [
-    judge ? html("ul", { class: "judged" }, ...sentences.map((one) => html("li", {}, one))) : null,
+    judge || names ? html("ul", { class: "judged" }, ...sentences.map((one) => html("li", {}, one))) : null,
     html(
       "div",
       { class: "sides" },
@@ -64,6 +64,7 @@ function drawn(text, { speaks_for, speaks_against, judge, sentences }) {
       "p",
       { class: "fine" },
       "Beside each word: how much more or less probable the label is than without the word, on average over the members.",
+      ...(names ? [" What names of labels do is left out of this."] : []),
       ...(disputed ? [" ", html("span", { class: "split", "aria-hidden": "true" }), " marks words on which the members disagree."] : []),
     ),
   ].filter(Boolean);
