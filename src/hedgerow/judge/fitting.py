@@ -87,7 +87,7 @@ def calibrate_broader(
     hashes = source.hashes(inputs)
     kept = unseen_rows(source.seen(hashes), "where its probabilities are too high; calibrate with other data")
     held_out = _Rows(inputs, truth, hashes).take(kept)
-    batches = answer_batches(source, held_out.inputs, "calibrating", progress=progress)
+    batches = answer_batches(source, held_out.inputs, progress=stage(progress, "calibrating"))
     learned = BroaderCalibration.learn(
         (answer.votes for _, answer in batches),
         known_labels(held_out.truth, len(source.classes)),
