@@ -175,6 +175,7 @@ class Model:
                     " one with hedgerow vocabulary set"
                 )
             return None
+        self.vocabulary.check_language(lang)
         return Naming(self.vocabulary, lang)
 
     def labels_in(self, schemes: Iterable[str] = (), subtrees: Iterable[str] = ()) -> list[Any]:

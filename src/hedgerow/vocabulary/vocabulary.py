@@ -249,6 +249,10 @@ class Vocabulary:
                 matches.append(Match(id, name, columns.name_texts[hit.name], round(hit.score, 4)))
         return matches[:limit]
 
+    def prepare_search(self) -> None:
+        """Build the index of `search` now, so that the first search is as fast as others."""
+        self._lookup  # noqa: B018
+
     # --- hierarchy ---
 
     @property
