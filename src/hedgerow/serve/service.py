@@ -38,7 +38,7 @@ Found = TypeVar("Found")
 FALSE_ALARM = 0.05
 # What a reviewer sees of each text.
 _REVIEWED = Wanted(k=20, uncertainty=True, votes=True)
-_NAMED_AT_ONCE = 2000  # labels of an answer that are named without a thread
+_NAMED_AT_ONCE = 500  # labels of an answer that are named without a thread
 _SLOW_JOBS = 32  # explanations and searches of labels that may wait for their thread
 
 
@@ -141,7 +141,7 @@ class Service:
                 one |= {"label": before["label"], "name": naming.of(before["label"]), **before}
 
         if len(labels) > _NAMED_AT_ONCE:
-            await self._slowly(work)
+            await asyncio.to_thread(work)
         else:
             work()
 
