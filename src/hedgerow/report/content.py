@@ -178,9 +178,9 @@ class Content:
     uncertain: Sequence[Example] = ()
     wrong: Sequence[Example] = ()
     labels: Sequence[KnownLabel] = ()
-    names: Sequence[LabelName] = ()
     settings: Sequence[Setting] = ()
     notes: Sequence[str] = ()
+    names: Sequence[LabelName] = ()
 
     def __post_init__(self) -> None:
         ids = [figure.id for figure in self.figures]
