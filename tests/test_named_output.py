@@ -144,6 +144,8 @@ def test_name_of_answers_of_a_model() -> None:
     assert model.name_of(["t:5"], lang="en").tolist() == ["Strauch"]  # no English name: another one
     with pytest.raises(ValueError, match="no names in the language 'fr'; it has de, en"):
         model.name_of(["t:1"], lang="fr")
+    with pytest.raises(TypeError, match="lang is 5; give the tag"):
+        model.name_of(["t:1"], lang=5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"no vocabulary.*call set_vocabulary"):
         model.set_vocabulary(None).name_of(["t:1"])
     with pytest.raises(ValueError, match=r"no vocabulary.*hedgerow vocabulary set"):

@@ -63,7 +63,7 @@ def test_missing_label_then_it_is_found_by_any_name_and_stored_by_its_id(
     expect(desk).to_be_visible()
     shown = desk.locator(".choice bdi").all_text_contents()
     assert shown == [NAMES[one["label"]] for one in first.prediction["labels"]]
-    page.locator("#picker").fill("Buhsc")
+    page.locator("#picker").fill("Bucsh")
     option = page.get_by_role("option").first
     expect(option.locator("bdi")).to_have_text("shrub")
     expect(option).to_contain_text("“Busch”, 0 examples")

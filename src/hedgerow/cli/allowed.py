@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Named:
+class LabelChoice:
     """What names labels: themselves, and schemes and entries of the vocabulary with all below them."""
 
     labels: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Named:
     @classmethod
     def from_options(
         cls, labels: Sequence[str] | None, schemes: Sequence[str] | None, subtrees: Sequence[str] | None
-    ) -> Named | None:
+    ) -> LabelChoice | None:
         """What options say, with the files that are named as @FILE; None if there are no such options."""
         if not (labels or schemes or subtrees):
             return None
@@ -56,8 +56,8 @@ class Named:
 class Allowed:
     """Which labels options allow and exclude; None where there was no such option."""
 
-    only: Named | None = None
-    exclude: Named | None = None
+    only: LabelChoice | None = None
+    exclude: LabelChoice | None = None
 
     def labels_for(self, classifier: HedgerowClassifier) -> dict[str, Any]:
         """The arguments `only` and `exclude` of a model's methods; refuses what the model does not know.

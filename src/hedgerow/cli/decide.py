@@ -152,13 +152,13 @@ def decide(
     except ValueError as error:
         raise typer.BadParameter(option_words(str(error), context.params), ctx=context) from error
     check_table(out, overwrite)
-    from .allowed import Allowed, Named
+    from .allowed import Allowed, LabelChoice
     from .inputs import Selection, open_model
     from .label_files import LabelTable, print_labels, write_labels
 
     allowed = Allowed(
-        Named.from_options(only, only_scheme, only_subtree),
-        Named.from_options(exclude, exclude_scheme, exclude_subtree),
+        LabelChoice.from_options(only, only_scheme, only_subtree),
+        LabelChoice.from_options(exclude, exclude_scheme, exclude_subtree),
     )
     opened = open_model(model, threads)
     naming = opened.naming(lang)

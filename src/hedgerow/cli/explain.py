@@ -71,12 +71,12 @@ def explain(
     """  # noqa: D301
     import hedgerow
 
-    from .allowed import Allowed, Named
+    from .allowed import Allowed, LabelChoice
     from .inputs import Selection, open_model
 
     allowed = Allowed(
-        Named.from_options(only, only_scheme, only_subtree),
-        Named.from_options(exclude, exclude_scheme, exclude_subtree),
+        LabelChoice.from_options(only, only_scheme, only_subtree),
+        LabelChoice.from_options(exclude, exclude_scheme, exclude_subtree),
     )
     if label is not None and allowed != Allowed():
         raise Failure(

@@ -75,12 +75,12 @@ def predict(
     """  # noqa: D301
     if not uncertainty:
         refuse_without(context, {"tolerance"}, "--uncertainty")
-    from .allowed import Allowed, Named
+    from .allowed import Allowed, LabelChoice
     from .predicting import Question, predict_part
 
     allowed = Allowed(
-        Named.from_options(only, only_scheme, only_subtree),
-        Named.from_options(exclude, exclude_scheme, exclude_subtree),
+        LabelChoice.from_options(only, only_scheme, only_subtree),
+        LabelChoice.from_options(exclude, exclude_scheme, exclude_subtree),
     )
     search = search_settings(beam, candidates, missing)
     question = Question(k, part, search, uncertainty, tolerance, allowed, lang)

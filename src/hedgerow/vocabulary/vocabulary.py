@@ -172,6 +172,8 @@ class Vocabulary:
 
     def check_language(self, lang: str | None) -> None:
         """Refuse a language that no name has, nor a variant of it; None stands for the first one."""
+        if lang is not None and not isinstance(lang, str):
+            raise TypeError(f"lang is {lang!r}; give the tag of a language, such as 'de'")
         tag = language_tag(lang)
         if tag is None or any(own == tag or own.startswith(f"{tag}-") for own in self.languages):
             return
