@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from vocabularies import made
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, Vocabulary
 from hedgerow.cli import main
+from hedgerow.cli.label_files import LabelTable, json_lines
+from hedgerow.decisions.results import BroaderAnswers
 from hedgerow.vocabulary.naming import Naming
 
 TEXTS = ["a thorny shrub", "a shrub with thorny twigs", "an evergreen tree", "the evergreen tree"] * 15
@@ -225,22 +228,17 @@ def test_csv_and_parquet_have_a_column_of_names(run: Run) -> None:
         assert Path("plain.csv").read_text().splitlines()[0].split(",")[3:5] != ["label", "name"]
 
 
-def test_broader_answers_have_names(run: Run) -> None:
-    rows = [("t:9", "plant", ""), *((f"t:{n}", f"name {n}", "t:9") for n in range(1, 5))]
-    Path("all.tsv").write_text("id\tlabel_en\tbroader\n" + "".join("\t".join(row) + "\n" for row in rows))
-    save_named("broad.hedgerow", Vocabulary.read("all.tsv"))
-    model = hedgerow.load("broad.hedgerow")
-    held_out = [f"{text} {number + 900}" for number, text in enumerate(TEXTS * 4)]
-    model.calibrate_broader(held_out, LABELS * 4).learn_policy(held_out, LABELS * 4)
-    model.save("broad.hedgerow", overwrite=True)
-    Path("odd.jsonl").write_text('{"text": "a shrub or a tree"}\n{"text": "nothing known"}\n')
-    found = lines(run("decide", "broad.hedgerow", "odd.jsonl", "--risk", "0.3", "--broader", "--json"))
-    names = dict(row[:2] for row in rows)
-    labels = [one for record in found for one in record["labels"]]
-    assert labels
-    assert all(one["name"] == names[one["label"]] for one in labels)
-    if any(one["decision"] == "broader" for one in labels):
-        assert "plant" in run("decide", "broad.hedgerow", "odd.jsonl", "--risk", "0.3", "--broader")
+def test_broader_answers_have_names(folder: Path, tmp_path: Path) -> None:
+    """They are entries of the vocabulary that need not be labels, behind the labels of each input."""
+    found = hedgerow.load("named.hedgerow").decide(TEXTS[:2], risk=0.4, k=1)
+    one = np.array([0.7], dtype=np.float32)
+    broader = BroaderAnswers(np.array([0, 1, 1]), np.array(["t:5"], dtype=object), one, one, one, one, one)
+    table = LabelTable.of_decisions(replace(found, broader=broader), None).named(Naming(plants()))
+    records = lines(b"".join(json_lines(table)).decode())
+    (first, second) = [[(one["label"], one["name"]) for one in record["labels"]] for record in records]
+    assert first[-1] == ("t:5", "Strauch")
+    assert second == [(label, GERMAN[label]) for label in found.labels[found.indptr[1] :]]
+    assert records[0]["labels"][-1]["decision"] == "broader"
 
 
 def test_tables_on_a_terminal_show_names_and_no_markup(run: Run) -> None:
