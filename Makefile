@@ -47,6 +47,14 @@ $(VENV)-peers/installed: bench/peers.txt
 	$(@D)/bin/python $(PIP) install --no-deps libpecos==1.2.8
 	touch $@
 
+# NLTK looks for its data in the environment, too.
+$(VENV)-annif/installed: bench/annif.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(PIP) install -r bench/annif.txt
+	$(@D)/bin/python $(PIP) install --no-deps llama-index-core==0.14.25
+	cd $(@D) && ln -sfn lib/python3*/site-packages/llama_index/core/_static/nltk_cache nltk_data
+	touch $@
+
 # Programs that pip does not have. The packages are those of Debian; nothing waits for a password.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
 apt = command -v $(1) > /dev/null || { $(AS_ROOT) apt-get -qq update && $(AS_ROOT) apt-get -qq install --no-install-recommends $(2) > /dev/null; }
@@ -142,7 +150,7 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader)
+BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -161,6 +169,7 @@ bench-serve: $(VENV)/with-test-all wrk ## Measure the server under load
 bench-broader: ## Measure what broader terms add where labels are unsure
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
+bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records
 bench-trust: $(VENV)/installed $(VENV)-peers/installed ## Try bad inputs, kills and damage on the peers and on Hedgerow
 	$(BIN)/python -m bench.peer_trust $(BENCH_ARGS)
 	$(RELIABILITY)

@@ -10,7 +10,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("hedgerow", "libpecos", "omikuji", "napkinxc", "numpy", "scipy", "scikit-learn")
+PACKAGES = (
+    *("hedgerow", "libpecos", "omikuji", "napkinxc", "annif", "nltk", "rdflib"),
+    *("numpy", "scipy", "scikit-learn"),
+)
 LIST_VERSIONS = (
     "import importlib.metadata as m, json, platform; "
     "d = {x.metadata['Name'].lower(): x.version for x in m.distributions()}; "

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from hedgerow.report import Content, Example, Figure, Headline, KnownLabel, Prediction, Series, Setting
+from hedgerow.report import (
+    Content,
+    Example,
+    Figure,
+    Headline,
+    KnownLabel,
+    LabelName,
+    Prediction,
+    Series,
+    Setting,
+)
 
 HOSTILE = (
     "<script>window.hacked = 1</script>",
@@ -155,4 +165,5 @@ def a_hostile_content() -> Content:
         labels=[KnownLabel(text, 1, 1, 0.5, 0.5, 0.5) for text in nasty],
         settings=[Setting(text, text) for text in nasty],
         notes=nasty,
+        names=[LabelName(text + "!", text) for text in nasty],
     )

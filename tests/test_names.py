@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from named_texts import Named, named_texts
 from scipy.special import expit, logit
 
 from hedgerow import HedgerowTextClassifier, Vocabulary, _native, load
@@ -21,7 +22,6 @@ from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
 from hedgerow.judge.name_matches import LabelRecord, find_names, number_names
 from hedgerow.judge.names import NAMED_EVIDENCE, Said, named_candidates, plain_log_odds
 from hedgerow.storage.container import ModelFileError
-from named_texts import Named, named_texts
 
 TRUE_SHARE = 0.25
 

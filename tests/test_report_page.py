@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from report_browser import TEXT_COLOURS, Open, contrast, luminance, place, violations
 from report_contents import HOSTILE, MEMBERS, a_content, a_hostile_content, a_prediction
 
-from hedgerow.report import Content, Example
+from hedgerow.report import Content, Example, LabelName
 
 
 def test_page_of_hostile_content_then_it_is_text_and_nothing_runs(open_page: Open) -> None:
@@ -41,6 +41,23 @@ def test_page_then_a_script_that_is_not_its_own_does_not_run(open_page: Open) ->
     assert any("script-src" in problem for problem in told)
     assert any("img-src" in problem or "default-src" in problem for problem in told)
     opened.problems.clear()
+
+
+def test_labels_with_names_then_these_are_shown_found_and_sorted_by(open_page: Open) -> None:
+    named = replace(
+        a_content(), names=[LabelName("sound", "zebra <b>noise</b>"), LabelName("label 7", "aardvark")]
+    )
+    page = open_page(named).page
+    shown = page.locator("#uncertain .predictions bdi").first
+    expect(shown).to_have_text("zebra <b>noise</b>")
+    expect(shown).to_have_attribute("title", "sound")
+    page.get_by_role("button", name="Label", exact=True).click()
+    first = page.locator("table.labels tbody th bdi").first
+    expect(first).to_have_text("aardvark")
+    expect(first).to_have_attribute("title", "label 7")
+    for words in ("zebra", "sound"):  # by name and by id
+        page.get_by_label("Filter examples and labels by words").fill(words)
+        expect(page.locator(".card:visible h3")).to_have_text(["first", "third"])
 
 
 def test_filter_then_only_examples_and_labels_with_all_words_remain(open_page: Open) -> None:

@@ -831,13 +831,13 @@ def test_equal_sets_of_labels_then_requests_can_share_a_batch(text_model: Path) 
     served = ServedModel(model.source, "id")
     names = model.classes_.tolist()
     one, other = (
-        served.subset(AllowedLabels.of(only, None)) for only in (names[:5], [*names[4::-1], names[0]])
+        served.subset(AllowedLabels.of(only=only)) for only in (names[:5], [*names[4::-1], names[0]])
     )
-    third = served.subset(AllowedLabels.of(names[:5], names[:1]))
+    third = served.subset(AllowedLabels.of(only=names[:5], exclude=names[:1]))
     assert Wanted(subset=one) == Wanted(subset=other)
     assert Wanted(subset=one) != Wanted(subset=third)
     assert Wanted(subset=one) != Wanted()
-    assert served.subset(AllowedLabels.of(None, None)) is None
+    assert served.subset(AllowedLabels.of(only=None, exclude=None)) is None
 
 
 def test_a_few_labels_then_the_floor_leaves_none_of_them_out(fitted: Any, problem: Any) -> None:

@@ -33,6 +33,7 @@ from hedgerow.progress import Progress, stage
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Ensemble, Floats, Found
+from hedgerow.vocabulary.naming import Naming
 from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.predictions import UncertainLabels
@@ -169,6 +170,41 @@ class Model:
         for tree in self.forest.trees:
             depth[tree.tree.labels] += len(tree.tree.begins) * tree.members
         return depth / sum(tree.members for tree in self.forest.trees)
+
+    # --- what the vocabulary says of labels ---
+
+    def naming(self, lang: str | None = None) -> Naming | None:
+        """How labels are called; None without a vocabulary, where no language can be asked for."""
+        if self.vocabulary is None:
+            if lang is not None:
+                raise ValueError(
+                    f"the model has no vocabulary, so labels have no names in the language {lang!r}; give it"
+                    " one with hedgerow vocabulary set"
+                )
+            return None
+        self.vocabulary.check_language(lang)
+        return Naming(self.vocabulary, lang)
+
+    def labels_in(self, schemes: Iterable[str] = (), subtrees: Iterable[str] = ()) -> list[Any]:
+        """The labels that belong to any of some schemes, or are any of some entries or below one.
+
+        Of a scheme or a subtree, entries that are no labels of the model are left out.
+        """
+        vocabulary = self.vocabulary
+        if vocabulary is None:
+            raise ValueError(
+                "the model has no vocabulary, so it knows no schemes and no broader entries; give it one with"
+                " hedgerow vocabulary set"
+            )
+        wanted: set[str] = set()
+        try:
+            for scheme in schemes:
+                wanted.update(vocabulary.in_scheme(scheme))
+            for entry in subtrees:
+                wanted.update(vocabulary.subtree(entry))
+        except KeyError as error:
+            raise ValueError(error.args[0]) from error
+        return [label for label in self.classes.tolist() if str(label) in wanted]
 
     # --- inputs ---
 

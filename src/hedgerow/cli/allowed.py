@@ -14,26 +14,58 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Allowed:
-    """The labels of --only and --exclude as they were written; None where there was no such option."""
+class LabelChoice:
+    """What names labels: themselves, and schemes and entries of the vocabulary with all below them."""
 
-    only: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] | None = None
+    labels: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+    subtrees: tuple[str, ...] = ()
 
     @classmethod
-    def from_options(cls, only: Sequence[str] | None, exclude: Sequence[str] | None) -> Allowed:
-        """Read the files that are named as @FILE."""
-        return cls(*(tuple(_read(of)) if of else None for of in (only, exclude)))
+    def from_options(
+        cls, labels: Sequence[str] | None, schemes: Sequence[str] | None, subtrees: Sequence[str] | None
+    ) -> LabelChoice | None:
+        """What options say, with the files that are named as @FILE; None if there are no such options."""
+        if not (labels or schemes or subtrees):
+            return None
+        return cls(tuple(_read(labels or ())), tuple(schemes or ()), tuple(subtrees or ()))
+
+    def labels_for(self, option: str, classifier: HedgerowClassifier) -> list[Any]:
+        """All of them, as labels of a model."""
+        numbers = classifier.classes_.dtype != object
+        labels: list[Any] = [_number(option, one) for one in self.labels] if numbers else list(self.labels)
+        if not (self.schemes or self.subtrees):
+            return labels
+        with failing_as(ExitCode.USAGE, ValueError):
+            labels += classifier.source.labels_in(self.schemes, self.subtrees)
+        if not labels and option == "only":
+            options = " and ".join(
+                f"--only-{name} {', '.join(of)}"
+                for name, of in (("scheme", self.schemes), ("subtree", self.subtrees))
+                if of
+            )
+            raise Failure(
+                ExitCode.USAGE,
+                f"{options}: no label of the model is among these entries, so nothing could be answered; name"
+                " others",
+            )
+        return labels
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Which labels options allow and exclude; None where there was no such option."""
+
+    only: LabelChoice | None = None
+    exclude: LabelChoice | None = None
 
     def labels_for(self, classifier: HedgerowClassifier) -> dict[str, Any]:
         """The arguments `only` and `exclude` of a model's methods; refuses what the model does not know.
 
         Whatever names labels, by themselves or together, becomes a set of labels of the model here.
         """
-        numbers = classifier.classes_.dtype != object
         labels = {
-            name: None if of is None else [_number(name, label) for label in of] if numbers else list(of)
-            for name, of in vars(self).items()
+            name: None if of is None else of.labels_for(name, classifier) for name, of in vars(self).items()
         }
         try:
             classifier.source.subset(**labels)

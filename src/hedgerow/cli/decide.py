@@ -18,6 +18,7 @@ from .terminal import cell, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import Decisions
+    from hedgerow.vocabulary.naming import Naming
 
 _SHOWN = 20
 _LABELS = 6
@@ -98,6 +99,11 @@ def decide(
     ] = None,
     only: options.Only = None,
     exclude: options.Exclude = None,
+    only_scheme: options.OnlyScheme = None,
+    only_subtree: options.OnlySubtree = None,
+    exclude_scheme: options.ExcludeScheme = None,
+    exclude_subtree: options.ExcludeSubtree = None,
+    lang: options.Lang = None,
 ) -> None:
     """Accept, review or reject each label, with a guarantee.
 
@@ -107,13 +113,14 @@ def decide(
     input's accepted labels are wrong (0 for an input without any). Labels in between are for a human to
     review. With costs instead, each label is treated in the way that costs least.
 
-    With --only or --exclude, all other labels are rejected. The thresholds stay those for all labels, so the
-    guarantees are about all labels together: of the labels that are left, a larger share can be missed or
-    wrong.
+    With --only... or --exclude..., all other labels are rejected. The thresholds stay those for all labels,
+    so the guarantees are about all labels together: of the labels that are left, a larger share can be missed
+    or wrong.
 
     JSON lines hold one object per input: {"id": ..., "labels": [{"label": ..., "decision": "accept",
     "probability": ..., ...}, ...], "input": {"is_ood": false, "p_value": ..., ...}}. CSV and Parquet hold one
-    row per label. Labels that are not listed are rejected. With --broader, terms that are accepted for all
+    row per label. Labels of a model with a vocabulary have a name, too, and the table on a terminal shows
+    that. Labels that are not listed are rejected. With --broader, terms that are accepted for all
     that is narrower have the decision "broader".
 
     \b
@@ -145,12 +152,16 @@ def decide(
     except ValueError as error:
         raise typer.BadParameter(option_words(str(error), context.params), ctx=context) from error
     check_table(out, overwrite)
-    from .allowed import Allowed
+    from .allowed import Allowed, LabelChoice
     from .inputs import Selection, open_model
     from .label_files import LabelTable, print_labels, write_labels
 
-    allowed = Allowed.from_options(only, exclude)
+    allowed = Allowed(
+        LabelChoice.from_options(only, only_scheme, only_subtree),
+        LabelChoice.from_options(exclude, exclude_scheme, exclude_subtree),
+    )
     opened = open_model(model, threads)
+    naming = opened.naming(lang)
     classifier = opened.classifier
     labels = allowed.labels_for(classifier)
     with failing_as(ExitCode.MODEL, ValueError, options=context.params):
@@ -164,20 +175,20 @@ def decide(
                 inputs, **vars(goal), false_alarm=false_alarm, k=k, **labels, progress=report
             )
     with failing_as(ExitCode.WRITE):
-        table = LabelTable.of_decisions(found, rows.ids)
+        table = LabelTable.of_decisions(found, rows.ids).named(naming)
         if out is not None:
             write_labels(out, table, overwrite)
         elif json:
             print_labels(table)
     if out is not None or not json:
-        _print(found, rows.ids, out)
+        if out is None:
+            Console(highlight=False).print(_table(found, rows.ids, naming))
+        _print(found, out)
 
 
-def _print(found: Decisions, ids: Sequence[str] | None, out: str | None) -> None:
-    if out is None:
-        Console(highlight=False).print(_table(found, ids))
-        if len(found) > _SHOWN:
-            say(f"… and {len(found) - _SHOWN:,} more; --out FILE writes all, --json prints all", "dim")
+def _print(found: Decisions, out: str | None) -> None:
+    if out is None and len(found) > _SHOWN:
+        say(f"… and {len(found) - _SHOWN:,} more; --out FILE writes all, --json prints all", "dim")
     if not len(found):
         return
     means = ", ".join(f"{found.count(name).mean():.1f} to {name}" for name in ("accept", "review"))
@@ -195,7 +206,7 @@ def _print(found: Decisions, ids: Sequence[str] | None, out: str | None) -> None
     say(found.guarantee, "dim")
 
 
-def _table(found: Decisions, ids: Sequence[str] | None) -> Table:
+def _table(found: Decisions, ids: Sequence[str] | None, naming: Naming | None) -> Table:
     table = Table(box=None, padding=(0, 1))
     broader = () if found.broader is None else ("broader",)
     for name in ("input", "accept", *broader, "review", "out-of-distribution"):
@@ -205,14 +216,16 @@ def _table(found: Decisions, ids: Sequence[str] | None) -> Table:
         flag = "" if not of_input.is_ood else f"yes, p = {of_input.p_value:.3f}"
         table.add_row(
             cell(row if ids is None else ids[row]),
-            cell(_some(of_input.accept), "green"),
-            *(cell(_some(of_input.broader), "green") for _ in broader),
-            cell(_some(of_input.review), "yellow"),
+            cell(_some(of_input.accept, naming), "green"),
+            *(cell(_some(of_input.broader, naming), "green") for _ in broader),
+            cell(_some(of_input.review, naming), "yellow"),
             cell(flag, "red"),
         )
     return table
 
 
-def _some(labels: list[Any]) -> str:
+def _some(labels: list[Any], naming: Naming | None) -> str:
+    """The first few, by their names where they have one."""
     more = f" … {len(labels) - _LABELS} more" if len(labels) > _LABELS else ""
-    return ", ".join(map(str, labels[:_LABELS])) + more
+    shown = [(naming and naming.of(label)) or str(label) for label in labels[:_LABELS]]
+    return ", ".join(shown) + more

@@ -14,13 +14,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import hedgerow.cli.options as options
+
 from .failures import ExitCode, Failure, failing_as
-from .options import AsJson, Exclude, ModelFile, Only, PartName, Threads, Verbose
 from .terminal import cell, print_json, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import Explanation
     from hedgerow.explanation import FeatureEffect
+    from hedgerow.vocabulary.naming import Naming
 
     from .inputs import OpenModel, Selection
     from .terminal import Report
@@ -29,7 +31,7 @@ _VOTES_SHOWN = 20
 
 
 def explain(
-    model: ModelFile,
+    model: options.ModelFile,
     text_or_file: Annotated[
         str,
         typer.Argument(
@@ -42,20 +44,25 @@ def explain(
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Words to show of each kind.")] = 10,
     row: Annotated[int | None, typer.Option(min=0, help="Explain this row of a file, from 0.")] = None,
-    only: Only = None,
-    exclude: Exclude = None,
-    part: PartName = None,
-    threads: Threads = 0,
-    json: AsJson = False,
-    verbose: Verbose = False,
+    only: options.Only = None,
+    exclude: options.Exclude = None,
+    only_scheme: options.OnlyScheme = None,
+    only_subtree: options.OnlySubtree = None,
+    exclude_scheme: options.ExcludeScheme = None,
+    exclude_subtree: options.ExcludeSubtree = None,
+    lang: options.Lang = None,
+    part: options.PartName = None,
+    threads: options.Threads = 0,
+    json: options.AsJson = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Show which words speak for or against a label of one input.
 
     It also shows on which words the members of an ensemble disagree and, of a model with a judge, what the
     judge saw and how that moved its answer; where names of a vocabulary are asked for, where they stand and
     what they changed. The effect of a word is how much the logarithm of the label's probability would fall
-    without it, names left out. With --only or --exclude, the most probable of the labels that are left
-    is explained.
+    without it, names left out. With --only... or --exclude..., the most probable of the labels
+    that are left is explained.
 
     \b
     Examples:
@@ -65,13 +72,19 @@ def explain(
     """  # noqa: D301
     import hedgerow
 
-    from .allowed import Allowed
+    from .allowed import Allowed, LabelChoice
     from .inputs import Selection, open_model
 
-    allowed = Allowed.from_options(only, exclude)
+    allowed = Allowed(
+        LabelChoice.from_options(only, only_scheme, only_subtree),
+        LabelChoice.from_options(exclude, exclude_scheme, exclude_subtree),
+    )
     if label is not None and allowed != Allowed():
-        raise Failure(ExitCode.USAGE, "--label names the label to explain; leave out --only and --exclude")
+        raise Failure(
+            ExitCode.USAGE, "--label names the label to explain; leave out --only... and --exclude..."
+        )
     opened = open_model(model, threads)
+    naming = opened.naming(lang)
     wanted = None if label is None else _as_label(opened, label)
     labels = allowed.labels_for(opened.classifier)
     if opened.reads_texts and row is None:
@@ -85,10 +98,10 @@ def explain(
             wanted = opened.classifier.top(inputs, 1, **labels).labels.tolist()[0][0]
         explanation = hedgerow.explain(opened.classifier, x, wanted)
     if json:
-        print_json(_to_json(explanation, n))
+        print_json(_to_json(explanation, n, naming))
     else:
         what = "words" if opened.reads_texts else "features"
-        print_explanation(Console(highlight=False), explanation, n, what)
+        print_explanation(Console(highlight=False), explanation, n, what, naming)
 
 
 def _as_label(model: OpenModel, label: str) -> Any:
@@ -141,7 +154,7 @@ def _one_row(model: OpenModel, rows: Selection, row: int | None, report: Report)
     return inputs[row] if model.reads_texts else inputs[[row]]
 
 
-def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
+def _to_json(explanation: Explanation, n: int, naming: Naming | None) -> dict[str, Any]:
     from hedgerow.judge.name_verdict import name_entry
     from hedgerow.judge.verdict import verdict_entry
 
@@ -166,6 +179,7 @@ def _to_json(explanation: Explanation, n: int) -> dict[str, Any]:
 
     return {
         "label": explanation.label,
+        **({} if naming is None else {"name": naming.of(explanation.label)}),
         "probability": explanation.probability,
         "votes": explanation.votes,
         "members_probability": explanation.members_probability,
@@ -194,12 +208,13 @@ def _known(values: list[float]) -> list[float | None]:
     return [None if math.isnan(value) else value for value in values]
 
 
-def print_explanation(console: Console, explanation: Explanation, n: int, what: str) -> None:
+def print_explanation(
+    console: Console, explanation: Explanation, n: int, what: str, naming: Naming | None = None
+) -> None:
     """Print the label with its votes, and what speaks for it, against it, and is disputed."""
+    label = explanation.label if naming is None else naming.shown(explanation.label)
     console.print(
-        Text.assemble(
-            cell(explanation.label, "bold"), cell(f"  probability {_percent(explanation.probability)}")
-        )
+        Text.assemble(cell(label, "bold"), cell(f"  probability {_percent(explanation.probability)}"))
     )
     for sentence in explanation.sentences():
         console.print(cell(f"  {sentence}"), soft_wrap=True)

@@ -20,6 +20,7 @@ from hedgerow.features.fields import Fields
 from hedgerow.features.stemming import StemmerWarning
 from hedgerow.inputs.labels import align_labels
 from hedgerow.storage.container import ModelFileError
+from hedgerow.vocabulary.naming import Naming
 
 from .failures import ExitCode, Failure, failing_as
 from .terminal import Report
@@ -103,6 +104,14 @@ class OpenModel:
     def reads_texts(self) -> bool:
         """Whether inputs are texts, rather than rows of features."""
         return isinstance(self.classifier, HedgerowTextClassifier)
+
+    def naming(self, lang: str | None) -> Naming | None:
+        """How labels are called; None without a vocabulary."""
+        with failing_as(ExitCode.USAGE, ValueError):
+            try:
+                return self.classifier.source.naming(lang)
+            except ValueError as error:
+                raise ValueError(f"--lang {lang}: {error}") from error
 
     def read_inputs(self, rows: Selection, report: Report, may_be_empty: bool = False) -> tuple[Part, Any]:
         """Rows, and what the model predicts from: their texts or features."""

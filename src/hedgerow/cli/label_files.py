@@ -6,7 +6,7 @@ import csv
 import io
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hedgerow.data.compressed import packed_file
 from hedgerow.decisions.results import BroaderAnswers, Decisions
 from hedgerow.decisions.rules import DECISIONS
 from hedgerow.estimators.fitted import TopLabels
+from hedgerow.vocabulary.naming import Naming
 from hedgerow.votes.predictions import UncertainLabels
 
 from .targets import load_pyarrow, table_format
@@ -60,6 +61,12 @@ class LabelTable:
         if found.broader is None:
             return cls(found.indptr, found.labels, columns, of_inputs, ids)
         return cls(*_with_broader(found, found.broader, columns), of_inputs, ids)
+
+    def named(self, naming: Naming | None) -> LabelTable:
+        """The same with a name behind each label, where labels have names."""
+        if naming is None:
+            return self
+        return replace(self, of_labels={"name": naming(self.labels), **self.of_labels})
 
     def emptied(self) -> LabelTable:
         """The same columns, and no inputs."""
@@ -154,7 +161,7 @@ def _write_csv(file: IO[bytes], table: LabelTable) -> None:
     places = zip(table.row.tolist(), table.rank.tolist(), table.labels.tolist(), strict=True)
     for place, (row, rank, label) in enumerate(places):
         name = [] if ids is None else [ids[row]]
-        of_label = [str(values[place]) for values in of_labels.values()]
+        of_label = ["" if (one := values[place]) is None else str(one) for values in of_labels.values()]
         of_input = [str(values[row]) for values in of_inputs.values()]
         writer.writerow([row, *name, rank, label, *of_label, *of_input])
     text.flush()

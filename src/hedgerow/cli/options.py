@@ -333,6 +333,44 @@ Exclude = Annotated[
     ),
 ]
 
+OnlyScheme = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SCHEME",
+        help="Answer only labels of this scheme of the model's vocabulary, and those of --only. Repeat it for"
+        " more.",
+    ),
+]
+OnlySubtree = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ID",
+        help="Answer only this entry of the vocabulary and what is below it, and those of --only. Repeat it"
+        " for more.",
+    ),
+]
+ExcludeScheme = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SCHEME", help="Do not answer labels of this scheme. Repeat it for more."),
+]
+ExcludeSubtree = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ID",
+        help="Do not answer this entry of the vocabulary nor what is below it. Repeat it for more.",
+    ),
+]
+
+# --- how to call labels ---
+
+Lang = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LANGUAGE",
+        help="The language of names, such as de or en. Default: the first of the model's vocabulary.",
+    ),
+]
+
 WeightThreshold = Annotated[
     float,
     expert_option(

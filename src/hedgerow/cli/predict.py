@@ -37,6 +37,11 @@ def predict(
     tolerance: options.Tolerance = None,
     only: options.Only = None,
     exclude: options.Exclude = None,
+    only_scheme: options.OnlyScheme = None,
+    only_subtree: options.OnlySubtree = None,
+    exclude_scheme: options.ExcludeScheme = None,
+    exclude_subtree: options.ExcludeSubtree = None,
+    lang: options.Lang = None,
 ) -> None:
     """Predict the best labels of each input.
 
@@ -50,8 +55,11 @@ def predict(
     expected number of labels, the same measures summed over all labels, and how much a search through all
     labels could change a probability (bound) or the total (missed).
 
-    With --only or --exclude, other labels are not searched for, so --k labels are found, and sums are over
-    the labels that are left.
+    Labels of a model with a vocabulary also have a name, behind the label. It is null or empty where the
+    vocabulary has none.
+
+    With --only... or --exclude..., other labels are not searched for, so --k labels are found, and sums are
+    over the labels that are left.
 
     With --cluster (pip install 'hedgerow\\[ray]'), INPUT is a file or a folder of files, and --out a folder
     that gets a file of predictions for each. All nodes must be able to read MODEL and both folders. After
@@ -67,11 +75,15 @@ def predict(
     """  # noqa: D301
     if not uncertainty:
         refuse_without(context, {"tolerance"}, "--uncertainty")
-    from .allowed import Allowed
+    from .allowed import Allowed, LabelChoice
     from .predicting import Question, predict_part
 
-    search, allowed = search_settings(beam, candidates, missing), Allowed.from_options(only, exclude)
-    question = Question(k, part, search, uncertainty, tolerance, allowed)
+    allowed = Allowed(
+        LabelChoice.from_options(only, only_scheme, only_subtree),
+        LabelChoice.from_options(exclude, exclude_scheme, exclude_subtree),
+    )
+    search = search_settings(beam, candidates, missing)
+    question = Question(k, part, search, uncertainty, tolerance, allowed, lang)
     if cluster is not None:
         if out is None:
             raise Failure(

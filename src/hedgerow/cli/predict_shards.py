@@ -54,8 +54,10 @@ def predict_shards(
     model: Path, data: Path, out: Path, question: Question, cluster: str, overwrite: bool, verbose: bool
 ) -> None:
     """Score every file that has no predictions yet, on a cluster."""
-    # What is no model, or not one of its labels, fails here, before a cluster is started.
-    question.allowed.labels_for(open_model(model).classifier)
+    # What is no model, or not one of its labels or languages, fails here, before a cluster is started.
+    opened = open_model(model)
+    question.allowed.labels_for(opened.classifier)
+    opened.naming(question.lang)
     engine = Engine.here()
     path, folder = model.resolve(), out.resolve()
     scoring = Scoring(**vars(question), model=str(path), digest=_digest(path), version=engine.version)

@@ -18,7 +18,7 @@ from .terminal import Report
 
 @dataclass(frozen=True)
 class Question:
-    """What to predict for each input, of which part of the data, how to search, and for which labels."""
+    """What to predict for each input, of which data, how to search, for which labels, and their language."""
 
     k: int
     part: str | None
@@ -26,6 +26,7 @@ class Question:
     uncertainty: bool
     tolerance: float | None
     allowed: Allowed
+    lang: str | None
 
 
 def predict_part(
@@ -34,6 +35,7 @@ def predict_part(
     """Read inputs and predict their labels, with uncertainty or without."""
     classifier = model.classifier
     labels = question.allowed.labels_for(classifier)
+    naming = model.naming(question.lang)
     rows = Selection(data, question.part, threads=threads)
     part, inputs = model.read_inputs(rows, report, may_be_empty)
     empty = part.n == 0
@@ -48,5 +50,5 @@ def predict_part(
             )
         else:
             best = classifier.top(inputs, k, **labels, progress=report)
-    table = LabelTable.of_predictions(best, None if empty else part.ids)
+    table = LabelTable.of_predictions(best, None if empty else part.ids).named(naming)
     return table.emptied() if empty else table

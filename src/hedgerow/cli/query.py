@@ -20,6 +20,7 @@ from .terminal import cell, print_json, say, shortened, show_progress
 if TYPE_CHECKING:
     from hedgerow import Queries
     from hedgerow.data import Part
+    from hedgerow.vocabulary.naming import Naming
 
 _WIDE = 120
 
@@ -37,6 +38,7 @@ def query(
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
     json: options.AsJson = False,
+    lang: options.Lang = None,
     verbose: options.Verbose = False,
     diversity: Annotated[
         float,
@@ -51,7 +53,8 @@ def query(
     """Choose the inputs that a human should label next (active learning).
 
     They are those on which the members of an ensemble disagree most and that differ from each other. Each has
-    its row (from 0), its id if there is one, for pairs the label, its score and its knowledge uncertainty.
+    its row (from 0), its id if there is one, for pairs the label and its name, its score and its knowledge
+    uncertainty.
 
     \b
     Examples:
@@ -66,13 +69,14 @@ def query(
     from .inputs import Selection, open_model
 
     opened = open_model(model, threads)
+    naming = opened.naming(lang)
     with failing_as(ExitCode.MODEL, ValueError):
         check_members(opened.classifier)
     with show_progress(verbose) as report:
         rows, inputs = opened.read_inputs(Selection(input, part, threads=threads), report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
             chosen = hedgerow.query(opened.classifier, inputs, n, pairs, diversity, progress=report)
-    records = _records(chosen, rows.ids)
+    records = _records(chosen, rows.ids, naming)
     if out is not None:
         with failing_as(ExitCode.WRITE):
             _write(out, records, overwrite)
@@ -82,7 +86,7 @@ def query(
         _print(Console(highlight=False), records, rows)
 
 
-def _records(chosen: Queries, ids: list[str] | None) -> list[dict[str, Any]]:
+def _records(chosen: Queries, ids: list[str] | None, naming: Naming | None) -> list[dict[str, Any]]:
     records = []
     for place, row in enumerate(chosen.rows.tolist()):
         record: dict[str, Any] = {"row": row}
@@ -90,6 +94,8 @@ def _records(chosen: Queries, ids: list[str] | None) -> list[dict[str, Any]]:
             record["id"] = ids[row]
         if chosen.labels is not None:
             record["label"] = chosen.labels.tolist()[place]
+            if naming is not None:
+                record["name"] = naming.of(record["label"])
         records.append(
             {**record, "score": float(chosen.score[place]), "knowledge": float(chosen.knowledge[place])}
         )
@@ -138,9 +144,15 @@ def _print(console: Console, records: list[dict[str, Any]], part: Part) -> None:
         table.add_row(
             cell(number, "dim"),
             cell(record.get("id", f"row {row}"), "bold"),
-            *([cell(record["label"])] if pairs else []),
+            *([cell(_label(record))] if pairs else []),
             cell(f"{record['knowledge']:.3f}"),
             cell(f"{record['score']:.3f}"),
             *([] if texts is None else [cell(shortened(texts[row], console.width), "dim")]),
         )
     console.print(table)
+
+
+def _label(record: dict[str, Any]) -> str:
+    """The name with the label in parentheses, or the label alone."""
+    label, name = str(record["label"]), record.get("name")
+    return label if name in (None, label) else f"{name} ({label})"

@@ -25,12 +25,13 @@ def report(
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
     verbose: options.Verbose = False,
+    lang: options.Lang = None,
 ) -> None:
     """Write a web page about MODEL on DATA.
 
     It draws the figures of `hedgerow evaluate`, and shows the inputs that are most uncertain, those where
-    the model is sure and wrong, with the votes of its members, and the labels that it knows least. The
-    page is one file and needs no network.
+    the model is sure and wrong, with the votes of its members, and the labels that it knows least. Labels
+    are shown by their names, where the model has a vocabulary. The page is one file and needs no network.
 
     \b
     Examples:
@@ -46,7 +47,7 @@ def report(
     from .inputs import Selection, open_model
 
     opened = open_model(model, threads)
-    classifier = opened.classifier
+    classifier, naming = opened.classifier, opened.naming(lang)
     with show_progress(verbose) as progress:
         rows = opened.read_truth(Selection(data, part, labels_field, threads), progress)
         others = opened.read_ood(ood or [], threads, progress)
@@ -60,6 +61,7 @@ def report(
                 title=f"{model.stem} on {data.resolve().name}",
                 subtitle=f"{classifier.method}, {found.settings['members']} members,"
                 f" {found.settings['labels']:,} labels; {rows.part.n:,} inputs",
+                naming=naming,
             )
     page = render(content).encode()
     with failing_as(ExitCode.WRITE), atomic_file(out, overwrite=overwrite) as file:

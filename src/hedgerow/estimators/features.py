@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from hedgerow.estimators.judged import Judged, Judging, train_judged
 from hedgerow.estimators.learning import Learning
-from hedgerow.estimators.named import Lesson, with_names
+from hedgerow.estimators.name_learning import Lesson, with_names
 from hedgerow.estimators.parameters import FitOptions
 from hedgerow.features.damping import Damping
 from hedgerow.features.readers import MatrixReader, Reader

@@ -19,7 +19,8 @@ from hedgerow.decisions.goals import Goal
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import Decisions
 from hedgerow.estimators.loading import load_as
-from hedgerow.estimators.parameters import Parameters, plain_parameters
+from hedgerow.estimators.named import Named
+from hedgerow.estimators.parameters import plain_parameters
 from hedgerow.evaluation import precision_at
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.inputs.subset import LabelSubset
@@ -29,8 +30,6 @@ from hedgerow.judge.calibration import Calibration
 from hedgerow.model import Model
 from hedgerow.progress import Progress
 from hedgerow.trees.label_tree import LabelTree
-from hedgerow.vocabulary.coverage import coverage
-from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.signals import OODScores
 from hedgerow.votes.votes import Votes
@@ -56,10 +55,8 @@ class TopLabels:
     probability: npt.NDArray[np.float32]
 
 
-class Fitted(Parameters):
+class Fitted(Named):
     """A classifier that may be fitted; then `model_` holds all that was learned."""
-
-    model_: Model
 
     @property
     def source(self) -> Model:
@@ -117,11 +114,6 @@ class Fitted(Parameters):
         """What `learn_policy` learned; absent before."""
         return _learned(self._fitted().policy, "has no policy; call learn_policy")
 
-    @property
-    def vocabulary_(self) -> Vocabulary | None:
-        """Names of the labels; None where the model has no vocabulary."""
-        return self._fitted().vocabulary
-
     def top(
         self,
         X: Any,
@@ -152,6 +144,7 @@ class Fitted(Parameters):
         Returns
         -------
         TopLabels
+            Labels by their ids; `name_of` gives their names.
         """
         source, subset = self.source, self._subset(only, exclude)
         k = _check_k(k, source, subset)
@@ -490,7 +483,7 @@ class Fitted(Parameters):
             "names": None if model.names is None else model.names.describe(),
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
-            **_about_vocabulary(model),
+            **self.about_vocabulary(),
             **({} if model.coarser is None else {"broader": model.coarser.describe()}),
             "parameters": plain_parameters(self),
         }
@@ -501,32 +494,11 @@ class Fitted(Parameters):
     def _subset(self, only: Iterable[Any] | None, exclude: Iterable[Any] | None) -> LabelSubset | None:
         return self._fitted().subset(only, exclude)
 
-    def _fitted(self) -> Model:
-        try:
-            return self.model_
-        except AttributeError:
-            raise NotFittedError(
-                f"this {type(self).__name__} is not fitted; call fit first, or load a model file"
-            ) from None
-
 
 def _learned(part: Part | None, otherwise: str) -> Part:
     if part is None:
         raise NotFittedError(f"the model {otherwise}")
     return part
-
-
-def _about_vocabulary(model: Model) -> dict[str, Any]:
-    if model.vocabulary is None:
-        return {}
-    found = coverage(model.vocabulary, model.classes)
-    about = {
-        "entries": len(model.vocabulary),
-        "languages": list(model.vocabulary.languages),
-        "labels_with_a_name": found.named,
-        "labels_without_an_entry": len(found.missing),
-    }
-    return {"vocabulary": about}
 
 
 def _check_k(k: Any, source: Model, subset: LabelSubset | None) -> int:

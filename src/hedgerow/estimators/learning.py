@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hedgerow.decisions.learning import learn_policy
 from hedgerow.estimators.fitted import Fitted
-from hedgerow.estimators.named import renamed
+from hedgerow.estimators.name_learning import renamed
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.inputs.rows import count
 from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_broader, calibrate_out_of_bag

@@ -1,109 +1,113 @@
-"""Gives a model the names of its vocabulary: evidence for the judge, and labels without any example."""
+"""What a fitted classifier's vocabulary says of its labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 
-from hedgerow.estimators.judged import Judged
-from hedgerow.features.name_matcher import NameMatcher
-from hedgerow.features.readers import Reader
-from hedgerow.judge.name_fitting import NameLesson, learn_names
-from hedgerow.judge.scorers import Scorers
+from hedgerow.estimators.parameters import Parameters
 from hedgerow.model import Model
-from hedgerow.progress import Progress, stage
-from hedgerow.trees.forest import Ensemble
+from hedgerow.vocabulary.coverage import coverage
 from hedgerow.vocabulary.vocabulary import Vocabulary
 
-__all__ = ["Lesson", "renamed", "with_names"]
+__all__ = ["Named"]
 
 
-@dataclass(frozen=True, eq=False)
-class Lesson:
-    """What a model of texts was trained on."""
+class Named(Parameters):
+    """A classifier that may be fitted; then `model_` holds all that was learned, names of labels included."""
 
-    inputs: Any
-    truth: sp.csr_array
-    seed: int
-    threads: int
+    model_: Model
 
+    @property
+    def vocabulary_(self) -> Vocabulary | None:
+        """Names of the labels; None where the model has no vocabulary."""
+        return self._fitted().vocabulary
 
-def with_names(model: Model, judged: Judged, lesson: Lesson, progress: Progress | None = None) -> Model:
-    """The model with a judge of names, if that makes it better; then it knows all entries as labels."""
-    vocabulary, held_out = model.vocabulary, judged.held_out
-    if vocabulary is None or held_out is None or not _can_be_named(model.reader, model.classes):
-        return model
-    reader = model.reader
-    matcher = name_matcher(vocabulary)
-    classes, columns = _with_entries(model.classes, vocabulary)
-    truth = sp.csr_array(
-        (lesson.truth.data, lesson.truth.indices, lesson.truth.indptr),
-        shape=(lesson.truth.shape[0], len(classes)),
-    )
+    def name_of(self, labels: Any, lang: str | None = None) -> npt.NDArray[np.object_]:
+        """The names of labels, by the model's vocabulary.
 
-    def texts(rows: npt.NDArray[np.int64]) -> list[tuple[str, ...]]:
-        return reader.texts_apart([lesson.inputs[row] for row in rows.tolist()])
+        Parameters
+        ----------
+        labels : array-like
+            Labels, such as `labels` of what `top`, `predict_uncertain` and `decide` return, or ids of the
+            vocabulary.
+        lang : str, optional
+            The language to prefer, such as "de"; by default the first of the vocabulary.
 
-    names = learn_names(
-        NameLesson(matcher, columns, texts, truth, held_out, lesson.seed, lesson.threads),
-        stage(progress, "names"),
-    )
-    if names is None:
-        return model
-    return replace(_widened(model, classes), names=names)
+        Returns
+        -------
+        object array of the same shape
+            Names; None for labels without one.
 
+        Examples
+        --------
+        >>> from hedgerow import HedgerowTextClassifier, Vocabulary
+        >>> texts, labels = ["a thorny shrub", "an evergreen tree"] * 2, [["t:1"], ["t:2"]] * 2
+        >>> names = Vocabulary.from_names({"t:1": "hawthorn", "t:2": "holly"})
+        >>> model = HedgerowTextClassifier(random_state=0).fit(texts, labels, vocabulary=names)
+        >>> model.name_of(model.top(["thorny"], k=2).labels)
+        array([['hawthorn', 'holly']], dtype=object)
+        """
+        naming = self._fitted().naming(lang)
+        if naming is None:
+            raise ValueError("the model has no vocabulary, so its labels have no names; call set_vocabulary")
+        return naming(labels)
 
-def renamed(model: Model, vocabulary: Vocabulary | None) -> Model:
-    """The model with another vocabulary; what it learned about names holds for the new ones, too."""
-    if model.names is None:
-        return model.with_vocabulary(vocabulary)
-    kept = model.uncalibrated().with_vocabulary(vocabulary)
-    if vocabulary is None:
-        return replace(kept, names=None)
-    classes, columns = _with_entries(model.classes, vocabulary)
-    names = model.names.with_vocabulary(name_matcher(vocabulary), columns, len(classes))
-    return replace(_widened(kept, classes), names=names)
+    def labels_in(self, *, scheme: str | None = None, subtree: str | None = None) -> list[Any]:
+        r"""The labels that belong to a scheme of the vocabulary, or lie in a part of its hierarchy.
 
+        Parameters
+        ----------
+        scheme : str, optional
+            A scheme of the vocabulary.
+        subtree : str, optional
+            The id of an entry: it and all that is below it, however deep.
 
-def name_matcher(vocabulary: Vocabulary) -> NameMatcher:
-    """What finds the names of all entries that are in use."""
-    names = vocabulary.name_columns()
-    languages = [*vocabulary.languages, None]  # -1 is the last
-    used = ~vocabulary.columns.deprecated[names.entries]
-    texts = [text for text, one in zip(names.texts.tolist(), used.tolist(), strict=True) if one]
-    spoken = [languages[code] for code in names.languages[used].tolist()]
-    return NameMatcher(texts, spoken, names.entries[used], names.preferred[used])
+        Returns
+        -------
+        list
+            Labels as in `classes_`, for `only` and `exclude` of other methods. Entries that are no labels of
+            the model are left out; with both parameters, labels of either are in it.
 
+        Examples
+        --------
+        >>> from hedgerow import HedgerowTextClassifier, read_vocabulary
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> path = Path(mkdtemp()) / "plants.tsv"
+        >>> _ = path.write_text("id\tbroader\nshrub\nhawthorn\tshrub\nholly\n")
+        >>> texts, labels = ["a thorny shrub", "an evergreen tree"] * 2, [["hawthorn"], ["holly"]] * 2
+        >>> model = HedgerowTextClassifier(random_state=0)
+        >>> model = model.fit(texts, labels, vocabulary=read_vocabulary(path))
+        >>> shrubs = model.labels_in(subtree="shrub")
+        >>> shrubs, model.top(["evergreen"], k=1, only=shrubs).labels
+        (['hawthorn'], array([['hawthorn']], dtype=object))
+        """
+        return self._fitted().labels_in(
+            () if scheme is None else (scheme,), () if subtree is None else (subtree,)
+        )
 
-def _can_be_named(reader: Reader, classes: npt.NDArray[Any]) -> bool:
-    return reader.kind != "features" and classes.dtype == object
+    def about_vocabulary(self) -> dict[str, Any]:
+        """The entry of `describe` about the vocabulary; none without one."""
+        model = self._fitted()
+        if model.vocabulary is None:
+            return {}
+        found = coverage(model.vocabulary, model.classes)
+        about = {
+            "entries": len(model.vocabulary),
+            "languages": list(model.vocabulary.languages),
+            "labels_with_a_name": found.named,
+            "labels_without_an_entry": len(found.missing),
+        }
+        return {"vocabulary": about}
 
-
-def _with_entries(
-    classes: npt.NDArray[Any], vocabulary: Vocabulary
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
-    """The labels, then the entries that are none yet; and the label of each entry."""
-    known = {name: number for number, name in enumerate(classes.tolist())}
-    ids = vocabulary.ids
-    more = [id for id in ids if id not in known]
-    known |= {id: len(classes) + number for number, id in enumerate(more)}
-    columns = np.fromiter((known[id] for id in ids), dtype=np.int32, count=len(ids))
-    return np.concatenate([classes, np.array([*more, None], dtype=object)[:-1]]), columns
-
-
-def _widened(model: Model, classes: npt.NDArray[Any]) -> Model:
-    """The same model with more labels, of which no tree knows anything."""
-    labels = len(classes)
-    forest = Ensemble(model.forest.trees, labels, model.forest.dropout)
-    counts = None
-    if model.label_counts is not None:
-        counts = np.pad(model.label_counts, (0, labels - len(model.label_counts)))
-    judge, scorers = model.judge, model.scorers
-    if judge is not None and scorers is not None and counts is not None:
-        judge = replace(judge, label_counts=counts)
-        scorers = Scorers(scorers.classifier, scorers.centroids, labels, scorers.shared)
-    return replace(model, forest=forest, classes=classes, label_counts=counts, judge=judge, scorers=scorers)
+    def _fitted(self) -> Model:
+        try:
+            return self.model_
+        except AttributeError:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted; call fit first, or load a model file"
+            ) from None

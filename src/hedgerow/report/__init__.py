@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .content import Content, Example, Figure, Headline, KnownLabel, Prediction, Series, Setting
+from .content import Content, Example, Figure, Headline, KnownLabel, LabelName, Prediction, Series, Setting
 from .page import render
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Figure",
     "Headline",
     "KnownLabel",
+    "LabelName",
     "Prediction",
     "Series",
     "Setting",

@@ -17,10 +17,11 @@ from hedgerow.judge.name_verdict import NameVerdict
 from hedgerow.judge.verdict import Verdict
 from hedgerow.paper.efficiency import TheoremChecks, check_theorems
 from hedgerow.verdicts import label_name_verdicts, label_verdicts
+from hedgerow.vocabulary.naming import Naming
 from hedgerow.votes.measures import Measures, label_uncertainty
 from hedgerow.votes.votes import Votes
 
-from .content import Content, Example, Headline, KnownLabel, Prediction, Setting
+from .content import Content, Example, Headline, KnownLabel, LabelName, Prediction, Setting
 from .figures import figures
 
 _EXAMPLES = 15
@@ -44,22 +45,43 @@ class EvaluatedData:
 
 
 def compose(
-    model: HedgerowClassifier, data: EvaluatedData, found: Evaluation, title: str, subtitle: str = ""
+    model: HedgerowClassifier,
+    data: EvaluatedData,
+    found: Evaluation,
+    title: str,
+    subtitle: str = "",
+    *,
+    naming: Naming | None = None,
 ) -> Content:
     """Choose what to show of an evaluation of a model on data."""
     names = [str(name) for name in (*model.classes_.tolist(), *data.unknown)]
     examples = _Examples(model, data, found, names)
+    uncertain, wrong = examples.uncertain(), examples.wrong()
+    labels = _labels(model, found, names)
     return Content(
         title=title,
         subtitle=subtitle,
         headline=_headline(found),
         figures=figures(found, _theorems(model, data.inputs)),
-        uncertain=examples.uncertain(),
-        wrong=examples.wrong(),
-        labels=_labels(model, found, names),
+        uncertain=uncertain,
+        wrong=wrong,
+        labels=labels,
+        names=_names([*uncertain, *wrong], labels, naming),
         settings=_settings(found.settings),
         notes=_notes(found),
     )
+
+
+def _names(examples: list[Example], labels: list[KnownLabel], naming: Naming | None) -> list[LabelName]:
+    """The names of all labels that are shown, each once."""
+    if naming is None:
+        return []
+    shown = [one.label for one in labels]
+    for example in examples:
+        shown += [*example.true_labels, *(one.label for one in example.predicted)]
+    return [
+        LabelName(label, name) for label in dict.fromkeys(shown) if (name := naming.of(label)) is not None
+    ]
 
 
 def _settings(found: Mapping[str, Any]) -> list[Setting]:

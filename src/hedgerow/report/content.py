@@ -155,11 +155,20 @@ class KnownLabel:
 
 
 @dataclass(frozen=True)
+class LabelName:
+    """What people call a label."""
+
+    label: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Content:
     """All that a report says; parts that are empty are left out of the page.
 
     `uncertain` are the inputs with the highest total uncertainty, `wrong` those that are wrong with the
-    highest probability, and `labels` begin with the worst.
+    highest probability, and `labels` begin with the worst. `names` are those of the labels that occur, where
+    they have any; the page shows them in place of the labels.
     """
 
     title: str
@@ -171,6 +180,7 @@ class Content:
     labels: Sequence[KnownLabel] = ()
     settings: Sequence[Setting] = ()
     notes: Sequence[str] = ()
+    names: Sequence[LabelName] = ()
 
     def __post_init__(self) -> None:
         ids = [figure.id for figure in self.figures]

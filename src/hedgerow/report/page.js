@@ -13,6 +13,11 @@
   const percent = (share) => (share === null ? "–" : `${Math.round(100 * share)} %`);
   const decimal = (number, digits = 2) => (number === null ? "–" : number.toFixed(digits));
   const named = (label) => html("bdi", { title: label.length > SHORT_LABEL ? label.slice(0, 1000) : null }, shortened(label, SHORT_LABEL));
+  const names = new Map(content.names.map(({ label, name }) => [label, name]));
+  /** What people call a label. */
+  const called = (label) => names.get(label) ?? label;
+  /** A label by its name, with its id as the tooltip. */
+  const labelled = (label) => (names.has(label) ? html("bdi", { title: label.slice(0, 1000) }, shortened(called(label), SHORT_LABEL)) : named(label));
   const unseen = (text) => html("span", { class: "unseen" }, text);
 
   function section(id, title, introduction, ...children) {
@@ -96,7 +101,7 @@
     return html(
       "li",
       { class: "prediction" },
-      html("span", { class: "name" }, verdict(found.is_true), unseen(found.is_true ? "right: " : "wrong: "), named(found.label)),
+      html("span", { class: "name" }, verdict(found.is_true), unseen(found.is_true ? "right: " : "wrong: "), labelled(found.label)),
       Votes.strip(found),
       html("span", { class: "probability" }, percent(found.probability)),
       html(
@@ -148,7 +153,7 @@
       "div",
       { class: "truth" },
       html("span", {}, `True labels that are not among these (${missed.length} of ${example.true_labels.length}):`),
-      html("ul", { class: "missed" }, ...missed.map((label) => html("li", {}, named(label)))),
+      html("ul", { class: "missed" }, ...missed.map((label) => html("li", {}, labelled(label)))),
     );
   }
 
@@ -174,7 +179,8 @@
 
   function searchable(example) {
     const labels = example.predicted.map(({ label }) => label);
-    return [example.id, example.text ?? "", example.why, ...example.true_labels, ...labels].join("\n").toLocaleLowerCase();
+    const known = [...example.true_labels, ...labels];
+    return [example.id, example.text ?? "", example.why, ...known, ...known.map(called)].join("\n").toLocaleLowerCase();
   }
 
   function examples(id, title, introduction, list, withKey) {
@@ -199,14 +205,14 @@
   function labels() {
     if (!content.labels.length) return null;
     const columns = [
-      { field: "label", title: "Label", show: (row) => named(row.label) },
+      { field: "label", title: "Label", show: (row) => labelled(row.label) },
       { field: "training_count", title: "Training examples", show: (row) => count(row.training_count) },
       { field: "test_count", title: "Test examples", show: (row) => count(row.test_count) },
       { field: "found", title: "Found", show: (row) => percent(row.found) },
       { field: "probability", title: "Mean probability where true", show: (row) => decimal(row.probability) },
       { field: "knowledge", title: "Mean knowledge uncertainty where true", show: (row) => decimal(row.knowledge, 3) },
     ];
-    const words = new Map(content.labels.map((row) => [row, row.label.toLocaleLowerCase()]));
+    const words = new Map(content.labels.map((row) => [row, `${row.label}\n${called(row.label)}`.toLocaleLowerCase()]));
     let rows = content.labels;
     let chosen = content.labels;
     let limit = TABLE_STEP;
@@ -249,7 +255,7 @@
       chosen = [...content.labels].sort((a, b) => {
         const [left, right] = [a[column.field], b[column.field]];
         if (left === null || right === null) return (left === null) - (right === null);
-        return sign * (column.field === "label" ? collator.compare(left, right) : left - right);
+        return sign * (column.field === "label" ? collator.compare(called(left), called(right)) : left - right);
       });
       filter(matching);
     }

@@ -80,10 +80,10 @@ def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def _text(kind: str, description: str) -> dict[int | str, dict[str, Any]]:
+def _text(kind: str, description: str, *codes: int) -> dict[int | str, dict[str, Any]]:
     """The description of an answer that is not JSON."""
     content = {kind: {"schema": {"type": "string"}}}
-    return {200: {"description": description, "content": content}, **_errors()}
+    return {200: {"description": description, "content": content}, **_errors(*codes)}
 
 
 def _get(path: str, answer: type[BaseModel], *codes: int, summary: str) -> Callable[[_Handler], _Handler]:
@@ -116,8 +116,9 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     question = Asked(
         Wanted(asked.k, asked.uncertainty, asked.votes),
         goal,
-        AllowedLabels.of(asked.only, asked.exclude),
+        AllowedLabels.of(**{name: getattr(asked, name) for name in schemas.SUBSET}),
         false_alarm,
+        asked.lang,
     )
     if isinstance(asked, schemas.FeaturesRequest):
         rows = [(vector.indices, vector.values) for vector in asked.features]
@@ -148,13 +149,18 @@ async def explain(request: Request, asked: schemas.ExplainRequest) -> Response:
     over the members, before calibration. Probability and votes are those of `/predict`: 0 where its search
     does not find the label.
     """
-    return _json(await _service(request).explain(asked.text, asked.label, asked.top))
+    return _json(await _service(request).explain(asked.text, asked.label, asked.top, asked.lang))
 
 
 @_get("/labels", schemas.Labels, 422, summary="Search labels")
 async def labels(request: Request, asked: Annotated[schemas.LabelsQuery, Query()]) -> Response:
-    """List the labels that contain the query: those that begin with it first, then by frequency."""
-    return _json(await _service(request).labels(asked.query, asked.offset, asked.limit))
+    """List the labels that a query may mean.
+
+    Of a model with a vocabulary, these are its entries with such a name in any language, best first: words
+    may be unfinished and have typing mistakes. They need not be labels that the model knows. Otherwise, these
+    are the labels that contain the query: those that begin with it first, then by frequency.
+    """
+    return _json(await _service(request).labels(asked.query, asked.offset, asked.limit, asked.lang))
 
 
 @_get("/model", schemas.ModelInfo, summary="Describe the model")
@@ -183,7 +189,7 @@ async def queue(request: Request, asked: Annotated[schemas.QueueQuery, Query()])
     They are ordered by the largest knowledge uncertainty of any of a text's twenty most probable labels:
     where the members of the model disagree most, a review teaches most.
     """
-    return _json({"items": [asdict(item) for item in await _service(request).queue(asked.limit)]})
+    return _json({"items": [asdict(item) for item in await _service(request).queue(asked.limit, asked.lang)]})
 
 
 @_get("/queue/counts", schemas.QueueCounts, summary="Count the queue")
@@ -195,13 +201,16 @@ async def counts(request: Request) -> Response:
 @router.get(
     "/queue/export",
     response_class=StreamingResponse,
-    responses=_text("application/x-ndjson", "One record per line, as hedgerow fit reads them."),
+    responses=_text("application/x-ndjson", "One record per line, as hedgerow fit reads them.", 422),
     summary="Export training data",
 )
-async def export(request: Request) -> Response:
-    """Give the texts whose labels a human confirmed or corrected, as lines of JSON."""
+async def export(request: Request, asked: Annotated[schemas.ExportQuery, Query()]) -> Response:
+    """Give the texts whose labels a human confirmed or corrected, as lines of JSON.
+
+    With a vocabulary, `names` are those of the labels, in their order, and null where there is none.
+    """
     return StreamingResponse(
-        _service(request).export(),
+        _service(request).export(asked.lang),
         media_type="application/x-ndjson",
         headers={"Content-Disposition": 'attachment; filename="reviewed.jsonl"'},
     )

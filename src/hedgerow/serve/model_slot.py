@@ -44,6 +44,13 @@ def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
     return served
 
 
+def load_prepared(path: str | os.PathLike[str], threads: int) -> ServedModel:
+    """The same, with the tables that searches by names need; they may take seconds to make."""
+    served = load_model(path, threads)
+    served.prepare_search()
+    return served
+
+
 def _answer_once(served: ServedModel) -> None:
     """Do what a request can ask for. The first time is slow: pages come from disk, and tables are made."""
     inputs: Inputs = ["a text"]
@@ -70,7 +77,7 @@ class ModelSlot:
     path: Path
     current: ServedModel
     threads: int = 1
-    loader: Callable[[Path, int], ServedModel] = load_model
+    loader: Callable[[Path, int], ServedModel] = load_prepared
     _loading: bool = field(default=False, init=False)
 
     async def reload(self, executor: Executor) -> tuple[ServedModel, ServedModel]:

@@ -21,6 +21,22 @@ Votes = Annotated[list[float], Field(description="The probability of each member
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 LabelNumber = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 AskedLabel = Annotated[str | LabelNumber, Field(examples=[_LABEL])]
+Language = Annotated[
+    str | None,
+    Field(
+        max_length=35,
+        pattern="^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$",
+        description="The language of names, such as de or en, if there are any in it. Default: the first of"
+        " the vocabulary.",
+    ),
+]
+Name = Annotated[
+    str | None,
+    Field(description="Its name; only of a model with a vocabulary, and null where that has none."),
+]
+VocabularyIds = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=1000)]
+# The fields of a request that say which labels may be answered.
+SUBSET = ("only", "exclude", "only_scheme", "only_subtree", "exclude_scheme", "exclude_subtree")
 # What the readers of training data take.
 TaughtLabel = Annotated[str, Field(min_length=1)] | LabelNumber
 # Smaller or larger shares ask for more data than there are, and for numbers that overflow.
@@ -109,6 +125,17 @@ class _Prediction(_Strict):
     exclude: list[AskedLabel] | None = Field(
         None, min_length=1, description="Do not answer these labels, nor any of `only` that is among them."
     )
+    only_scheme: VocabularyIds | None = Field(
+        None, description="Answer labels of these schemes of the vocabulary only, and those of `only`."
+    )
+    only_subtree: VocabularyIds | None = Field(
+        None, description="Answer these entries of the vocabulary and what is below them only, and `only`."
+    )
+    exclude_scheme: VocabularyIds | None = Field(None, description="Do not answer labels of these schemes.")
+    exclude_subtree: VocabularyIds | None = Field(
+        None, description="Do not answer these entries of the vocabulary, nor what is below them."
+    )
+    lang: Language = None
 
 
 class TextRequest(_Prediction):
@@ -163,6 +190,7 @@ class PredictedLabel(_Answer):
     """A label with its uncertainty in nats: 0 is none, 0.69 that of a coin toss."""
 
     label: Label
+    name: Name = None
     probability: Probability
     total: float | None = Field(None, description="Total uncertainty: data plus knowledge.")
     data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
@@ -232,6 +260,7 @@ class ExplainRequest(_Strict):
     text: TextInput
     label: AskedLabel
     top: int = Field(8, ge=1, le=100, description="Words of each kind.")
+    lang: Language = None
 
 
 class Effect(_Answer):
@@ -303,6 +332,7 @@ class Explanation(_Answer):
     """The words that made a label more or less probable, the strongest first."""
 
     label: Label
+    name: Name = None
     probability: Probability
     votes: Votes
     speaks_for: list[Effect]
@@ -328,22 +358,30 @@ class Explanation(_Answer):
 class LabelsQuery(_Answer):
     """Which labels to list."""
 
-    query: str = Field("", max_length=1000, description="Part of a label; upper or lower case is the same.")
+    query: str = Field(
+        "",
+        max_length=1000,
+        description="Words of a name; or, without a vocabulary, part of a label. Upper or lower case is the"
+        " same.",
+    )
     offset: int = Field(0, ge=0, le=2**31 - 1)
     limit: int = Field(50, ge=1, le=1000)
+    lang: Language = None
 
 
 class KnownLabel(_Answer):
-    """A label of the model."""
+    """A label of the model, or an entry of its vocabulary that no training input has."""
 
     label: Label
+    name: Name = None
     count: int | None = Field(description="How many training inputs have it, if the model knows.")
+    matched: str | None = Field(None, description="The name by which it was found.")
 
 
 class Labels(_Answer):
-    """Labels of the model: those that begin with the query first, then by frequency."""
+    """What a query may mean: by names the best first; else what begins with it first, then by frequency."""
 
-    total: int = Field(description="How many there are.")
+    total: int = Field(description="How many there are; at most 1,000 where they are found by names.")
     labels: list[KnownLabel]
 
 
@@ -366,6 +404,9 @@ class ModelInfo(_Answer):
     texts: bool = Field(description="Whether it reads texts, not features.")
     fields: list[str] | None = Field(
         None, description="The texts of an input by name; null where it is one text."
+    )
+    languages: list[str] | None = Field(
+        None, description="The languages of names, the default first; null where it has no vocabulary."
     )
     calibrated: bool = Field(description="Whether a probability of 0.8 is right four times out of five.")
     detects_ood: bool = Field(description="Whether it can detect out-of-distribution (OOD) inputs.")
@@ -409,6 +450,13 @@ class QueueQuery(_Answer):
     """How much of the queue to show."""
 
     limit: int = Field(20, ge=1, le=100)
+    lang: Language = None
+
+
+class ExportQuery(_Answer):
+    """How to call the labels of reviewed texts."""
+
+    lang: Language = None
 
 
 class QueuedText(_Answer):

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+
 from hedgerow.decisions.goals import Goal
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.model import Model
+from hedgerow.vocabulary.naming import Naming
 
 from .errors import ApiError
 from .verdicts import Sorting, curves, sorting
 
 _REMEMBERED = 256  # goals and numbers of labels
 _SUBSETS = 16
+_LANGUAGES = 16
+_NUMBER = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True)
 class AllowedLabels:
-    """The labels that a request allows and excludes, each once and in order; None where it says nothing."""
+    """What a request allows and excludes, each once and in order; None where it says nothing.
+
+    That are labels, schemes of the vocabulary, and entries of it with all that is below them.
+    """
 
     only: tuple[str | int, ...] | None = None
     exclude: tuple[str | int, ...] | None = None
+    only_scheme: tuple[str | int, ...] | None = None
+    only_subtree: tuple[str | int, ...] | None = None
+    exclude_scheme: tuple[str | int, ...] | None = None
+    exclude_subtree: tuple[str | int, ...] | None = None
 
     @classmethod
-    def of(cls, only: Iterable[str | int] | None, exclude: Iterable[str | int] | None) -> AllowedLabels:
-        """Those of two lists, so that equal sets are equal."""
-        return cls(*(None if of is None else tuple(sorted(set(of), key=_order)) for of in (only, exclude)))
+    def of(cls, **lists: Iterable[str | int] | None) -> AllowedLabels:
+        """Those of lists, so that equal sets are equal."""
+        return cls(
+            **{name: None if of is None else tuple(sorted(set(of), key=_order)) for name, of in lists.items()}
+        )
+
+    @property
+    def by_vocabulary(self) -> bool:
+        """Whether the vocabulary is asked, which can take a while."""
+        groups = (self.only_scheme, self.only_subtree, self.exclude_scheme, self.exclude_subtree)
+        return any(of is not None for of in groups)
 
 
 ALL_LABELS = AllowedLabels()
@@ -87,7 +108,41 @@ class ServedModel:
 
     @cached_property
     def _subsets(self) -> Callable[[AllowedLabels], LabelSubset | None]:
-        return lru_cache(_SUBSETS)(lambda allowed: self.model.subset(allowed.only, allowed.exclude))
+        return lru_cache(_SUBSETS)(self._subset)
+
+    def _subset(self, allowed: AllowedLabels) -> LabelSubset | None:
+        only = self._within("only", allowed.only, allowed.only_scheme, allowed.only_subtree)
+        exclude = self._within("exclude", allowed.exclude, allowed.exclude_scheme, allowed.exclude_subtree)
+        return self.model.subset(only, exclude)
+
+    def _within(
+        self,
+        what: str,
+        labels: Iterable[str | int] | None,
+        schemes: Iterable[str | int] | None,
+        subtrees: Iterable[str | int] | None,
+    ) -> list[str | int] | None:
+        """Labels of a request, and those of schemes and subtrees; None where it names none of them."""
+        if labels is None and schemes is None and subtrees is None:
+            return None
+        listed, where = list(labels or ()), what
+        try:
+            if schemes is not None:
+                where = f"{what}_scheme"
+                listed += self.model.labels_in(schemes=map(str, schemes))
+            if subtrees is not None:
+                where = f"{what}_subtree"
+                listed += self.model.labels_in(subtrees=map(str, subtrees))
+        except ValueError as error:
+            raise ApiError(422, "labels", str(error), where) from error
+        if what == "only" and not listed:
+            raise ApiError(
+                422,
+                "labels",
+                "no label of the model is among these entries, so nothing could be answered",
+                where,
+            )
+        return listed
 
     @cached_property
     def _finds(self) -> Callable[[int], bool]:
@@ -118,6 +173,42 @@ class ServedModel:
     def folded(self) -> list[str]:
         """The labels without the difference of capital and small letters, for search."""
         return [str(label).casefold() for label in self.labels]
+
+    @cached_property
+    def columns_by_text(self) -> dict[str, int]:
+        """The column of each label as it is written, which is how vocabularies have it."""
+        return {str(label): number for number, label in enumerate(self.labels)}
+
+    def as_label(self, id: str) -> str | int:
+        """An entry of the vocabulary as a label that the model could learn: a number, if its labels are."""
+        numbers = bool(self.labels) and not isinstance(self.labels[0], str)
+        return int(id) if numbers and _NUMBER.fullmatch(id) else id
+
+    @cached_property
+    def nameless(self) -> list[int]:
+        """Columns of the labels without a name, the frequent ones first."""
+        vocabulary = self.model.vocabulary
+        if vocabulary is None:
+            return self.by_frequency
+        named = np.append(np.diff(vocabulary.columns.name_begins.astype(np.int64)) > 0, False)
+        has = named[vocabulary.indices(map(str, self.labels))]  # the last stands for what has no entry
+        return [number for number in self.by_frequency if not has[number]]
+
+    def naming(self, lang: str | None) -> Naming | None:
+        """How labels are called, in a language if there are names in it; None without a vocabulary."""
+        return self._namings(lang and lang.lower())
+
+    @cached_property
+    def _namings(self) -> Callable[[str | None], Naming | None]:
+        return lru_cache(_LANGUAGES)(
+            lambda lang: None if self.model.vocabulary is None else Naming(self.model.vocabulary, lang)
+        )
+
+    def prepare_search(self) -> None:
+        """Make the tables for searches by names, so that the first search is as fast as others."""
+        if self.model.vocabulary is not None:
+            self.model.vocabulary.prepare_search()
+            self.nameless, self.columns_by_text  # noqa: B018
 
     @cached_property
     def by_frequency(self) -> list[int]:

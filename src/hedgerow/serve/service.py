@@ -24,6 +24,7 @@ from hedgerow.judge.verdict import verdict_entry
 from .batching import Batcher
 from .errors import ApiError, overloaded
 from .examples import examples_for
+from .label_search import find_labels
 from .limits import Limits
 from .logs import log_event
 from .metrics import Metrics
@@ -38,17 +39,19 @@ Found = TypeVar("Found")
 FALSE_ALARM = 0.05
 # What a reviewer sees of each text.
 _REVIEWED = Wanted(k=20, uncertainty=True, votes=True)
+_NAMED_AT_ONCE = 500  # labels of an answer that are named without a thread
 _SLOW_JOBS = 32  # explanations and searches of labels that may wait for their thread
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks of each input; goal and labels in its own words, which a model has to know."""
+    """What a request asks of each input: goal, labels and language in its own words."""
 
     wanted: Wanted
     goal: Goal | None = None
     allowed: AllowedLabels = ALL_LABELS
     false_alarm: float = FALSE_ALARM
+    lang: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Service:
         self._slow = _thread("slow")
         self._loader = _thread("loader")
         self._writer = _thread("queue")
+        self._slow.submit(self.slot.current.prepare_search)  # nobody waits for it, but the first search
         self._slow_jobs = 0
         self.batcher = Batcher(
             partial(predict, most=settings.limits.labels),
@@ -102,6 +106,13 @@ class Service:
     ) -> tuple[str, list[dict[str, Any]]]:
         """The id of the model, and what it says of each text."""
         served = self.slot.current
+        results = await self._predict_texts(served, texts, asked, where)
+        await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
+        return served.id, results
+
+    async def _predict_texts(
+        self, served: ServedModel, texts: Sequence[TextInput], asked: Asked, where: str
+    ) -> list[dict[str, Any]]:
         self._check_texts(served, texts, where)
         return await self._predict(served, list(texts), len(texts), asked)
 
@@ -114,11 +125,30 @@ class Service:
             raise ApiError(422, "kind", "the model reads texts; send text or texts", "features")
         self._check_count(len(rows), "features")
         matrix = _matrix(rows, served.model.reader.width, self.limits.entries)
-        return await self._predict(served, matrix, len(rows), asked)
+        results = await self._predict(served, matrix, len(rows), asked)
+        await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
+        return served.id, results
+
+    async def _name(self, served: ServedModel, labels: list[dict[str, Any]], lang: str | None) -> None:
+        """Put the name of each label beside it, where there are names."""
+        naming = served.naming(lang)
+        if naming is None:
+            return
+
+        def work() -> None:
+            for one in labels:
+                before = dict(one)
+                one.clear()  # so that the name stands beside the label
+                one |= {"label": before["label"], "name": naming.of(before["label"]), **before}
+
+        if len(labels) > _NAMED_AT_ONCE:
+            await asyncio.to_thread(work)
+        else:
+            work()
 
     async def _predict(
         self, served: ServedModel, inputs: Any, count: int, asked: Asked
-    ) -> tuple[str, list[dict[str, Any]]]:
+    ) -> list[dict[str, Any]]:
         wanted = asked.wanted
         if wanted.k > self.limits.k:
             raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are listed", "k")
@@ -130,14 +160,21 @@ class Service:
                     f"{name} has {len(labels):,} labels; send at most {self.limits.subset:,}",
                     name,
                 )
-        wanted = replace(wanted, subset=served.subset(asked.allowed))
+        allowed = asked.allowed
+        if allowed.by_vocabulary:
+            subset = await self._slowly(lambda: served.subset(allowed))
+        else:
+            subset = served.subset(allowed)
+        wanted = replace(wanted, subset=subset)
         if asked.goal is not None:
             wanted = replace(wanted, sorting=served.sorting(asked.goal))
         results = await self.batcher.predict(served, inputs, count, wanted)
         flag_ood(results, asked.false_alarm)
-        return served.id, results
+        return results
 
-    async def explain(self, text: TextInput, label: str | int, top: int) -> dict[str, Any]:
+    async def explain(
+        self, text: TextInput, label: str | int, top: int, lang: str | None = None
+    ) -> dict[str, Any]:
         """Which words of a text moved a label."""
         served = self.slot.current
         self._check_texts(served, [text], "text")
@@ -150,8 +187,10 @@ class Service:
             return explain(served.model, text, label), *said_of(served, text, label)
 
         why, probability, votes = await self._slowly(work)
+        naming = served.naming(lang)
         return {
             "label": label,
+            **({} if naming is None else {"name": naming.of(label)}),
             "probability": probability,
             "votes": votes,
             "speaks_for": [_effect(found) for found in why.for_(top)],
@@ -164,17 +203,15 @@ class Service:
 
     # --- the model ---
 
-    async def labels(self, query: str, offset: int, limit: int) -> dict[str, Any]:
-        """The labels that hold the query."""
+    async def labels(self, query: str, offset: int, limit: int, lang: str | None = None) -> dict[str, Any]:
+        """The labels that a query may mean."""
         served = self.slot.current
-        found = await self._slowly(lambda: served.search(query))
-        counts = served.counts
+        naming = served.naming(lang)
+        found = await self._slowly(lambda: find_labels(served, query, naming))
+        parts = ("label", "count") if naming is None else ("label", "name", "count", "matched")
         return {
             "total": len(found),
-            "labels": [
-                {"label": served.labels[number], "count": None if counts is None else counts[number]}
-                for number in found[offset : offset + limit]
-            ],
+            "labels": [{part: vars(one)[part] for part in parts} for one in found[offset : offset + limit]],
         }
 
     def model(self) -> dict[str, Any]:
@@ -187,6 +224,7 @@ class Service:
             "method": served.model.method.value,
             "texts": served.reads_texts,
             "fields": served.fields,
+            "languages": None if served.model.vocabulary is None else served.model.vocabulary.languages,
             "calibrated": served.model.calibrated,
             "detects_ood": served.model.ood is not None,
             "policy": served.curves,
@@ -217,15 +255,19 @@ class Service:
 
     async def add_to_queue(self, texts: Sequence[TextInput]) -> list[int]:
         """Predict texts and keep them for a human to review."""
-        model, results = await self.predict_texts(texts, Asked(_REVIEWED), "texts")
+        served = self.slot.current
+        results = await self._predict_texts(served, texts, Asked(_REVIEWED), "texts")
         try:
-            return await self._write(lambda: self.store.add(_queued(texts, results), model))
+            return await self._write(lambda: self.store.add(_queued(texts, results), served.id))
         except QueueFull as error:
             raise ApiError(507, "queue_full", str(error)) from error
 
-    async def queue(self, limit: int) -> list[QueueItem]:
-        """The texts that wait, the most informative first."""
-        return await self._write(lambda: self.store.waiting(limit))
+    async def queue(self, limit: int, lang: str | None = None) -> list[QueueItem]:
+        """The texts that wait, the most informative first; labels are called as they are called now."""
+        items = await self._write(lambda: self.store.waiting(limit))
+        labels = [one for item in items for one in item.prediction["labels"]]
+        await self._name(self.slot.current, labels, lang)
+        return items
 
     async def review(self, number: int, state: str, labels: Sequence[str | int]) -> None:
         """Store the labels that a human gave to a text."""
@@ -236,13 +278,18 @@ class Service:
         """How many texts are in each state."""
         return await self._write(self.store.counts)
 
-    async def export(self) -> AsyncIterator[bytes]:
-        """The reviewed texts with their labels, as lines of JSON."""
+    async def export(self, lang: str | None = None) -> AsyncIterator[bytes]:
+        """The reviewed texts with their labels, and what these are called, as lines of JSON."""
+        naming = self.slot.current.naming(lang)
         after = 0
         while page := await self._write(partial(self.store.export_page, after)):
             yield b"".join(
                 orjson.dumps(
-                    {**({"text": text} if isinstance(text, str) else text), "labels": labels},
+                    {
+                        **({} if naming is None else {"names": [naming.of(label) for label in labels]}),
+                        **({"text": text} if isinstance(text, str) else text),
+                        "labels": labels,
+                    },
                     option=orjson.OPT_APPEND_NEWLINE,
                 )
                 for _, text, labels in page

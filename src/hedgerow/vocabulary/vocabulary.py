@@ -23,6 +23,8 @@ from .writing import write_columns
 
 __all__ = ["Vocabulary", "read_vocabulary"]
 
+_SCHEMES = 5  # that an error lists
+
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
@@ -143,6 +145,16 @@ class Vocabulary:
         """All schemes that entries belong to."""
         return [] if self.columns.schemes is None else self.columns.schemes.tolist()
 
+    def in_scheme(self, scheme: str) -> list[str]:
+        """The ids of all entries that belong to a scheme; KeyError for one that the vocabulary lacks."""
+        schemes, scheme_of = self.columns.schemes, self.columns.scheme_of
+        known = self.schemes
+        if scheme not in known or schemes is None or scheme_of is None:
+            more = f", and {len(known) - _SCHEMES:,} more" if len(known) > _SCHEMES else ""
+            there = f"its schemes are {', '.join(known[:_SCHEMES])}{more}" if known else "it has none"
+            raise KeyError(f"the vocabulary has no scheme {scheme!r}; {there}")
+        return self._named(np.flatnonzero(scheme_of == known.index(scheme)))
+
     def successor(self, id: str) -> str | None:
         """The id that replaces an entry; it need not be in the vocabulary."""
         return _optional(self.columns.successors, self.index(id))
@@ -157,6 +169,16 @@ class Vocabulary:
     def languages(self) -> tuple[str, ...]:
         """The languages of names: that with most preferred names first, equals in alphabetical order."""
         return self.columns.languages
+
+    def check_language(self, lang: str | None) -> None:
+        """Refuse a language that no name has, nor a variant of it; None stands for the first one."""
+        if lang is not None and not isinstance(lang, str):
+            raise TypeError(f"lang is {lang!r}; give the tag of a language, such as 'de'")
+        tag = language_tag(lang)
+        if tag is None or any(own == tag or own.startswith(f"{tag}-") for own in self.languages):
+            return
+        there = f"it has {', '.join(self.languages)}" if self.languages else "its names have no language"
+        raise ValueError(f"the vocabulary has no names in the language {lang!r}; {there}")
 
     def name(self, id: str, lang: str | None = None) -> str | None:
         """The name of an entry to show.
@@ -229,6 +251,10 @@ class Vocabulary:
                 matches.append(Match(id, name, columns.name_texts[hit.name], round(hit.score, 4)))
         return matches[:limit]
 
+    def prepare_search(self) -> None:
+        """Build the index of `search` now, so that the first search is as fast as others."""
+        self._lookup  # noqa: B018
+
     # --- hierarchy ---
 
     @property
@@ -263,7 +289,7 @@ class Vocabulary:
     def _lookup(self) -> Lookup:
         return Lookup.of(self.columns.name_texts.tolist())
 
-    def _named(self, numbers: Sequence[int] | npt.NDArray[np.int32]) -> list[str]:
+    def _named(self, numbers: Sequence[int] | npt.NDArray[np.integer[Any]]) -> list[str]:
         return self.columns.ids.taken([int(number) for number in numbers])
 
     @cached_property

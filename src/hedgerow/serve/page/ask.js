@@ -3,8 +3,9 @@
 import { get, post } from "./api.js";
 import { DECISIONS, decide, mildestRisk } from "./decisions.js";
 import { key, kindOf, row } from "./found.js";
+import { chooseLanguage, inLanguage } from "./language.js";
 import { riskPanel } from "./risk.js";
-import { counted, listed, percent, sentence, tell, whole } from "./words.js";
+import { called, counted, listed, percent, sentence, tell, whole } from "./words.js";
 
 const { html, shortened, svg } = Dom;
 const FEW = 15;
@@ -111,18 +112,23 @@ export function askPage(model, queued) {
       const decided = model.policy ? { k: MANY, decide: { risk: mildestRisk(model.policy) } } : { k };
       const before = model.id;
       try {
-        const said = await post("predict", { ...input, ...decided, uncertainty: true, votes: true });
+        const said = await post("predict", { ...input, ...decided, ...inLanguage(), uncertainty: true, votes: true });
         if (said.model === model.id) return said.results[0];
         // Another has taken its place.
-        Object.assign(model, await get("model"));
+        await learn();
       } catch (error) {
         // Perhaps because the new one guarantees less, or reads other texts.
-        if (error.status === 422) Object.assign(model, await get("model"));
+        if (error.status === 422) await learn();
         if (model.id === before) throw error;
       }
       changed(fields);
     }
     throw new Error("The model is being changed. Try again in a moment.");
+  }
+
+  async function learn() {
+    Object.assign(model, await get("model"));
+    chooseLanguage(model);
   }
 
   function show(text, result, k) {
@@ -250,7 +256,7 @@ function summary({ labels, input, ood }, model) {
 
 function spoken({ labels, ood }, decided) {
   const [first] = labels;
-  const best = first ? ` The most probable is ${String(first.label).slice(0, 100)} with ${percent(first.probability)}.` : "";
+  const best = first ? ` The most probable is ${called(first.label, first.name).slice(0, 100)} with ${percent(first.probability)}.` : "";
   const warning = ood?.is_ood ? " Warning: this text is out-of-distribution (OOD)." : "";
   return `${sentence(decided)}.${best}${warning}`;
 }

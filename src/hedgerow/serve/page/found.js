@@ -24,11 +24,11 @@ export function uncertainty(found) {
 
 /** One label of an answer; `text` is null where nothing can be explained. */
 export function row(found, text) {
-  const asked = text === null ? null : why(text, found.label);
+  const asked = text === null ? null : why(text, found);
   return html(
     "li",
     { class: "found" },
-    html("span", { class: "found-name" }, named(found.label)),
+    html("span", { class: "found-name" }, named(found.label, found.name)),
     strip(found),
     html("span", { class: "probability" }, percent(found.probability)),
     uncertainty(found),

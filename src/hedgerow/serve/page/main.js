@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { askPage } from "./ask.js";
+import { chooseLanguage } from "./language.js";
 import { reviewPage } from "./review.js";
 import { counted, tell, whole } from "./words.js";
 
@@ -35,6 +36,7 @@ function route(pages) {
 
 try {
   const model = await get("model");
+  chooseLanguage(model);
   document.getElementById("model").textContent = described(model);
   const review = reviewPage(model);
   askPage(model, review.refresh);

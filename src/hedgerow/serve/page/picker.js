@@ -1,12 +1,13 @@
 /** A box that finds labels by a part of their name (the combobox pattern of ARIA). */
 
 import { get } from "./api.js";
-import { counted, named, whole } from "./words.js";
+import { inLanguage } from "./language.js";
+import { called, counted, named, whole } from "./words.js";
 
 const { html } = Dom;
 const SHOWN = 8;
 
-/** Calls `chosen(label)`; `left()` when the reader leaves the box with Escape. */
+/** Calls `chosen(label, name)`; `left()` when the reader leaves the box with Escape. */
 export function picker(chosen, left) {
   const list = html("ul", { class: "options", id: "picker-options", role: "listbox", "aria-label": "Labels", hidden: true });
   const said = html("span", { class: "unseen", role: "status" });
@@ -40,15 +41,16 @@ export function picker(chosen, left) {
     asking = new AbortController();
     let found;
     try {
-      found = (await get("labels", { query, limit: SHOWN }, asking.signal)).labels;
+      found = (await get("labels", { query, limit: SHOWN, ...inLanguage() }, asking.signal)).labels;
     } catch (error) {
       if (error.name === "AbortError") return;
       said.textContent = error.message;
       return close();
     }
-    const isNew = !found.some(({ label }) => label === query);
+    const isNew = !found.some(({ label, name }) => label === query || called(label, name) === query);
     const examples = (count) => (count === null ? "" : `${whole(count)} ${count === 1 ? "example" : "examples"}`);
-    options = found.map(({ label, count }) => ({ label, words: examples(count) }));
+    const also = ({ name, matched }) => (matched && matched !== name ? `“${matched}”` : "");
+    options = found.map((one) => ({ ...one, words: [also(one), examples(one.count)].filter(Boolean).join(", ") }));
     if (isNew) options.push({ label: query, words: "a label new to the model" });
     list.replaceChildren(...options.map(option));
     list.hidden = false;
@@ -57,7 +59,7 @@ export function picker(chosen, left) {
     go(found.length ? 0 : -1);
   }
 
-  function option({ label, words }, i) {
+  function option({ label, name, words }, i) {
     // The list must not take the focus, or it would close before the click.
     const take = (event) => {
       event.preventDefault();
@@ -66,7 +68,7 @@ export function picker(chosen, left) {
     return html(
       "li",
       { id: `picker-option-${i}`, role: "option", "aria-selected": "false", mousedown: take },
-      named(label),
+      named(label, name),
       html("span", { class: "hint" }, words),
     );
   }
@@ -90,10 +92,10 @@ export function picker(chosen, left) {
   }
 
   function choose(i) {
-    const { label } = options[i];
+    const { label, name } = options[i];
     input.value = "";
     close();
-    chosen(label);
+    chosen(label, name);
   }
 
   function pressed(event) {

@@ -2,6 +2,7 @@
 
 import { download, get, post } from "./api.js";
 import { kindOf, strip, uncertainty } from "./found.js";
+import { inLanguage } from "./language.js";
 import { picker } from "./picker.js";
 import { counted, joined, named, percent, sentence, tell, unseen, whole } from "./words.js";
 
@@ -19,6 +20,7 @@ export function reviewPage(model) {
   const trouble = document.getElementById("review-trouble");
   const status = document.getElementById("review-status");
   const save = document.getElementById("export");
+  const names = new Map(); // of labels that the reviewer added
   let items = [];
   let answered = [];
   let shown = null;
@@ -51,7 +53,7 @@ export function reviewPage(model) {
 
   async function next(focus = true) {
     try {
-      if (!items.length) items = (await get("queue", { limit: AT_ONCE })).items;
+      if (!items.length) items = (await get("queue", { limit: AT_ONCE, ...inLanguage() })).items;
       tell(trouble, null);
     } catch (error) {
       return tell(trouble, error.message);
@@ -125,7 +127,7 @@ export function reviewPage(model) {
         html(
           "li",
           { class: "choice" },
-          html("label", {}, tick, number <= 10 ? key(number % 10) : null, named(label)),
+          html("label", {}, tick, number <= 10 ? key(number % 10) : null, named(label, found ? found.name : names.get(label))),
           found ? strip(found) : html("span", { class: "hint" }, "added by you"),
           html("span", { class: "probability" }, found ? percent(found.probability) : ""),
           found && isOpen(found) ? uncertainty(found) : null,
@@ -133,7 +135,8 @@ export function reviewPage(model) {
       );
     }
 
-    function add(label) {
+    function add(label, name) {
+      names.set(label, name ?? null);
       if (choices.has(label)) choices.get(label).checked = true;
       else choice(label, null, true);
       choices.get(label).focus();
@@ -305,7 +308,7 @@ function reason(labels) {
   if (votes.length < 2 || most.knowledge < AGREED) return ["The members agree on all labels."];
   const ends = [Math.min(...votes), Math.max(...votes)].map(percent);
   const words = `: they put its probability between ${ends[0]} and ${ends[1]}.`;
-  return ["The members disagree most on ", html("b", {}, named(most.label)), words];
+  return ["The members disagree most on ", html("b", {}, named(most.label, most.name)), words];
 }
 
 function passage(text) {

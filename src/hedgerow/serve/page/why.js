@@ -1,7 +1,8 @@
 /** Why a label: the words of the text that made it more or less probable. */
 
 import { post } from "./api.js";
-import { joined, tell, unseen } from "./words.js";
+import { inLanguage } from "./language.js";
+import { called, joined, tell, unseen } from "./words.js";
 
 const { html, shortened } = Dom;
 const TOP = 8;
@@ -12,7 +13,7 @@ const LEAST = 0.02; // an effect of 2 % or less means nothing
 let made = 0;
 
 /** A button and the place it opens; the server is asked when it is opened first. */
-export function why(text, label) {
+export function why(text, { label, name }) {
   const id = `why-${++made}`;
   const place = html("div", { class: "why-words", id, hidden: true });
   let asked = false;
@@ -20,7 +21,7 @@ export function why(text, label) {
     "button",
     { type: "button", class: "more why-button", "aria-expanded": "false", "aria-controls": id, click: turn },
     "Why?",
-    unseen(` ${String(label).slice(0, 200)}`),
+    unseen(` ${called(label, name).slice(0, 200)}`),
   );
 
   async function turn() {
@@ -29,7 +30,7 @@ export function why(text, label) {
     if (asked) return;
     asked = true;
     try {
-      place.replaceChildren(...drawn(text, await post("explain", { text, label, top: TOP })));
+      place.replaceChildren(...drawn(text, await post("explain", { text, label, top: TOP, ...inLanguage() })));
     } catch (error) {
       asked = false;
       const trouble = html("p", { class: "trouble", role: "alert" });

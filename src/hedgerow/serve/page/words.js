@@ -10,10 +10,14 @@ export const counted = (number, one, many = `${one}s`) => `${SMALL[number] ?? wh
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 export const unseen = (text) => html("span", { class: "unseen" }, text);
 
-/** A label, in its own direction of writing, and cut where it would fill the page. */
-export function named(label) {
-  const name = String(label);
-  return html("bdi", { title: name.length > SHORT_LABEL ? name.slice(0, 1000) : null }, shortened(name, SHORT_LABEL) || "(no name)");
+/** What people call a label: its name, or what it is. */
+export const called = (label, name) => name || String(label);
+
+/** A label, in its own direction of writing, and cut where it would fill the page; its id is the tooltip of its name. */
+export function named(label, name = null) {
+  const shown = called(label, name);
+  const title = shown !== String(label) ? String(label) : shown.length > SHORT_LABEL ? shown : null;
+  return html("bdi", { title: title?.slice(0, 1000) ?? null }, shortened(shown, SHORT_LABEL) || "(no name)");
 }
 
 /** "a, b and c", of elements or strings. */
