@@ -240,7 +240,7 @@ def markdown(described: dict[str, Any]) -> str:
     about, runs = described["machine"], described["runs"]
     versions = ", ".join(f"{name} {version}" for name, version in about["environments"]["annif"].items())
     part = "" if runs["all"]["records"] == described["dev_records"] else ", a random part of it"
-    peak = max(runs[own]["peak_bytes"] for own in LANGUAGES) / 2**30
+    peak = max(step["peak_bytes"] for step in (described["vocabulary"], *map(runs.get, LANGUAGES))) / 2**30
     lines = [
         f"**Machine**: {about['cpu']}, {about['cores']} cores, {about['memory_bytes'] / 2**30:.0f} GiB,"
         f" {about['date']}; a process for each language, one thread each; {versions}.",
