@@ -86,7 +86,7 @@ const std::vector<Ranked>& Best::finish() {
 const float* Searcher::score(int layer, std::int32_t node, float log_probability, std::int64_t input) {
   std::size_t stride;
   float* logits = inputs_.score(*model_, layer, node, input, nullptr, stride);
-  kernels().log_probabilities(logits, children(layer, node), log_probability, model_->transform());
+  kernels().log_probabilities(logits, children(layer, node), log_probability, model_->transform(), logits);
   return logits;
 }
 

@@ -65,13 +65,21 @@ void BlockInputs::make_room(std::size_t features) {
   if (room_ >= features) return;
   room_ = features;
   codes_.resize(room_);
-  offsets_.resize(kNoRow * room_);
-  hit_values_.resize(kNoRow * room_);
-  hits_.codes = codes_.data();
-  for (std::size_t kind = 0; kind < kNoRow; ++kind) {
-    hits_.offsets[kind] = offsets_.data() + kind * room_;
-    hits_.values[kind] = hit_values_.data() + kind * room_;
-  }
+  hits_.front().codes = codes_.data();
+  lay_out(1);
+}
+
+// Gives each of the first hits its part of the memory.
+void BlockInputs::lay_out(std::size_t count) {
+  hits_.resize(std::max(count, hits_.size()));
+  offsets_.resize(hits_.size() * kNoRow * room_);
+  hit_values_.resize(offsets_.size());
+  std::size_t begin = 0;
+  for (Hits& hits : hits_)
+    for (std::size_t kind = 0; kind < kNoRow; ++kind, begin += room_) {
+      hits.offsets[kind] = offsets_.data() + begin;
+      hits.values[kind] = hit_values_.data() + begin;
+    }
 }
 
 void BlockInputs::number_features(int hash_bits) {
@@ -117,20 +125,24 @@ float* BlockInputs::score(const TreeModel& model, int layer, std::int32_t node, 
   const ChunkView& chunk = model.chunk(layer, node);
   const std::size_t room = room_for(chunk), passes = dropout ? static_cast<std::size_t>(dropout->passes()) : 1;
   if (logits_.size() < (passes + 1) * room) logits_.resize((passes + 1) * room);
+  if (const std::size_t dropped = std::min<std::size_t>(passes, Thinning::kPassesAtOnce);
+      dropout && hits_.size() <= dropped)
+    lay_out(1 + dropped);
   const Input& here = inputs_[static_cast<std::size_t>(input)];
   const Kernels& simd = kernels();
   const float* values = values_.data() + here.begin;
   if (tabulated_ == &chunk)
-    simd.look_up_hits(chunk, table_.data(), numbers_.data() + here.begin, values, here.size, hits_);
+    simd.look_up_hits(chunk, table_.data(), numbers_.data() + here.begin, values, here.size, hits_.front());
   else
     simd.find_hits(chunk, hashes_.data() + here.begin, values, here.size,
-                   here.as_expected ? static_cast<std::int64_t>(expected_.count()) : 0, hits_);
+                   here.as_expected ? static_cast<std::int64_t>(expected_.count()) : 0, hits_.front());
   if (dropout) {
     const auto number = static_cast<std::uint64_t>(model.tree().chunk(layer, node));
-    simd.score_thinned(chunk, hits_, dropout->thinning(number), room, logits_.data() + passes * room, logits_.data());
+    simd.score_thinned(chunk, hits_.front(), dropout->thinning(number), room, hits_.data() + 1,
+                       logits_.data() + passes * room, logits_.data());
     stride = room;
   } else {
-    simd.score_chunk(chunk, hits_, logits_.data());
+    simd.score_chunk(chunk, hits_.front(), logits_.data());
     stride = chunk.lanes / static_cast<std::size_t>(model.parts() * model.members());
   }
   if (model.parts() > 1) {

@@ -37,13 +37,14 @@ class BlockInputs {
   };
   void number_features(int hash_bits);
   void make_room(std::size_t features);
+  void lay_out(std::size_t count);
 
   std::vector<Input> inputs_;
   ExpectedFeatures expected_;
   std::vector<std::uint32_t> hashes_;
   std::vector<float> values_;
   std::size_t room_ = 0;
-  Hits hits_{};
+  std::vector<Hits> hits_{1};  // of an input; behind them those that passes of a dropout leave out
   std::vector<std::uint32_t> codes_, offsets_;
   std::vector<float> hit_values_;
   // Features of a large block, numbered from the most frequent on: a table of a chunk's rows by these numbers is small,

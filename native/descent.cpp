@@ -103,8 +103,7 @@ void Descent::score(int tree, int layer, Visits& visits) {
     for (std::int64_t voice = 0; voice < voices; ++voice, logits += apart, logs += stride) {
       if (lowered)
         for (std::int32_t child = 0; child < children; ++child) logits[child] -= options_.headroom;
-      simd.log_probabilities(logits, children, visits.paths[visit * voices + voice], model.transform());
-      std::copy_n(logits, children, logs);
+      simd.log_probabilities(logits, children, visits.paths[visit * voices + voice], model.transform(), logs);
     }
   }
 }

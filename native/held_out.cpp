@@ -64,7 +64,7 @@ void HeldOut::descend() {
 void HeldOut::look_below(const Visit& visit) {
   const auto first = scores_.begin() + static_cast<std::ptrdiff_t>(visit.scores);
   logs_.assign(first, first + children(visit.node));
-  kernels().log_probabilities(logs_.data(), std::ssize(logs_), visit.path, transform_);
+  kernels().log_probabilities(logs_.data(), std::ssize(logs_), visit.path, transform_, logs_.data());
 }
 
 // The nodes of the next layer that a row comes to: those above its candidates, or the best.

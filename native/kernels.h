@@ -89,7 +89,7 @@ inline constexpr std::uint32_t kNoCode = 0xffffffffu;
 // Which rows of a chunk each pass of a dropout leaves out: a row draws an entry of `masks` by chance, 32 bits a word, a
 // bit for each pass.
 struct Thinning {
-  static constexpr int kEntryBits = 12;
+  static constexpr int kEntryBits = 12, kPassesAtOnce = 32;
   const std::uint32_t* masks;
   int words;  // of an entry
   int passes;
@@ -150,12 +150,12 @@ struct Kernels {
                        const float* values, std::int64_t size, Hits& hits);
   // Logits of all lanes; `logits` has room for 16 lanes a group, and an even number of groups.
   void (*score_chunk)(const ChunkView& chunk, const Hits& hits, float* logits);
-  // Logits in each pass of a dropout. Pass p is at logits + p · stride; `whole` is scratch, and so are the codes of
-  // `hits`.
+  // Logits in each pass of a dropout. Pass p is at logits + p · stride; `dropped`, one for each pass up to
+  // kPassesAtOnce and each with room for as much as `hits`, and `whole` are scratch, and so are the codes of `hits`.
   void (*score_thinned)(const ChunkView& chunk, const Hits& hits, const Thinning& thinning, std::size_t stride,
-                        float* whole, float* logits);
-  // logits[i] = parent + log of the transformed logit, in place
-  void (*log_probabilities)(float* logits, std::int64_t size, float parent, Transform transform);
+                        Hits* dropped, float* whole, float* logits);
+  // logs[i] = parent + log of the transformed logit; may be in place
+  void (*log_probabilities)(const float* logits, std::int64_t size, float parent, Transform transform, float* logs);
   // logs[i] = exp(logs[i]), in place
   void (*exponentials)(float* logs, std::int64_t size);
   // out[i] = log of the mean over members of exp(logs[m · stride + i])

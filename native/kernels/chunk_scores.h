@@ -337,35 +337,6 @@ void score_chunk(const ChunkView& chunk, const Hits& hits, float* logits) {
   add_rows(chunk, hits, logits);
 }
 
-// Adds one row to the sums.
-inline void add_row(const ChunkView& chunk, std::uint32_t kind, std::uint32_t offset, float x, float* sums) {
-  const unsigned char* row = chunk.payload + offset;
-  const int groups = static_cast<int>(chunk.groups);
-  if (kind == kPairRow) {
-    sums[row[0]] += bf16_at(row + 2) * x;
-    sums[row[1]] += bf16_at(row + 4) * x;
-    return;
-  }
-  const auto add = [&](int g, const U16& pairs) {
-    store(sums + 16 * g, load<F16>(sums + 16 * g) + bf16_low(pairs) * x);
-    store(sums + 16 * g + 16, load<F16>(sums + 16 * g + 16) + bf16_high(pairs) * x);
-  };
-  if (kind == kDenseRow) {
-    int g = 0;
-    for (; g + 1 < groups; g += 2) add(g, load<U16>(row + 32 * g));
-    if (g < groups) store(sums + 16 * g, load<F16>(sums + 16 * g) + widen(row + 32 * g) * x);
-    return;
-  }
-  const unsigned char* p = row + 4 * ((groups + 1) / 2);
-  for (int g = 0; g < groups; g += 2) {
-    std::uint32_t mask;
-    __builtin_memcpy(&mask, row + 2 * g, 4);
-    if (mask == 0) continue;
-    add(g, spread(p, mask));
-    p += 2 * __builtin_popcount(mask);
-  }
-}
-
 // Which entry of the masks each row draws.
 inline void draw_entries(const std::uint32_t* offsets, std::int64_t size, std::uint32_t seed, std::uint32_t* entries) {
   std::int64_t i = 0;
@@ -382,31 +353,65 @@ inline void draw_entries(const std::uint32_t* offsets, std::int64_t size, std::u
   }
 }
 
+// For each row, the passes that drop it: the bit mask that it drew.
+inline void draw_masks(const Thinning& thinning, int word, const Hits& hits, std::uint32_t* masks) {
+  const auto words = static_cast<std::uint32_t>(thinning.words);
+  for (std::uint32_t kind = 0; kind < kNoRow; masks += hits.counts[kind++]) {
+    draw_entries(hits.offsets[kind], hits.counts[kind], thinning.seed, masks);
+    for (std::int64_t i = 0; i < hits.counts[kind]; ++i)
+      masks[i] = thinning.masks[masks[i] * words + static_cast<std::uint32_t>(word)];
+  }
+}
+
+// For each of some passes, the rows whose mask has its bit, in order, with values times `factor`.
+inline void pick_dropped(const Hits& hits, const std::uint32_t* masks, int passes, float factor, Hits* dropped) {
+  for (std::uint32_t kind = 0; kind < kNoRow; masks += hits.counts[kind++]) {
+    const std::uint32_t* offsets = hits.offsets[kind];
+    const float* values = hits.values[kind];
+    const std::int64_t size = hits.counts[kind];
+    for (int pass = 0; pass < passes; ++pass) dropped[pass].counts[kind] = 0;
+#if defined(__AVX512F__)
+    for (std::int64_t i = 0; i < size; i += 16) {
+      const auto rows = static_cast<__mmask16>(size - i < 16 ? (1u << (size - i)) - 1 : 0xffffu);
+      const __m512i places = _mm512_maskz_loadu_epi32(rows, offsets + i);
+      const __m512 products = _mm512_mul_ps(_mm512_maskz_loadu_ps(rows, values + i), _mm512_set1_ps(factor));
+      __m512i bits = _mm512_maskz_loadu_epi32(rows, masks + i);
+      for (int pass = 0; pass < passes; ++pass, bits = _mm512_srli_epi32(bits, 1)) {
+        const __mmask16 mask = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(1));
+        std::int64_t& count = dropped[pass].counts[kind];
+        _mm512_storeu_si512(dropped[pass].offsets[kind] + count, _mm512_maskz_compress_epi32(mask, places));
+        _mm512_storeu_ps(dropped[pass].values[kind] + count, _mm512_maskz_compress_ps(mask, products));
+        count += __builtin_popcount(mask);
+      }
+    }
+#else
+    for (std::int64_t i = 0; i < size; ++i)
+      for (std::uint32_t bits = masks[i]; bits; bits &= bits - 1) {
+        Hits& own = dropped[__builtin_ctz(bits)];
+        own.offsets[kind][own.counts[kind]] = offsets[i];
+        own.values[kind][own.counts[kind]++] = values[i] * factor;
+      }
+#endif
+  }
+}
+
 // A pass is the whole less what it drops, so the work grows with the rows that are dropped and not with the passes.
-void score_thinned(const ChunkView& chunk, const Hits& hits, const Thinning& thinning, std::size_t stride, float* whole,
-                   float* logits) {
+void score_thinned(const ChunkView& chunk, const Hits& hits, const Thinning& thinning, std::size_t stride,
+                   Hits* dropped, float* whole, float* logits) {
   const int groups = static_cast<int>(chunk.groups), padded = (groups + 1) / 2 * 2;
   for (int g = 0; g < padded; ++g) store(whole + 16 * g, all<16>(0.0f));
   add_rows(chunk, hits, whole);
   for (int g = 0; g < groups; ++g)
     store(whole + 16 * g, load<F16>(chunk.bias + 16 * g) + load<F16>(whole + 16 * g) * thinning.scale);
-  for (int pass = 0; pass < thinning.passes; ++pass)
-    for (int g = 0; g < padded; ++g)
-      store(logits + static_cast<std::size_t>(pass) * stride + 16 * g, load<F16>(whole + 16 * g));
-  for (std::uint32_t kind = 0; kind < kNoRow; ++kind) {
-    const std::uint32_t* offsets = hits.offsets[kind];
-    draw_entries(offsets, hits.counts[kind], thinning.seed, hits.codes);
-    for (int word = 0; word < thinning.words; ++word) {
-      float* first = logits + 32 * static_cast<std::size_t>(word) * stride;
-      for (std::int64_t i = 0; i < hits.counts[kind]; ++i) {
-        std::uint32_t bits =
-            thinning
-                .masks[hits.codes[i] * static_cast<std::uint32_t>(thinning.words) + static_cast<std::uint32_t>(word)];
-        const float x = -hits.values[kind][i] * thinning.scale;
-        for (; bits; bits &= bits - 1)
-          add_row(chunk, kind, offsets[i], x, first + static_cast<std::size_t>(__builtin_ctz(bits)) * stride);
-      }
+  for (int pass = 0; pass < thinning.passes; ++pass, logits += stride) {
+    const int place = pass % Thinning::kPassesAtOnce, left = thinning.passes - pass;
+    if (place == 0) {
+      draw_masks(thinning, pass / Thinning::kPassesAtOnce, hits, hits.codes);
+      pick_dropped(hits, hits.codes, left < Thinning::kPassesAtOnce ? left : Thinning::kPassesAtOnce, -thinning.scale,
+                   dropped);
     }
+    for (int g = 0; g < padded; ++g) store(logits + 16 * g, load<F16>(whole + 16 * g));
+    add_rows(chunk, dropped[place], logits);
   }
 }
 

@@ -17,24 +17,24 @@ inline F16 load_some(const float* p, std::int64_t count) {
 }
 
 template <class Function>
-inline void map_in_place(float* values, std::int64_t size, Function f) {
+inline void map(const float* values, std::int64_t size, float* out, Function f) {
   std::int64_t i = 0;
-  for (; i + 16 <= size; i += 16) store(values + i, f(load<F16>(values + i)));
+  for (; i + 16 <= size; i += 16) store(out + i, f(load<F16>(values + i)));
   if (i < size) {
     const F16 v = f(load_some(values + i, size - i));
-    __builtin_memcpy(values + i, &v, static_cast<unsigned long>(size - i) * 4);
+    __builtin_memcpy(out + i, &v, static_cast<unsigned long>(size - i) * 4);
   }
 }
 
-void log_probabilities(float* logits, std::int64_t size, float parent, Transform transform) {
+void log_probabilities(const float* logits, std::int64_t size, float parent, Transform transform, float* logs) {
   if (transform == Transform::l3_hinge) {
-    map_in_place(logits, size, [=](F16 z) {
+    map(logits, size, logs, [=](F16 z) {
       // Not the other way round: a score that is no number must not become a certainty.
       const F16 h = select(z >= 1.0f, all<16>(0.0f), 1.0f - z);
       return parent - h * h * h;
     });
   } else {
-    map_in_place(logits, size, [=](F16 z) {
+    map(logits, size, logs, [=](F16 z) {
       // log sigmoid(z) = min(z, 0) - log1p(exp(-|z|))
       const F16 u = exponential(select(z < 0.0f, z, -z));
       const F16 w = u + 1.0f;
@@ -46,7 +46,7 @@ void log_probabilities(float* logits, std::int64_t size, float parent, Transform
 }
 
 void exponentials(float* logs, std::int64_t size) {
-  map_in_place(logs, size, [](F16 x) { return exponential(x); });
+  map(logs, size, logs, [](F16 x) { return exponential(x); });
 }
 
 // -x ln x for a probability x with the logarithm `log`; 0 where x is 0.
