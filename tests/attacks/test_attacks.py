@@ -27,6 +27,7 @@ from whole_model import some_texts
 import hedgerow
 from hedgerow import HedgerowTextClassifier, Votes
 from hedgerow.cli import predict_shards
+from hedgerow.cli.allowed import Allowed
 from hedgerow.cli.failures import Failure
 from hedgerow.data import DataError, read_part
 from hedgerow.report import render
@@ -235,7 +236,18 @@ def record_of(folder: Path, text: str) -> Path:
     return folder
 
 
-SCORING = predict_shards.Scoring(5, None, {}, False, None, "model", "00", "0")
+SCORING = predict_shards.Scoring(
+    k=5,
+    part=None,
+    search={},
+    uncertainty=False,
+    tolerance=None,
+    allowed=Allowed(),
+    lang=None,
+    model="model",
+    digest="00",
+    version="0",
+)
 
 
 @pytest.mark.parametrize("name", ["a\0.jsonl", "\ud800.jsonl"])
