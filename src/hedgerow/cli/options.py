@@ -48,6 +48,8 @@ CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
 Words = StrEnum("Words", {"word": "word", "char_wb": "char_wb", "both": "word+char_wb"})
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
+# The kinds of --wrong-of, as of `hedgerow.decisions.guarantees.SHARES_OF`.
+WrongOf = StrEnum("WrongOf", ["labels", "answered", "inputs"])
 
 
 def expert_option(*names: str, **about: Any) -> Any:
@@ -77,7 +79,7 @@ def expert_share(about: str) -> Any:
 
 def cost_option(about: str) -> Any:
     """The cost of a decision."""
-    return typer.Option(callback=_cost, rich_help_panel="Costs, instead of --risk", help=about)
+    return typer.Option(callback=_cost, rich_help_panel="Costs, instead of a guarantee", help=about)
 
 
 def limit_option(about: str, **range: Any) -> Any:
