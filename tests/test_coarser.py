@@ -339,8 +339,8 @@ def model(vocabulary_file):
 
 def test_model_then_answers_vague_texts_with_the_broader_term_and_keeps_the_guarantee(model):
     texts, labels = tree_records(600, 2)
-    found = model.decide(texts, risk=0.1, broader=True)
-    alone = model.decide(texts, risk=0.1)
+    found = model.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True)
+    alone = model.decide(texts, wrong_at_most=0.1, wrong_of="inputs", missed_at_most=0.1)
     assert found[0].broader == found.broader.of_input(0)
     assert set(found.broader.terms) == {"conifer", "broadleaf"}
     given_, wrong = 0, []
@@ -360,17 +360,17 @@ def test_model_then_answers_vague_texts_with_the_broader_term_and_keeps_the_guar
 
 def test_decisions_with_broader_terms_in_other_batches_then_have_the_same_bits(model):
     texts, _ = tree_records(200, 3)
-    whole = model.decide(texts, risk=0.1, broader=True)
-    parts = [model.decide(texts[begin : begin + 17], risk=0.1, broader=True) for begin in range(0, 200, 17)]
+    whole = model.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True)
+    parts = [model.decide(texts[begin : begin + 17], wrong_at_most=0.1, missed_at_most=0.1, broader=True) for begin in range(0, 200, 17)]
     joined = Decisions.concatenate(parts)
     for name, values in vars(whole.broader).items():
         assert np.array_equal(values, getattr(joined.broader, name))
-    assert not len(model.decide([], risk=0.1, broader=True).broader.terms)
+    assert not len(model.decide([], wrong_at_most=0.1, missed_at_most=0.1, broader=True).broader.terms)
 
 
 def test_inputs_that_are_not_answered_then_have_no_broader_terms(model):
     texts, _ = tree_records(200, 4)
-    found = model.decide(texts, risk=0.1, broader=True, inputs_by="total", inputs_coverage=0.5)
+    found = model.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True, inputs_by="total", inputs_coverage=0.5)
     assert not found.answered.all()
     assert not any(own.broader for own in found if not own.answered)
 
@@ -379,7 +379,7 @@ def test_model_file_then_answers_with_the_same_broader_terms(model, tmp_path):
     path = tmp_path / "trees.hedgerow"
     model.save(path)
     texts, _ = tree_records(100, 5)
-    before, after = (m.decide(texts, risk=0.1, broader=True).broader for m in (model, load(path)))
+    before, after = (m.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True).broader for m in (model, load(path)))
     for name, values in vars(before).items():
         assert np.array_equal(values, getattr(after, name))
     assert load(path).source.coarser.least_depth == 1
@@ -395,7 +395,7 @@ def test_what_was_learned_of_broader_terms_then_is_forgotten_with_votes_or_vocab
         else:
             own.set_vocabulary(own.vocabulary_)
         with pytest.raises(NotFittedError, match="calibrate_broader"):
-            own.decide(texts, risk=0.1, broader=True)
+            own.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True)
     own.set_vocabulary(None)
     with pytest.raises(ValueError, match="has no vocabulary"):
         own.calibrate_broader(*held)

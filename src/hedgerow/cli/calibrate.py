@@ -11,8 +11,8 @@ from rich.console import Console
 
 import hedgerow.cli.options as options
 
-from .failures import ExitCode, Failure, failing_as
-from .options import expert_option, expert_share, search_settings
+from .failures import ExitCode, Failure, failing_as, option_words
+from .options import GOALS, expert_option, expert_share, search_settings
 from .targets import check_new_file
 from .terminal import cell, figures_table, print_json, say, show_progress
 
@@ -178,7 +178,7 @@ def _print(policy: Policy, learned: Learned) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     for of in policy.standard():
-        console.print(cell(f"{_NAMES[of.kind]} ", "bold") + cell(of.words, "red" if of.refused else ""))
+        console.print(cell(f"{_NAMES[of.kind]} ", "bold") + cell(option_words(of.words, GOALS), "red" if of.refused else ""))
     console.print(cell(policy.limits(), "dim"))
     for note in policy.notes:
         say(note, "dim")

@@ -12,7 +12,7 @@ from rich.table import Table
 import hedgerow.cli.options as options
 
 from .failures import ExitCode, failing_as, option_words
-from .options import cost_option, expert_option, expert_share, share_option
+from .options import GOALS, cost_option, expert_option, expert_share, share_option
 from .targets import check_table
 from .terminal import cell, say, show_progress
 
@@ -239,7 +239,7 @@ def _print(found: Decisions, out: str | None) -> None:
     if found.expected_cost is not None:
         say(f"Expected cost of an input: {float(found.expected_cost.mean()):.4g}")
     for of in found.guarantees:
-        say(of.words, "red" if of.refused else "dim")
+        say(option_words(of.words, GOALS), "red" if of.refused else "dim")
     for remark in found.remarks:
         say(remark, "dim")
 

@@ -9,8 +9,8 @@ from rich.console import Console
 
 import hedgerow.cli.options as options
 
-from .failures import ExitCode, failing_as
-from .options import search_settings
+from .failures import ExitCode, failing_as, option_words
+from .options import GOALS, search_settings
 from .targets import check_new_file
 from .terminal import cell, figures_table, print_json, say, show_progress
 
@@ -176,4 +176,4 @@ def _print_decisions(console: Console, found: Evaluation) -> None:
         say(f"{100 * found.flagged:.1f} % of the inputs are flagged as OOD; 5 % are expected.", "dim")
     for of in found.decisions:
         if of.guarantee.refused:
-            say(f"{of.guarantee.title}: {of.guarantee.refused}", "dim")
+            say(f"{of.guarantee.title}: {option_words(of.guarantee.refused, GOALS)}", "dim")

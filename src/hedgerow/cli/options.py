@@ -48,7 +48,8 @@ CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
 Words = StrEnum("Words", {"word": "word", "char_wb": "char_wb", "both": "word+char_wb"})
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
-# The kinds of --wrong-of, as of `hedgerow.decisions.guarantees.SHARES_OF`.
+GOALS = ("wrong_at_most", "wrong_of", "missed_at_most", "review_at_most")  # options of decide
+# As of `hedgerow.decisions.guarantees.SHARES_OF`.
 WrongOf = StrEnum("WrongOf", ["labels", "answered", "inputs"])
 
 

@@ -47,9 +47,9 @@ class Goal:
                 object.__setattr__(self, "review_at_most", REVIEW_AT_MOST)
         self._check_values()
         self._check_together()
-        if self.wrong_of is None:
-            other = self.broader or self.by != "probability" or self.inputs_by is not None
-            object.__setattr__(self, "wrong_of", "inputs" if other else "labels")
+        if self.wrong_of is None and self.wrong_at_most is not None:
+            apart = self.broader or self.by != "probability" or self.inputs_by is not None
+            object.__setattr__(self, "wrong_of", "inputs" if apart else "labels")
 
     def has(self, name: str) -> bool:
         """Whether something is asked for."""
@@ -70,6 +70,8 @@ class Goal:
         other = self.costs is not None or self.size is not None
         if other and (self.groups or self.coverage is not None or self.by != "probability" or self.wrong_of):
             raise ValueError("wrong_of, groups, coverage and by do not work with costs or size")
+        if self.wrong_of is not None and self.wrong_at_most is None and not other:
+            raise ValueError("wrong_of says what a share of wrong labels is of, so it needs wrong_at_most")
         if self.coverage is not None and self.wrong_at_most is not None:
             raise ValueError(
                 "coverage and wrong_at_most are given; both choose what is accepted, so give only one of them"
@@ -86,8 +88,8 @@ class Goal:
                 "broader terms are accepted by their probability, with a guarantee for wrong_at_most; they do"
                 " not work with costs, size, coverage or another measure by="
             )
-        other = self.broader or self.by != "probability" or self.inputs_by is not None
-        if self.wrong_of not in (None, "inputs") and other:
+        apart = self.broader or self.by != "probability" or self.inputs_by is not None
+        if self.wrong_of not in (None, "inputs") and apart:
             raise ValueError(
                 f"wrong_of={self.wrong_of!r} holds where all inputs are answered, and for labels by their"
                 " probability; with inputs_by, broader terms or another measure by= use wrong_of='inputs'"

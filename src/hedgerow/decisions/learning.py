@@ -42,7 +42,7 @@ __all__ = ["LearnedPolicies", "PolicyLearner", "frequencies", "label_groups", "l
 Floats = npt.NDArray[np.float64]
 
 _GROUPS = 5
-_FINEST = 0.01  # groups of labels are large enough for this risk
+_FINEST = 0.01  # groups of labels are large enough for this share of missed ones
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def label_groups(
 ) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
     """Cut labels into groups by frequency, each with about a fifth of the label occurrences in training.
 
-    A group with too few inputs for the `finest` risk is merged with the neighbour that has fewer. Gives the
+    A group with too few inputs for the `finest` share of missed labels is merged with the neighbour that has fewer. Gives the
     lowest and highest frequency of each group, rarest first from 0 (labels that the model does not know), and
     what was merged, in words.
     """
@@ -132,7 +132,7 @@ def label_groups(
         notes.append(
             f"Labels that occur {low} to {high} times in training share a group with those that occur"
             f" {groups[other][0]} to {groups[other][1]} times: only {rows[place]} inputs have them, and a"
-            f" risk of {finest:g} needs {needed}."
+            f" share of {finest:g} missed needs {needed}."
         )
         groups[first : second + 1] = [(groups[first][0], groups[second][1])]
     return groups, tuple(notes)

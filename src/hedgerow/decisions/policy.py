@@ -556,7 +556,7 @@ def _conformal(curve: RiskCurve, share: float, what: str, proven: Floats | None)
     raise Unreachable(
         f"the search does not find {100 * float(curve.losses[0]):.2f} % of the {what}, so"
         f" missed_at_most={share:g} cannot be guaranteed; allow at least {_rounded_up(curve.ceiling)}, or"
-        f" calibrate with a wider beam or tolerance={certified}. The margin for chance with {curve.rows}"
+        f" calibrate again with a wider beam{certified}. The margin for chance with {curve.rows}"
         f" inputs is {100 * margin:.2f} %, at least 1/{curve.rows + 1}"
     )
 
