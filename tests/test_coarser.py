@@ -361,7 +361,10 @@ def test_model_then_answers_vague_texts_with_the_broader_term_and_keeps_the_guar
 def test_decisions_with_broader_terms_in_other_batches_then_have_the_same_bits(model):
     texts, _ = tree_records(200, 3)
     whole = model.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True)
-    parts = [model.decide(texts[begin : begin + 17], wrong_at_most=0.1, missed_at_most=0.1, broader=True) for begin in range(0, 200, 17)]
+    parts = [
+        model.decide(texts[begin : begin + 17], wrong_at_most=0.1, missed_at_most=0.1, broader=True)
+        for begin in range(0, 200, 17)
+    ]
     joined = Decisions.concatenate(parts)
     for name, values in vars(whole.broader).items():
         assert np.array_equal(values, getattr(joined.broader, name))
@@ -370,7 +373,9 @@ def test_decisions_with_broader_terms_in_other_batches_then_have_the_same_bits(m
 
 def test_inputs_that_are_not_answered_then_have_no_broader_terms(model):
     texts, _ = tree_records(200, 4)
-    found = model.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True, inputs_by="total", inputs_coverage=0.5)
+    found = model.decide(
+        texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True, inputs_by="total", inputs_coverage=0.5
+    )
     assert not found.answered.all()
     assert not any(own.broader for own in found if not own.answered)
 
@@ -379,7 +384,10 @@ def test_model_file_then_answers_with_the_same_broader_terms(model, tmp_path):
     path = tmp_path / "trees.hedgerow"
     model.save(path)
     texts, _ = tree_records(100, 5)
-    before, after = (m.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True).broader for m in (model, load(path)))
+    before, after = (
+        m.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True).broader
+        for m in (model, load(path))
+    )
     for name, values in vars(before).items():
         assert np.array_equal(values, getattr(after, name))
     assert load(path).source.coarser.least_depth == 1

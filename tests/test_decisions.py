@@ -130,7 +130,10 @@ def test_decisions_in_other_batches_and_threads_then_have_the_same_bits(model, d
     model.set_params(n_jobs=2)
     whole = model.decide(X, wrong_at_most=0.2, missed_at_most=0.2)
     model.set_params(n_jobs=1)
-    parts = [model.decide(X[begin : begin + 33], wrong_at_most=0.2, missed_at_most=0.2) for begin in range(0, X.shape[0], 33)]
+    parts = [
+        model.decide(X[begin : begin + 33], wrong_at_most=0.2, missed_at_most=0.2)
+        for begin in range(0, X.shape[0], 33)
+    ]
     joined = Decisions.concatenate(parts)
     for name in ("indptr", "columns", "probability", "total", "knowledge", "decision", "p_value", "bound"):
         one, other = getattr(whole, name), getattr(joined, name)
@@ -445,7 +448,10 @@ def test_policy_in_a_model_file_then_decides_the_same(model, data, tmp_path):
     model.save(tmp_path / "m.hedgerow")
     again = load(tmp_path / "m.hedgerow").set_params(n_jobs=1)
     X, _ = data["test"]
-    one, other = model.decide(X, wrong_at_most=0.2, missed_at_most=0.2), again.decide(X, wrong_at_most=0.2, missed_at_most=0.2)
+    one, other = (
+        model.decide(X, wrong_at_most=0.2, missed_at_most=0.2),
+        again.decide(X, wrong_at_most=0.2, missed_at_most=0.2),
+    )
     assert one.decision.tobytes() == other.decision.tobytes()
     assert one.guarantee == other.guarantee
     assert again.describe()["policy"] == model.describe()["policy"]
@@ -585,7 +591,10 @@ def test_calibrate_command_with_training_data_then_fails_and_leaves_the_model(fo
 
 
 def test_decide_command_then_shows_a_table_without_control_characters(folder, capsys):
-    assert main(["decide", str(folder / "sure.hedgerow"), str(folder / "new.jsonl"), "--wrong-at-most", "0.2"]) == 0
+    assert (
+        main(["decide", str(folder / "sure.hedgerow"), str(folder / "new.jsonl"), "--wrong-at-most", "0.2"])
+        == 0
+    )
     printed = capsys.readouterr().out
     assert "r0" in printed
     assert "40 more" in printed

@@ -85,7 +85,10 @@ def test_requests_that_want_other_things_then_they_do_not_share() -> None:
         engine = Engine()
         batches = batcher(engine)
         first = await held_up(engine, batches)
-        by_share = [Wanted(sorting=Sorting(Goal(missed_at_most=share), Plan(Rule(), (), ()))) for share in (0.1, 0.2, 0.1)]
+        by_share = [
+            Wanted(sorting=Sorting(Goal(missed_at_most=share), Plan(Rule(), (), ())))
+            for share in (0.1, 0.2, 0.1)
+        ]
         wanted = [
             (MODEL, PLAIN),
             (MODEL, Wanted(k=3)),

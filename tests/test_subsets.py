@@ -617,7 +617,9 @@ def mean_share(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> float:
     return float((part.sum(axis=1) / np.maximum(1, whole.sum(axis=1))).mean())
 
 
-@pytest.mark.parametrize("how", [{"missed_at_most": 0.1}, {"missed_at_most": 0.2, "groups": True}, {"size": 2.0}])
+@pytest.mark.parametrize(
+    "how", [{"missed_at_most": 0.1}, {"missed_at_most": 0.2, "groups": True}, {"size": 2.0}]
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_decisions_on_a_subset_are_those_on_all_labels_where_all_are_searched(
     how: dict[str, Any], seed: int, deciding: HedgerowClassifier
@@ -665,13 +667,20 @@ def test_decisions_on_a_subset_say_what_is_guaranteed(deciding: HedgerowClassifi
     assert "of the allowed labels alone, a larger share can be missed or wrong" in found.guarantee
     assert "Only" not in plain.guarantee
     with pytest.raises(ValueError, match=r"inputs_by is 'total'.*over all labels"):
-        deciding.decide(X, wrong_at_most=0.2, missed_at_most=0.2, inputs_by="total", inputs_coverage=0.5, only=[1])
+        deciding.decide(
+            X, wrong_at_most=0.2, missed_at_most=0.2, inputs_by="total", inputs_coverage=0.5, only=[1]
+        )
 
 
 def test_withheld_by_ood_score_then_the_subset_changes_nothing(deciding: HedgerowClassifier) -> None:
     X, _ = noisy(300, 2)
     model = deciding.learn_policy(*noisy(2000, 1))
-    how: dict[str, Any] = {"wrong_at_most": 0.2, "missed_at_most": 0.2, "inputs_by": "ood", "inputs_coverage": 0.5}
+    how: dict[str, Any] = {
+        "wrong_at_most": 0.2,
+        "missed_at_most": 0.2,
+        "inputs_by": "ood",
+        "inputs_coverage": 0.5,
+    }
     np.testing.assert_array_equal(
         model.decide(X, only=[1, 2], **how).answered, model.decide(X, **how).answered
     )
@@ -793,7 +802,9 @@ def test_server_with_only_then_it_answers_as_the_library(open_client: Open, deci
     plain = client.post("/predict", json={"texts": texts, "k": 4}).json()["results"]
     assert [result["ood"] for result in results] == [result["ood"] for result in plain]
     # More than there are, and decisions.
-    results = client.post("/predict", json={**asked, "k": 50, "decide": {"missed_at_most": 0.2}}).json()["results"]
+    results = client.post("/predict", json={**asked, "k": 50, "decide": {"missed_at_most": 0.2}}).json()[
+        "results"
+    ]
     decisions = model.decide(texts, missed_at_most=0.2, only=left)
     for result, found in zip(results, decisions, strict=True):
         assert {label["label"] for label in result["labels"]} == set(left)

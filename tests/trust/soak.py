@@ -207,7 +207,9 @@ class Client:
     def one_text(self) -> None:
         number = self.draw.randrange(len(self.texts))
         body = {"text": self.texts[number], "k": K, "votes": self.draw.random() < 0.3}
-        self.predicted(body | ({"decide": {"missed_at_most": RISK}} if self.draw.random() < 0.5 else {}), [number])
+        self.predicted(
+            body | ({"decide": {"missed_at_most": RISK}} if self.draw.random() < 0.5 else {}), [number]
+        )
 
     def many_texts(self) -> None:
         numbers = [self.draw.randrange(len(self.texts)) for _ in range(self.draw.randint(1, 30))]

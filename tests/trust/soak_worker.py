@@ -68,7 +68,10 @@ def refusals(model: Any, target: Path) -> list[str]:
         wrong.append("a damaged file was loaded")
     except ModelFileError:
         pass
-    for call in (lambda: model.top(["a text"], k=-1), lambda: model.decide(["a text"], missed_at_most=math.nan)):
+    for call in (
+        lambda: model.top(["a text"], k=-1),
+        lambda: model.decide(["a text"], missed_at_most=math.nan),
+    ):
         try:
             call()
             wrong.append("a bad argument was taken")

@@ -178,7 +178,10 @@ def _print(policy: Policy, learned: Learned) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     for of in policy.standard():
-        console.print(cell(f"{_NAMES[of.kind]} ", "bold") + cell(option_words(of.words, GOALS), "red" if of.refused else ""))
+        console.print(
+            cell(f"{_NAMES[of.kind]} ", "bold")
+            + cell(option_words(of.words, GOALS), "red" if of.refused else "")
+        )
     console.print(cell(policy.limits(), "dim"))
     for note in policy.notes:
         say(note, "dim")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hedgerow.decisions.risk import GRID, TooFewRows, fixed_sequence
 
-__all__ = ["LADDER", "RATIOS", "Given", "GivenLearner", "betting_p_values", "most_labels"]
+__all__ = ["LADDER", "RATIOS", "Given", "GivenLearner", "betting_p_values", "most_labels", "pairs_of"]
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -158,6 +158,11 @@ class Given:
             every = counts @ (self.given > 0)
         return float(wrong / every) if every else None
 
+    def accepted(self, threshold: float) -> float:
+        """How many labels an input is given, on average."""
+        counts = self.counts[int(np.searchsorted(LADDER, np.float32(threshold)))]
+        return float(counts @ self.given / max(1, self.rows))
+
     def to_arrays(self) -> npt.NDArray[np.uint32]:
         """The counts, as small as they can be."""
         return self.counts.astype(np.uint32)
@@ -189,34 +194,40 @@ class GivenLearner:
     """Counts labels that are given, batch by batch."""
 
     def __init__(self, most: int) -> None:
-        given, wrong = _pairs(most)
         self._most = most
-        self._place = np.zeros((most + 1, most + 1), dtype=np.int64)
-        self._place[given, wrong] = np.arange(len(given))
-        self._counts = np.zeros((len(LADDER), len(given)), dtype=np.int64)
+        self._counts = np.zeros((len(LADDER), len(_pairs(most)[0])), dtype=np.int64)
 
-    def add(self, rows: int, parts: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add the next inputs.
-
-        Parameters
-        ----------
-        rows : int
-            How many.
-        parts : mapping
-            Of the best labels of each, at most `most`: "row", "value" (its probability) and "right".
-        """
-        place = np.searchsorted(LADDER, parts["value"], side="right") - 1
-        kept = place >= 0
-        row, place, right = parts["row"][kept], place[kept], parts["right"][kept]
-        given, good = (_reached(rows, row[own], place[own]) for own in (np.ones_like(right), right))
-        pairs = self._place[given, given - good]
-        entries = np.arange(len(LADDER)) * self._counts.shape[1] + pairs
+    def add(self, rows: int, best: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Add the next inputs, as of `pairs_of`."""
+        entries = np.arange(len(LADDER)) * self._counts.shape[1] + pairs_of(rows, best)
         found = np.bincount(entries.ravel(), minlength=self._counts.size)
         self._counts += found.reshape(self._counts.shape)
 
     def finish(self) -> Given:
         """The counts of all inputs added."""
         return Given(self._counts, self._most)
+
+
+def pairs_of(rows: int, best: Mapping[str, npt.NDArray[Any]]) -> Counts:
+    """For each input and threshold, the place of its numbers of given and of wrong labels.
+
+    Parameters
+    ----------
+    rows : int
+        How many inputs.
+    best : mapping
+        Of the best labels of each, no more than it may be given: "row", "value" (its probability) and
+        "right".
+
+    Returns
+    -------
+    int64 array, shape (rows, thresholds)
+    """
+    place = np.searchsorted(LADDER, best["value"], side="right") - 1
+    kept = place >= 0
+    row, place, right = best["row"][kept], place[kept], best["right"][kept]
+    given, good = (_reached(rows, row[own], place[own]) for own in (np.ones_like(right), right))
+    return np.asarray(given * (given + 1) // 2 + given - good)
 
 
 def _stake(rows: int, gains: Floats, spread: float, level: float) -> float:

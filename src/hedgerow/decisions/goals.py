@@ -9,7 +9,7 @@ from hedgerow.decisions.guarantees import SHARES_OF
 from hedgerow.decisions.policy import check_number
 from hedgerow.decisions.risk import as_share
 
-__all__ = ["WRONG_AT_MOST", "REVIEW_AT_MOST", "Goal"]
+__all__ = ["REVIEW_AT_MOST", "WRONG_AT_MOST", "Goal"]
 
 # What is asked for where nothing else is.
 WRONG_AT_MOST, REVIEW_AT_MOST = 0.1, 10

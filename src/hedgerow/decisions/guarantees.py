@@ -122,7 +122,11 @@ def about_missed(share: float, reached: float, unknown: float, what: str = "") -
 
 def about_review(number: int, share: float, confidence: float, reached: float, unknown: float) -> Guarantee:
     """The best labels of an input contain at least this share of its right labels that the model knows."""
-    best = "The best label of an input contains" if number == 1 else f"The {number} best labels of an input contain"
+    best = (
+        "The best label of an input contains"
+        if number == 1
+        else f"The {number} best labels of an input contain"
+    )
     words = (
         f"{best} at least {_down(share)} % of its right labels that the model knows, mean over inputs, with a"
         f" confidence of {100 * confidence:g} %; {100 * reached:.1f} % of the held-out ones."

@@ -105,9 +105,7 @@ class GuaranteeTally:
         return known
 
 
-def _rule(
-    guarantee: Guarantee, policy: Policy | None, counts: npt.NDArray[np.int64] | None
-) -> Rule | None:
+def _rule(guarantee: Guarantee, policy: Policy | None, counts: npt.NDArray[np.int64] | None) -> Rule | None:
     """The rule that keeps this guarantee alone; None where it is refused."""
     if guarantee.refused is not None:
         return None

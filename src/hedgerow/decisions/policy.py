@@ -28,13 +28,13 @@ from hedgerow.inputs.search import SearchSettings
 
 __all__ = [
     "BEST",
-    "NUMBERS",
-    "SHARES",
     "CAP",
+    "NUMBERS",
     "PREDICTED",
+    "RANKS",
+    "SHARES",
     "WITHHELD",
     "WRONG",
-    "RANKS",
     "LabelGroup",
     "Policy",
     "check_number",

@@ -90,9 +90,7 @@ def _among(places: npt.NDArray[np.intp], entries: int) -> npt.NDArray[np.bool_]:
     return chosen
 
 
-def best_places(
-    votes: Votes, order: Floats, k: int
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def best_places(votes: Votes, order: Floats, k: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Places of the k best candidates of each input, best first, and their ranks, from 0.
 
     They are best by `order`, then by the mean probability; among equals, the lower label comes first.

@@ -280,7 +280,9 @@ def _notes(found: Evaluation) -> list[str]:
         achieved = "" if of.achieved is None else f" Here: {100 * of.achieved:.1f} %."
         notes.append(f"{of.guarantee.words}{achieved}")
     if found.flagged is not None:
-        notes.append(f"Flagged as out-of-distribution: {100 * found.flagged:.1f} % of the inputs; 5 % are expected.")
+        notes.append(
+            f"Flagged as out-of-distribution: {100 * found.flagged:.1f} % of the inputs; 5 % are expected."
+        )
     if (seen := found.settings["seen_in_training"]) > MOST_SEEN * found.settings["inputs"]:
         notes.append(
             f"The model was trained on {seen:,} of these inputs, so this page says little about new inputs."

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from xxhash import xxh3_64
 
-from hedgerow.estimators.loading import load
 from hedgerow.decisions.goals import Goal
+from hedgerow.estimators.loading import load
 from hedgerow.storage.container import ModelFileError
 
 from .errors import ApiError

@@ -445,7 +445,9 @@ class Guarantee(_Answer):
     """One thing that is guaranteed of decisions, or why it is not."""
 
     kind: Literal["wrong", "missed", "review"]
-    of: Literal["labels", "answered", "inputs"] | None = Field(description="What a share of wrong ones is of.")
+    of: Literal["labels", "answered", "inputs"] | None = Field(
+        description="What a share of wrong ones is of."
+    )
     asked: float = Field(description="The share or number that was asked for.")
     promised: float | None = Field(description="The share that is guaranteed; null where it is refused.")
     confidence: float | None

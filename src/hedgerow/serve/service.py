@@ -101,9 +101,7 @@ class Service:
 
     # --- predictions ---
 
-    async def predict_texts(
-        self, texts: Sequence[TextInput], asked: Asked, where: str
-    ) -> dict[str, Any]:
+    async def predict_texts(self, texts: Sequence[TextInput], asked: Asked, where: str) -> dict[str, Any]:
         """The answer to a request: the id of the model, what it says of each text, and what is guaranteed."""
         served = self.slot.current
         results = await self._predict_texts(served, texts, asked, where)
@@ -127,9 +125,7 @@ class Service:
         results = await self._predict(served, matrix, len(rows), asked)
         return await self._told(served, results, asked)
 
-    async def _told(
-        self, served: ServedModel, results: list[dict[str, Any]], asked: Asked
-    ) -> dict[str, Any]:
+    async def _told(self, served: ServedModel, results: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
         await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
         told: dict[str, Any] = {"model": served.id, "results": results}
         if asked.goal is not None:

@@ -63,7 +63,11 @@ def sorting(model: Model, goal: Goal) -> Sorting:
 def choices(model: Model) -> dict[str, Any] | None:
     """What can be chosen and is guaranteed, as `ModelInfo` has it, or None where nothing can be."""
     policy = model.policy
-    if policy is None or policy.given is None or sorting_or_none(model, Goal(review_at_most=NUMBERS[-1])) is None:
+    if (
+        policy is None
+        or policy.given is None
+        or sorting_or_none(model, Goal(review_at_most=NUMBERS[-1])) is None
+    ):
         return None
     wrong = []
     for share in SHARES:
@@ -78,9 +82,7 @@ def choices(model: Model) -> dict[str, Any] | None:
     return {
         "wrong": wrong,
         "most": policy.given.most,
-        "review": [
-            {"labels": int(of.asked), "share": of.promised, "words": of.words} for of in review
-        ],
+        "review": [{"labels": int(of.asked), "share": of.promised, "words": of.words} for of in review],
         "default": {"wrong_at_most": WRONG_AT_MOST, "review_at_most": REVIEW_AT_MOST},
         "limits": policy.limits(),
     }
