@@ -506,7 +506,8 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## True labels that are rejected",
         "",
-        "Of those that the model knows. Guaranteed: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard"
+        "Of those that the model knows. Guaranteed: on average over cuts and inputs, at most the risk."
+        " Achieved: mean ± its standard"
         " error over"
         " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected. Where some"
         " cuts"
@@ -527,7 +528,8 @@ def markdown(found: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        "What the model does not know, which is said apart, and what no threshold finds, which is why low risks are refused; and the share of inputs for which the"
+        "What the model does not know, which is said apart, and what no threshold finds, which is why low"
+        " risks are refused; and the share of inputs for which the"
         " search proves that no label above a probability was lost:",
         "",
         "| data | unknown to the model | lost by the beam | proven above 0.001 | 0.01 | 0.1 |",
@@ -559,8 +561,8 @@ def markdown(found: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        "The same for all accepted labels, whatever input they are on, and for the mean over the inputs that are"
-        " given any; calibrated probabilities.",
+        "The same for all accepted labels, whatever input they are on, and for the mean over the inputs that"
+        " are given any; calibrated probabilities.",
         "",
         "| data | share of | risk | achieved | one cut | above | labels given | refused cuts |",
         "|---|---|---|---|---|---|---|---|",
@@ -581,15 +583,18 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## Right labels among the best",
         "",
-        f"Guaranteed with a confidence of {percent(CONFIDENCE)}: the mean share of an input's right labels that"
-        " the model knows among its best. Below: cuts in which the other half has less, chance included.",
+        f"Guaranteed with a confidence of {percent(CONFIDENCE)}: the mean share of an input's right labels"
+        " that the model knows among its best. Below: cuts in which the other half has less, chance"
+        " included.",
         "",
         "| data | best | guaranteed | achieved | below |",
         "|---|---|---|---|---|",
     ]
     for name, result in sets.items():
         lines += [
-            f"| {name} | {number} | {100 * of['promised']:.1f} | {100 * of['achieved']:.1f} | {100 * of['below']:.1f} |"
+            f"| {name} | {number} | "
+            + " | ".join(f"{100 * of[what]:.1f}" for what in ("promised", "achieved", "below"))
+            + " |"
             for number, of in result["best"].items()
         ]
     lines += [

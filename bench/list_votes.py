@@ -1,7 +1,7 @@
 """Votes that lists of labels are measured on: a model per data set and preset, asked once and kept.
 
-A tenth of the training rows is cut off to choose by; the model learns from the others. Of the cut-off rows and
-of the test rows, the best candidates are kept with their probability, and how many labels each row has.
+A tenth of the training rows is cut off to choose by; the model learns from the others. Of the cut-off rows
+and of the test rows, the best candidates are kept with their probability, and how many labels each row has.
 """
 
 from __future__ import annotations

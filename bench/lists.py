@@ -1,10 +1,11 @@
 """How many labels have to be looked at, so that few right ones are missed: `python -m bench.lists`.
 
-For each data set and preset, the labels of a row that reach a threshold, where the threshold is set by conformal
-risk control so that at most 10 or 20 % of the right labels that the model knows are missed. Rows are cut in two at
-random many times: one half sets the threshold, the other tells how many labels reach it and what is missed. What is
-compared with the threshold is chosen on rows cut off from training; the test rows show what that brings. Models and
-what they said are kept; writes `results/lists.json` and `results/lists.md`.
+For each data set and preset, the labels of a row that reach a threshold, where the threshold is set by
+conformal risk control so that at most 10 or 20 % of the right labels that the model knows are missed. Rows
+are cut in two at random many times: one half sets the threshold, the other tells how many labels reach it
+and what is missed. What is compared with the threshold is chosen on rows cut off from training; the test
+rows show what that brings. Models and what they said are kept; writes `results/lists.json` and
+`results/lists.md`.
 """
 
 from __future__ import annotations
@@ -159,8 +160,8 @@ def markdown(found: dict[str, Any]) -> str:
         "# Lists to review",
         "",
         f"Ten bagged members. Labels per input that reach the threshold with which at most 10 % (20 %) of an"
-        f" input's right labels that the model knows are missed, mean over {CUTS} random halves. The cut-off rows"
-        " are a tenth of the training rows, from which the models did not learn.",
+        f" input's right labels that the model knows are missed, mean over {CUTS} random halves. The cut-off"
+        " rows are a tenth of the training rows, from which the models did not learn.",
         "",
     ]
     for part in ("cut off", "test"):

@@ -1,8 +1,8 @@
 """Tests of "at most this share of all accepted labels is wrong", by simulation: `python -m bench.ratios`.
 
-Inputs are given a random number of labels, and those of one input are wrong together more often than by chance.
-How often each test, at a confidence of 90 %, shows a share that is lower than asked; at the share asked for itself it
-may in one case of ten. Writes `results/ratios.json` and `results/ratios.md`.
+Inputs are given a random number of labels, and those of one input are wrong together more often than by
+chance. How often each test, at a confidence of 90 %, shows a share that is lower than asked; at the share
+asked for itself it may in one case of ten. Writes `results/ratios.json` and `results/ratios.md`.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def markdown(found: list[dict[str, Any]]) -> str:
     lines = [
         "# Tests of the share of wrong labels",
         "",
-        f"{REPEATS} simulated sets of held-out rows a line, {MEAN} accepted labels a row. How often each test shows"
-        " that fewer are wrong than asked, in percent; where exactly as many are, it may in 10.",
+        f"{REPEATS} simulated sets of held-out rows a line, {MEAN} accepted labels a row. How often each test"
+        " shows that fewer are wrong than asked, in percent; where exactly as many are, it may in 10.",
         "",
         "| rows | asked | true | labels of a row, at most | " + " | ".join(names) + " |",
         "|---|---|---|---|" + "---|" * len(names),

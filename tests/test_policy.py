@@ -354,7 +354,7 @@ def test_policy_of_an_older_release_then_keeps_what_it_can_and_says_what_to_do()
         lambda: policy.reject_below(0.5),
         lambda: policy.share_of_best(5),
     ):
-        with pytest.raises(Unreachable, match="older release.*run hedgerow calibrate again"):
+        with pytest.raises(Unreachable, match=r"older release.*run hedgerow calibrate again"):
             ask()
     assert [of.refused is None for of in policy.standard()].count(True) == 3
     assert Policy.from_sections(*policy.to_sections()).standard() == policy.standard()

@@ -37,9 +37,9 @@ def decide(
     wrong_of: Annotated[
         options.WrongOf | None,
         typer.Option(
-            help="What --wrong-at-most is a share of: all accepted labels (labels); an input's accepted labels,"
-            " mean over the inputs that are given any (answered), or over all inputs, where those that are"
-            " given none count as 0 (inputs). Default: labels."
+            help="What --wrong-at-most is a share of: all accepted labels (labels); an input's accepted"
+            " labels, mean over the inputs that are given any (answered), or over all inputs, where those"
+            " that are given none count as 0 (inputs). Default: labels."
         ),
     ] = None,
     missed_at_most: Annotated[
@@ -139,9 +139,9 @@ def decide(
                             nor listed for review, on average
       --review-at-most 10   the best 10 labels are listed, with the share of the right labels they contain
 
-    Without any, it is --wrong-at-most 0.1 --review-at-most 10. Labels that are neither accepted nor listed for
-    review are rejected. What cannot be guaranteed is said, with the reason, and does not stop the rest. With
-    costs instead, each label is treated in the way that costs least, and nothing is guaranteed.
+    Without any, it is --wrong-at-most 0.1 --review-at-most 10. Labels that are neither accepted nor listed
+    for review are rejected. What cannot be guaranteed is said, with the reason, and does not stop the rest.
+    With costs instead, each label is treated in the way that costs least, and nothing is guaranteed.
 
     With --only... or --exclude..., all other labels are rejected. The thresholds stay those for all labels,
     so the guarantees are about all labels together: of the labels that are left, a larger share can be missed

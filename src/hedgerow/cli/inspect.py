@@ -92,6 +92,8 @@ def _print(file: File, description: dict[str, Any]) -> None:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(one, dict) and "words" in one for one in value):
+        return "\n".join(one["words"] for one in value)  # what is guaranteed
     if isinstance(value, bool) or not isinstance(value, Integral):
         return f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"{int(value):,}"

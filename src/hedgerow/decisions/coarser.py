@@ -219,7 +219,10 @@ class CoarserPolicy:
         found = about_wrong("inputs", float(share), float(confidence), reached, "labels and broader terms")
         if reached is None:
             return accept, found
-        more = " A broader term is accepted where nothing narrower is, and wrong if no true label is at or below it."
+        more = (
+            " A broader term is accepted where nothing narrower is, and wrong if no true label is at or below"
+            " it."
+        )
         return accept, replace(found, words=found.words + more)
 
 

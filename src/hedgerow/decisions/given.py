@@ -133,9 +133,9 @@ class Given:
         needed = math.ceil(-math.log(_STARTS[0][0] * level) / best)
         if self.rows < needed:
             raise TooFewRows(
-                f"{self.rows} held-out inputs are too few for wrong_at_most={wrong_at_most:g} with a confidence"
-                f" of {confidence:g}, which needs at least {needed}; calibrate with more, or allow more wrong"
-                " labels"
+                f"{self.rows} held-out inputs are too few for wrong_at_most={wrong_at_most:g} with a"
+                f" confidence of {confidence:g}, which needs at least {needed}; calibrate with more, or allow"
+                " more wrong labels"
             )
         lowest = math.inf
         for part, begins in _STARTS:

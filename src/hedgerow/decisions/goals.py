@@ -102,5 +102,6 @@ class Goal:
             self.inputs_wrong_at_most is not None or self.inputs_coverage is not None
         ):
             raise ValueError(
-                "inputs_wrong_at_most and inputs_coverage need inputs_by, the measure of uncertainty of inputs"
+                "inputs_wrong_at_most and inputs_coverage need inputs_by, the measure of uncertainty of"
+                " inputs"
             )

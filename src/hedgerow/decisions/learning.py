@@ -104,9 +104,9 @@ def label_groups(
 ) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
     """Cut labels into groups by frequency, each with about a fifth of the label occurrences in training.
 
-    A group with too few inputs for the `finest` share of missed labels is merged with the neighbour that has fewer. Gives the
-    lowest and highest frequency of each group, rarest first from 0 (labels that the model does not know), and
-    what was merged, in words.
+    A group with too few inputs for the `finest` share of missed labels is merged with the neighbour that
+    has fewer. Gives the lowest and highest frequency of each group, rarest first from 0 (labels that the
+    model does not know), and what was merged, in words.
     """
     values, labels = np.unique(counts[counts > 0], return_counts=True)
     if not values.size:

@@ -23,6 +23,16 @@ from hedgerow.decisions.guarantees import (
     about_wrong,
     limits,
 )
+from hedgerow.decisions.policy_checks import (
+    BEST,
+    CAP,
+    RANKS,
+    WITHHELD,
+    check_thresholds,
+    checked_curve,
+    checked_ranks,
+    is_whole,
+)
 from hedgerow.decisions.risk import RiskCurve, TooFewRows, Unreachable, as_share, least_risk, rows_needed
 from hedgerow.inputs.search import SearchSettings
 
@@ -50,12 +60,9 @@ _OLD = (
     " limit only wrong labels with wrong_of='inputs'"
 )
 
-CAP = 100  # labels in a set whose size is guaranteed
 PREDICTED = 0.5  # the probability from which on measures of uncertainty may decide
-WRONG, WITHHELD = "wrong.", "withheld."  # the beginnings of names of curves
+WRONG = "wrong."  # the beginning of names of curves, as WITHHELD
 _IN_FILES = {"ood": "unfamiliarity"}  # measures that model files call by another name
-BEST = 100  # labels at the top of which it is known how many right ones they contain
-RANKS: npt.NDArray[np.float32] = np.arange(1, BEST + 1, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,25 +385,25 @@ class Policy:
         }
         for number, group in enumerate(self.groups):
             found[f"group_{number + 1}"] = (
-                f"{group.name}: {group.missed.rows:,} inputs, at least {100 * group.missed.ceiling:.3g} % missed"
+                f"{group.name}: {group.missed.rows:,} inputs, at least"
+                f" {100 * group.missed.ceiling:.3g} % missed"
             )
         for number, note in enumerate(self.notes):
             found[f"note_{number + 1}"] = note
         return found
 
     def standard(self) -> tuple[Guarantee, ...]:
-        """What can be guaranteed of each kind, at some usual shares and numbers; refused ones with reasons."""
+        """What can be guaranteed of each kind, at usual shares and numbers; refused ones with reasons."""
         found = []
-        for share in SHARES:
-            for of in SHARES_OF:
-                asked = Guarantee("wrong", of, share, None, 0.9, None, "")
-                found.append(_tried(asked, lambda share=share, of=of: self.wrong_guarantee(share, of=of)[1]))
+        for share, of in itertools.product(SHARES, SHARES_OF):
+            asked = Guarantee("wrong", of, share, None, 0.9, None, "")
+            found.append(_tried(asked, lambda one: self.wrong_guarantee(one.asked, of=one.of or "labels")[1]))
         for share in SHARES:
             asked = Guarantee("missed", None, share, None, None, None, "")
-            found.append(_tried(asked, lambda share=share: self.missed_guarantee(share)[1]))
+            found.append(_tried(asked, lambda one: self.missed_guarantee(one.asked)[1]))
         for number in NUMBERS:
             asked = Guarantee("review", None, number, None, 0.9, None, "")
-            found.append(_tried(asked, lambda number=number: self.review_guarantee(number)))
+            found.append(_tried(asked, lambda one: self.review_guarantee(int(one.asked))))
         return tuple(found)
 
     def lost(self) -> float:
@@ -438,19 +445,19 @@ class Policy:
         if not isinstance(header, dict):
             raise ValueError("the policy is not an object")
         thresholds, totals = sections["policy.thresholds"], sections["policy.totals"]
-        _check_thresholds(thresholds)
+        check_thresholds(thresholds)
         if totals.dtype != np.float64 or totals.shape != (len(header["curves"]), len(thresholds)):
             raise ValueError("the curves of the policy have the wrong type or number")
         curves: dict[str, RiskCurve] = {}
         for (name, rows, highest), losses in zip(header["curves"], totals, strict=True):
-            curves[str(name)] = _checked_curve(name, thresholds, losses, rows, highest)
+            curves[str(name)] = checked_curve(name, thresholds, losses, rows, highest)
         groups = header["groups"]
         expected = {"missed", "size", *(f"{WRONG}{by}" for by in LABEL_MEASURES)}
         expected |= {f"{WITHHELD}{by}" for by in LABEL_MEASURES}
         expected |= {f"group.{number}" for number in range(len(groups))}
         if set(curves) != expected:
             raise ValueError("the policy has missing or unknown curves")
-        if not all(_is_whole(low) and _is_whole(high) and low <= high for low, high, _ in groups) or not all(
+        if not all(is_whole(low) and is_whole(high) and low <= high for low, high, _ in groups) or not all(
             before[1] < after[0] for before, after in itertools.pairwise(groups)
         ):
             raise ValueError("the groups of labels of the policy do not ascend")
@@ -468,7 +475,7 @@ class Policy:
         if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
             raise ValueError("the notes of the policy are not strings")
         for count in ("rows", "left_out"):
-            if not _is_whole(header[count]):
+            if not is_whole(header[count]):
                 raise ValueError(f"the policy has {header[count]!r} as {count}")
         for share in (header["unknown"], *(group[2] for group in groups)):
             if isinstance(share, bool) or not isinstance(share, float | int) or not 0 <= share <= 1:
@@ -482,7 +489,7 @@ class Policy:
         most, given, ranks = header.get("most"), None, None
         if most is not None:
             given = Given.from_arrays(sections["policy.given"], most)
-            ranks = _checked_ranks(sections["policy.ranks"], curves["missed"].rows)
+            ranks = checked_ranks(sections["policy.ranks"], curves["missed"].rows)
             if given.rows != header["rows"]:
                 raise ValueError("the numbers of given labels of the policy are of other inputs")
         return cls(
@@ -561,10 +568,10 @@ def _conformal(curve: RiskCurve, share: float, what: str, proven: Floats | None)
     )
 
 
-def _tried(asked: Guarantee, work: Callable[[], Guarantee]) -> Guarantee:
+def _tried(asked: Guarantee, work: Callable[[Guarantee], Guarantee]) -> Guarantee:
     """The guarantee, or the reason why there is none."""
     try:
-        return work()
+        return work(asked)
     except ValueError as error:
         return asked.refuse(str(error))
 
@@ -579,43 +586,6 @@ def _rounded_up(risk: float) -> str:
     return f"{math.ceil(risk * 1000) / 1000:g}"
 
 
-def _checked_ranks(totals: npt.NDArray[Any], rows: int) -> RiskCurve:
-    slack = 1e-6 * max(1, rows)
-    if totals.dtype != np.float64 or totals.shape != RANKS.shape or not np.isfinite(totals).all():
-        raise ValueError("the losses of the best labels of the policy have the wrong type or number")
-    if totals.min() < -slack or totals.max() > rows + slack or np.diff(totals).max() > slack:
-        raise ValueError("the policy has impossible losses of the best labels")
-    return RiskCurve(RANKS, totals, rows)
-
-
 def _check_size(size: Any) -> None:
     if isinstance(size, bool) or not isinstance(size, Real) or not 0 < float(size) < math.inf:
         raise ValueError(f"size is {size!r}; it must be a positive number of labels")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _check_thresholds(thresholds: npt.NDArray[Any]) -> None:
-    if thresholds.dtype != np.float32 or thresholds.ndim != 1 or not 2 < len(thresholds) <= 4096:
-        raise ValueError("the thresholds of the policy are not a vector of floats")
-    inner = thresholds[:-1]
-    if thresholds[-1] != np.inf or inner[0] != 0 or not (inner <= 1).all() or not (np.diff(inner) > 0).all():
-        raise ValueError("the thresholds of the policy do not ascend from 0")
-
-
-def _checked_curve(
-    name: Any, thresholds: npt.NDArray[np.float32], totals: npt.NDArray[Any], rows: Any, highest: Any
-) -> RiskCurve:
-    if not isinstance(name, str) or not _is_whole(rows) or highest != (CAP if name == "size" else 1):
-        raise ValueError("the policy has a curve with an impossible name, size or maximum")
-    # Rounding: sums of shares may be slightly off.
-    slack = 1e-6 * max(1, rows)
-    if not np.isfinite(totals).all() or totals.min() < -slack or totals.max() > rows * highest + slack:
-        raise ValueError(f"the curve {name!r} of the policy has impossible losses")
-    rising = name in ("missed",) or name.startswith(("group.", WITHHELD))
-    steps = np.diff(totals)
-    if (rising and steps.min() < -slack) or (name == "size" and steps.max() > slack):
-        raise ValueError(f"the curve {name!r} of the policy is not monotone")
-    return RiskCurve(thresholds, totals, rows, float(highest))

@@ -323,9 +323,9 @@ class Fitted(Named):
             Decide on these labels only, or not on those, as of `top`; all others are rejected. The thresholds
             stay those for all labels. With ``candidates="all"``, an allowed label gets the decision that it
             gets among all labels; so the allowed true labels that are rejected are, on average, at most
-            `missed_at_most` of all true labels of an input. But of its allowed true labels a larger share can be
-            rejected, and of its accepted allowed labels a larger share can be wrong: for the allowed labels
-            alone, nothing is guaranteed. `inputs_by` is refused, but for "ood".
+            `missed_at_most` of all true labels of an input. But of its allowed true labels a larger share can
+            be rejected, and of its accepted allowed labels a larger share can be wrong: for the allowed
+            labels alone, nothing is guaranteed. `inputs_by` is refused, but for "ood".
         progress : callable(share, what), optional
             Called after each batch.
 
