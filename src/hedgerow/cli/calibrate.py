@@ -149,8 +149,8 @@ def calibrate(
         _print(policy, learned)
         if coarser is not None:
             say("With decide --broader:")
-            for of in coarser.describe()["guarantees"]:
-                say(of["words"], "dim")
+            for guarantee in coarser.describe()["guarantees"]:
+                say(guarantee["words"], "dim")
         say(f"Saved {target}")
 
 

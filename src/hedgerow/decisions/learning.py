@@ -284,7 +284,7 @@ class PolicyLearner:
         """What the best labels are right about, and what they miss."""
         places, rank = best_places(votes, order, max(BEST, self._most))
         few = rank < self._most
-        parts = {"row": found.row, "value": found.mean, "right": found.right}
+        parts: dict[str, npt.NDArray[Any]] = {"row": found.row, "value": found.mean, "right": found.right}
         self._given.add(found.rows, {name: of[places[few]] for name, of in parts.items()})
         known = np.bincount(found.true_row[found.known], minlength=found.rows)
         hits = np.zeros((found.rows, BEST), dtype=np.int64)

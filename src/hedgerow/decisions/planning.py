@@ -89,7 +89,8 @@ class _Planned:
         self._goal, self._policy, self._counts, self._coarser = goal, policy, counts, coarser
         self._guarantees: list[Guarantee] = []
         self._errors: list[ValueError] = []
-        self._accept_from, self._most = math.inf, None
+        self._accept_from = math.inf
+        self._most: int | None = None
         self._reject_below: Thresholds = math.inf
         self._listed: int | None = None
 
@@ -98,13 +99,12 @@ class _Planned:
         goal, policy = self._goal, self._policy
         if goal.coverage is not None:
             self._accept_from = policy.accept_share(goal.coverage, goal.by)
-            share = 100 * goal.coverage
             words = (
-                f"At least {share:g} % of an input's labels with a probability of 0.5 or more are accepted,"
+                f"At least {100 * goal.coverage:g} % of an input's labels with a probability of 0.5 or more are accepted,"
                 " mean over the inputs that have such labels (conformal risk control)."
             )
-            asked = float(goal.coverage)
-            self._guarantees.append(Guarantee("coverage", None, asked, asked, None, None, words))
+            coverage = float(goal.coverage)
+            self._guarantees.append(Guarantee("coverage", None, coverage, coverage, None, None, words))
         if goal.wrong_at_most is None:
             return
         share, of = float(goal.wrong_at_most), str(goal.wrong_of)

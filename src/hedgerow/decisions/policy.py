@@ -578,7 +578,7 @@ def _tried(asked: Guarantee, work: Callable[[Guarantee], Guarantee]) -> Guarante
 
 def check_number(number: Any) -> None:
     """Refuse what is no number of labels to review."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or not 1 <= number <= BEST:
+    if isinstance(number, bool) or not isinstance(number, Integral) or not 1 <= int(number) <= BEST:
         raise ValueError(f"review_at_most is {number!r}; it must be a whole number from 1 to {BEST}")
 
 

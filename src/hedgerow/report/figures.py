@@ -37,7 +37,7 @@ def figures(found: Evaluation, checks: TheoremChecks | None) -> list[Figure]:
     made = [_long_tail(found), _error_areas(found), _risk_coverage(found), _reliability(found)]
     if found.by_frequency:
         made += _frequency(found)
-    if any(of.outcome for of in found.decisions):
+    if any(of.achieved is not None for of in found.decisions):
         made += _guarantees(found)
     made += [_roc(name, place, found) for place, name in enumerate(found.ood)]
     if checks:
