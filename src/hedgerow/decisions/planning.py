@@ -100,8 +100,8 @@ class _Planned:
         if goal.coverage is not None:
             self._accept_from = policy.accept_share(goal.coverage, goal.by)
             words = (
-                f"At least {100 * goal.coverage:g} % of an input's labels with a probability of 0.5 or more are accepted,"
-                " mean over the inputs that have such labels (conformal risk control)."
+                f"At least {100 * goal.coverage:g} % of an input's labels with a probability of 0.5 or more"
+                " are accepted, mean over the inputs that have such labels (conformal risk control)."
             )
             coverage = float(goal.coverage)
             self._guarantees.append(Guarantee("coverage", None, coverage, coverage, None, None, words))
