@@ -181,6 +181,12 @@ def test_what_is_given_wins(data: Path, tmp_path: Path) -> None:
     assert used["tolerance"] == 1.0
 
 
+def test_words_as_they_are_written_can_be_asked_for(data: Path, tmp_path: Path) -> None:
+    assert main(["fit", str(data), str(tmp_path / "m"), "--language", "none"]) == 0
+    used = hedgerow.load(tmp_path / "m").get_params()
+    assert (used["language"], used["judge"]) == (None, True)
+
+
 def test_time_chooses(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", str(data), str(tmp_path / "m"), "--time", "1h", "--json"]) == 0
     settings = json.loads(capsys.readouterr().out)["settings"]

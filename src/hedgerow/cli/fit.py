@@ -366,6 +366,8 @@ def _text_settings(context: typer.Context) -> dict[str, Any]:
     fields = dict(map(options.parse_field, context.params["text_field"]))
     plain = all(weight == 1 for weight in fields.values())
     texts["fields"] = (list(fields) if plain else fields) or None
+    if texts["language"] == options.NO_STEMS:
+        texts["language"] = None
     first, last = texts["char_ngrams"].split("-")
     texts |= {"ngrams": (1, texts["ngrams"]), "char_ngrams": (int(first), int(last))}
     if texts["analyzer"] == "char_wb":
