@@ -16,7 +16,7 @@ from hedgerow.training.shape import rivals_in
 from .duration import say_duration
 
 if TYPE_CHECKING:
-    from .time_given import Searched
+    from .searching import Searched
 
 __all__ = ["Chosen", "Request", "choose"]
 
@@ -49,9 +49,7 @@ class Chosen:
             what = f"each label is told apart from up to {rivals:,} others"
             if given["judge"]:
                 what += ", and a learned judge ranks what the trees find"
-        return (
-            f"Preset {self.preset}: {what}. {self._details} Training should take {_about(self.seconds)}."
-        )
+        return f"Preset {self.preset}: {what}. {self._details} Training should take {_about(self.seconds)}."
 
     @property
     def warning(self) -> str | None:
