@@ -60,6 +60,11 @@ $(VENV)-qualle/installed: bench/qualle.txt
 	$(@D)/bin/python $(PIP) install -r bench/qualle.txt
 	touch $@
 
+$(VENV)-xcolumns/installed: tests/xcolumns.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(PIP) install -r tests/xcolumns.txt
+	touch $@
+
 # Programs that pip does not have. The packages are those of Debian; nothing waits for a password.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
 apt = command -v $(1) > /dev/null || { $(AS_ROOT) apt-get -qq update && $(AS_ROOT) apt-get -qq install --no-install-recommends $(2) > /dev/null; }
@@ -155,7 +160,7 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm quality)
+BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm quality macro)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -175,6 +180,7 @@ bench-broader: ## Measure what broader terms add where labels are unsure
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records
+bench-macro: ## Measure what choosing labels for all inputs together gains on macro-F1, and costs
 bench-quality: $(VENV)-qualle/installed ## Measure how well the quality of answers is predicted, beside Qualle
 bench-trust: $(VENV)/installed $(VENV)-peers/installed ## Try bad inputs, kills and damage on the peers and on Hedgerow
 	$(BIN)/python -m bench.peer_trust $(BENCH_ARGS)
