@@ -26,7 +26,7 @@ from hedgerow.inputs.subset import LabelSubset, label_subset
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
-from hedgerow.judge.judging import Judge, judged_each
+from hedgerow.judge.judging import Judge, NoJudge, judged_each
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
@@ -54,8 +54,8 @@ class Model:
 
     Imported models have no label counts, number of samples and training record. Calibration, OOD detector,
     policy and expected quality are None until learned, and so is the vocabulary until one is set. A judge,
-    where there is one, scores what the forest finds, with the help of scorers. No result depends on the
-    threads (0: all processors).
+    where there is one, scores what the forest finds, with the help of scorers; `no_judge` says why there is
+    none, where that is known. No result depends on the threads (0: all processors).
     """
 
     method: Method
@@ -66,6 +66,7 @@ class Model:
     n_samples: int | None = None
     training: TrainingRecord | None = None
     judge: Judge | None = None
+    no_judge: NoJudge | None = None
     scorers: Scorers | None = None
     calibration: Calibration | None = None
     ood: OODDetector | None = None

@@ -12,6 +12,9 @@ from .failures import ExitCode, Failure
 from .terminal import plain
 
 
+NOTHING_LEFT = "nothing was written"
+
+
 @dataclass(frozen=True)
 class KeptMembers:
     """The folder beside a model where an unfinished fit keeps its members, and how many they will be."""
@@ -51,7 +54,7 @@ class KeptMembers:
         else:
             with contextlib.suppress(OSError):  # not there, or not ours alone
                 self.folder.rmdir()
-            return "nothing was written"
+            return NOTHING_LEFT
         return f"{left} kept in {self.folder}; the same command continues from there"
 
     def delete(self) -> None:

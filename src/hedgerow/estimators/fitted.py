@@ -491,6 +491,7 @@ class Fitted(Named):
             "weights": sum(tree.weights for tree in forest.trees),
             "bytes_of_weights": sum(int(table[:, 1].sum()) for table in tables),
             "judge": None if model.judge is None else model.judge.describe(),
+            "no_judge": None if model.no_judge is None else model.no_judge.describe(),
             "names": None if model.names is None else model.names.describe(),
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
