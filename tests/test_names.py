@@ -22,6 +22,8 @@ from hedgerow.judge import boosting
 from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
 from hedgerow.judge.name_matches import LabelRecord, find_names, number_names
 from hedgerow.judge.names import NAMED_EVIDENCE, Said, named_candidates, plain_log_odds
+from hedgerow.serve.prediction import Wanted, predict
+from hedgerow.serve.served_model import ServedModel
 from hedgerow.storage.container import ModelFileError
 
 TRUE_SHARE = 0.25
@@ -35,6 +37,12 @@ def named() -> Named:
 @pytest.fixture(scope="module")
 def model(named: Named) -> HedgerowTextClassifier:
     classifier = HedgerowTextClassifier(method="bagging", members=4, judge=True, random_state=0)
+    return classifier.fit(named.texts, named.labels, vocabulary=named.vocabulary)
+
+
+@pytest.fixture(scope="module")
+def single(named: Named) -> HedgerowTextClassifier:
+    classifier = HedgerowTextClassifier(judge=True, random_state=0)
     return classifier.fit(named.texts, named.labels, vocabulary=named.vocabulary)
 
 
@@ -255,6 +263,22 @@ def test_doubt_about_a_label_without_examples_is_lack_of_knowledge(
     share = found.knowledge / np.maximum(found.total, 1e-9)
     assert new.sum() > 50
     assert np.median(share[new]) > 0.5 > np.median(share[old])
+
+
+def test_doubt_of_a_single_model_about_a_label_without_examples_is_lack_of_knowledge(
+    single: HedgerowTextClassifier, named: Named
+) -> None:
+    found = single.predict_uncertain(named.test_texts, k=5)
+    new = np.isin(found.labels.astype(str), sorted(named.unseen))
+    assert (new & (found.total > 0.1)).sum() > 50
+    np.testing.assert_array_equal(found.knowledge, np.where(new, found.total, 0))
+    np.testing.assert_array_equal(found.data, np.where(new, 0, found.total))
+    np.testing.assert_allclose(found.instance.total, found.instance.data + found.instance.knowledge, rtol=1e-5)
+    assert (found.instance.knowledge > 0.05).any()
+    served = ServedModel(single.source, "0")
+    row = int(np.flatnonzero((new & (found.total > 0.1)).any(axis=1))[0])
+    said = predict(served, [named.test_texts[row]], Wanted(5, uncertainty=True))[0]
+    assert [one["knowledge"] for one in said["labels"]] == found.knowledge[row].tolist()
 
 
 def test_probabilities_of_labels_without_examples_come_true(

@@ -112,6 +112,11 @@ class Model:
         return self.calibration is not None
 
     @cached_property
+    def _unlearned(self) -> npt.NDArray[np.bool_] | None:
+        """Which labels no training input has, where that is known."""
+        return None if self.label_counts is None else np.asarray(self.label_counts == 0)
+
+    @cached_property
     def column(self) -> dict[Any, int]:
         """The column of each label."""
         return {label: number for number, label in enumerate(self.classes.tolist())}
@@ -139,7 +144,7 @@ class Model:
         return int((found if subset is None else found[subset.columns]).sum())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "column"}
+        return {name: value for name, value in vars(self).items() if name not in ("column", "_unlearned")}
 
     def finds(self, k: int, subset: LabelSubset | None = None) -> bool:
         """Whether the search as set finds k labels of any input, without widening the beam."""
@@ -332,7 +337,8 @@ class Model:
         """The votes, and what names say of labels and add to them; of a subset, if one is given."""
         texts = self.reader.texts_apart(inputs)
         indptr, labels, probs = names.apply(texts, votes.indptr, votes.labels, votes.probs, self.threads)
-        votes = Votes(indptr, labels, probs, len(self.classes), classes=self.classes)
+        unlearned = self._unlearned if self.members == 1 else None
+        votes = Votes(indptr, labels, probs, len(self.classes), classes=self.classes, unlearned=unlearned)
         if subset is not None:
             votes = crossed_out(votes, subset)
         if not len(votes) or np.diff(votes.indptr).min() >= k:
