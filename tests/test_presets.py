@@ -335,7 +335,9 @@ def test_time_that_suffices_for_one_fit_only_is_not_searched_in() -> None:
 
 
 @given(SIZES, METHODS, st.floats(1, 1e6))
-def test_time_buys_all_of_best_or_as_wide_as_it_allows(size: DataSize, method: Method, seconds: float) -> None:
+def test_time_buys_all_of_best_or_as_wide_as_it_allows(
+    size: DataSize, method: Method, seconds: float
+) -> None:
     best = choose_settings("best", size, method, 10)
     choice = choose_settings("balanced", size, method, 10, seconds)
     if best.seconds <= seconds:

@@ -11,7 +11,6 @@ from pathlib import Path
 from .failures import ExitCode, Failure
 from .terminal import plain
 
-
 NOTHING_LEFT = "nothing was written"
 
 

@@ -49,9 +49,7 @@ class Chosen:
             what = f"each label is told apart from up to {rivals:,} others"
             if given["judge"]:
                 what += ", and a learned judge ranks what the trees find"
-        return (
-            f"Preset {self.preset}: {what}. {self._details} Training should take {_about(self.seconds)}."
-        )
+        return f"Preset {self.preset}: {what}. {self._details} Training should take {_about(self.seconds)}."
 
     @property
     def warning(self) -> str | None:

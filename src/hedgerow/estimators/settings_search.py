@@ -124,7 +124,9 @@ class Search:
         self.best = self._try(self._begin.name, self._start)
         if self.best.failed is not None:
             raise NoWordsError(self.best.failed)
-        self._tell(Trial(self._begin.name, {}, self.best, None, kept=True, resumed=id(self.best) in self._earlier))
+        self._tell(
+            Trial(self._begin.name, {}, self.best, None, kept=True, resumed=id(self.best) in self._earlier)
+        )
         better = True
         while better:
             better, self.out_of_time = False, False

@@ -195,7 +195,8 @@ class PredictedLabel(_Answer):
     total: float | None = Field(None, description="Total uncertainty: data plus knowledge.")
     data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
     knowledge: float | None = Field(
-        None, description="Knowledge (epistemic) uncertainty: the members disagree."
+        None,
+        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the label.",
     )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
     votes: Votes | None = None
