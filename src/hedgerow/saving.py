@@ -25,6 +25,7 @@ from hedgerow.judge.judging import Judge, LeftOut, NoJudge
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
+from hedgerow.quality.expectation import QualityModel
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Dropout, Ensemble
@@ -65,6 +66,9 @@ def write(
         sections |= model.calibration.to_sections()
     if model.policy is not None:
         header["policy"], arrays = model.policy.to_sections()
+        sections |= arrays
+    if model.quality is not None:
+        header["quality"], arrays = model.quality.to_sections()
         sections |= arrays
     if model.broader is not None:
         header["broader"], arrays = model.broader.to_file()
@@ -137,6 +141,7 @@ def read(file: ModelFile, verify: bool) -> Model:
         calibration=calibration,
         ood=ood,
         policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,
+        quality=QualityModel.from_sections(header["quality"], sections) if "quality" in header else None,
         broader=broader,
         coarser=coarser,
         vocabulary=vocabulary,
