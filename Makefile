@@ -160,7 +160,7 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm texts explore quality macro judge)
+BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm texts explore quality macro)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -181,7 +181,6 @@ bench-explore: ## Measure what settings of trees and of members do, on rows cut 
 bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
-bench-judge: ## Measure what the judge costs, and try more evidence for it
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records
 bench-macro: ## Measure what choosing labels for all inputs together gains on macro-F1, and costs
 bench-quality: $(VENV)-qualle/installed ## Measure how well the quality of answers is predicted, beside Qualle
