@@ -795,8 +795,8 @@ def test_demo_predicts_held_out_texts_of_which_it_is_sure_or_in_doubt(demo: Demo
     assert demo.precision[5] > 0.5
     text = printed(demo, width=80)
     assert text.count("The model is fairly sure.") == 1
-    assert text.count("Uncertain: the description is ambiguous.") == 1
-    assert text.count("Uncertain, also because it saw too few descriptions like this one.") == 1
+    assert text.count("Uncertain: some tags could be right or wrong.") == 1
+    assert text.count("Uncertain, and the members disagree.") == 1
     assert "knowledge (epistemic)" in text.lower()
     assert "much" in text
     assert "hardly" in text

@@ -4,7 +4,7 @@
  * The votes of the members on a label, and its uncertainty.
  *
  *     Votes.strip(prediction)                        an SVG picture: a bar to the mean, and a dot per member, from 0 to 1
- *     Votes.uncertainty(prediction, input = "text")  { kind: "low" | "data" | "knowledge", words }
+ *     Votes.uncertainty(prediction)                  { kind: "low" | "data" | "knowledge", words }
  *     Votes.parts(prediction)                        a bar of its data and its knowledge uncertainty
  *     Votes.part(kind, width)                        one part of such a bar
  *
@@ -54,9 +54,10 @@ const Votes = (() => {
     return `${votes.length} members, from ${percent(votes[0])} to ${percent(votes.at(-1))}, ${mean}`;
   }
 
-  function uncertainty({ total, data, knowledge }, input = "text") {
-    if (total < COIN_TOSS / 3) return { kind: "low", words: "low uncertainty" };
-    if (knowledge < data / 3) return { kind: "data", words: `data uncertainty: the ${input} is ambiguous` };
+  // Little uncertainty about an improbable label is not little doubt about the input: so it says which way.
+  function uncertainty({ probability, total, data, knowledge }) {
+    if (total < COIN_TOSS / 3) return { kind: "low", words: `nearly sure that it is ${probability < 0.5 ? "wrong" : "right"}` };
+    if (knowledge < data / 3) return { kind: "data", words: "data uncertainty: could be right or wrong" };
     return { kind: "knowledge", words: "knowledge uncertainty: the members disagree" };
   }
 

@@ -36,9 +36,9 @@ class Measures:
     total : array
         Total uncertainty: the entropy of the mean.
     data : array
-        Data uncertainty: the mean of the members' entropies. More data would not help.
+        Data uncertainty: the mean of the members' entropies.
     knowledge : array
-        Knowledge uncertainty, total - data: how much the members disagree. More data would help.
+        Knowledge uncertainty, total - data: how much the members disagree.
     variance : array
         Variance of the members' probabilities.
     """

@@ -63,9 +63,9 @@ class UncertainLabels:
     total : float32 array
         Total uncertainty: the entropy of that mean.
     data : float32 array
-        Data uncertainty: the members' mean entropy. The label itself is ambiguous; more data would not help.
+        Data uncertainty: the members' mean entropy: how unsure each is by itself.
     knowledge : float32 array
-        Knowledge uncertainty, total - data: the members disagree. More data would help.
+        Knowledge uncertainty, total - data: how much the members disagree.
     variance : float32 array
         Variance of the members' probabilities.
     instance : InputUncertainty
