@@ -252,9 +252,7 @@ def test_disagreement_survives_where_a_linear_move_wipes_it_out() -> None:
 @pytest.mark.parametrize("shift", [-9.0, -0.1, 0.0, 0.1, 9.0])
 def test_certain_members_then_the_mean_is_still_what_the_map_says(votes: list[float], shift: float) -> None:
     learned, truth = made_up(0)
-    found = replace(
-        Calibration.learn(learned, truth, method="beta"), shape=np.array([[1.0, 1.0, shift]])
-    )
+    found = replace(Calibration.learn(learned, truth, method="beta"), shape=np.array([[1.0, 1.0, shift]]))
     probs = np.array([votes], dtype=np.float32)
     after = found.apply(Votes([0, 1], [0], probs, 12)).probs[0].astype(np.float64)
     mean = np.float32(probs.astype(np.float64).mean())  # as the engine looks it up

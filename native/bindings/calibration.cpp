@@ -75,7 +75,8 @@ nb::ndarray<nb::numpy, float, nb::ndim<2>> apply(const Vector<std::int32_t>& lab
   {
     PythonWatch watch;
     nb::gil_scoped_release release;
-    const CalibrationMaps maps{values.data(), groups > 1 ? group.data() : nullptr, static_cast<int>(groups), each, odds};
+    const CalibrationMaps maps{values.data(), groups > 1 ? group.data() : nullptr, static_cast<int>(groups), each,
+                               odds};
     apply_maps(labels.data(), probs.data(), static_cast<std::int64_t>(labels.size()), static_cast<int>(members), maps,
                resolve_threads(threads), watch, moved.get());
   }

@@ -49,11 +49,11 @@ inline F16 log_odds_of(const JudgeLanes& lanes) {
   return larger<16>(smaller<16>(sum, all<16>(kMostLogOdds)), all<16>(kLeastLogOdds));
 }
 
-// Multiplies the odds of all members by one factor so that their mean is `wanted`; `sum` is that of their probabilities.
-// The first guess is exact where all say the same. The mean is a concave function of the factor, so one of Newton's
-// steps may go too far down, and those after it never go too far up. Distances are relative to what is nearer, 0 or 1.
-// A lane ends with a step more than it needs, unless nearly all are certain, where a step would be large and change
-// nothing. Odds that became infinite are certain.
+// Multiplies the odds of all members by one factor so that their mean is `wanted`; `sum` is that of their
+// probabilities. The first guess is exact where all say the same. The mean is a concave function of the factor, so one
+// of Newton's steps may go too far down, and those after it never go too far up. Distances are relative to what is
+// nearer, 0 or 1. A lane ends with a step more than it needs, unless nearly all are certain, where a step would be
+// large and change nothing. Odds that became infinite are certain.
 inline void move_odds(F16 wanted, F16 sum, float* votes, int members) {
   const F16 mean = sum / static_cast<float>(members), lacking = 1.0f - wanted;
   F16 odds_sum = all<16>(0.0f);
@@ -82,8 +82,7 @@ inline void move_odds(F16 wanted, F16 sum, float* votes, int members) {
   for (int m = 0; m < members; ++m) {
     const F16 odds = load<F16>(votes + m * kJudgedAtOnce) * factor;
     const F16 share = 1.0f / (odds + 1.0f);
-    store(votes + m * kJudgedAtOnce,
-          select(certain, all<16>(1.0f), select(odds < 1.0f, odds * share, 1.0f - share)));
+    store(votes + m * kJudgedAtOnce, select(certain, all<16>(1.0f), select(odds < 1.0f, odds * share, 1.0f - share)));
   }
 }
 

@@ -440,17 +440,17 @@ class Assessed:
     @property
     def true_labels(self) -> TrueMeasures: ...
 
-def measure_votes(indptr: numpy.typing.NDArray[numpy.int64], probs: numpy.typing.NDArray[numpy.float32]) -> VoteMeasures:
+def measure_votes(indptr: numpy.typing.NDArray[numpy.int64], probs: numpy.typing.NDArray[numpy.float32], unlearned: numpy.typing.NDArray[numpy.uint8] | None) -> VoteMeasures:
     """
-    The measures of every candidate, and their sums over each row, in double precision.
+    The measures of every candidate, and their sums over each row, in double precision. Of those marked as unlearned, all doubt is lack of knowledge.
     """
 
-def best_labels(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], ranked_by: numpy.typing.NDArray[numpy.float32] | None, k: int, threads: int) -> BestLabels:
+def best_labels(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], unlearned: numpy.typing.NDArray[numpy.uint8] | None, ranked_by: numpy.typing.NDArray[numpy.float32] | None, k: int, threads: int) -> BestLabels:
     """
     The best k candidates of each row by mean probability, or by `ranked_by`, and all measures.
     """
 
-def assess(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> Assessed:
+def assess(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], unlearned: numpy.typing.NDArray[numpy.uint8] | None, n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> Assessed:
     """
     Compares votes with the truth: what is right, and whether uncertainty finds what is wrong.
     """

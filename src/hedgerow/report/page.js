@@ -85,7 +85,7 @@
       mark(true, "right: the input has this label"),
       mark(false, "wrong: the input does not have it"),
       html("span", { class: "key-item" }, Votes.part("data", 16), "data (aleatoric) uncertainty: each member is unsure by itself"),
-      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree"),
+      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree, or no training input has the label"),
     );
   }
 
@@ -95,8 +95,8 @@
     return mark;
   }
 
-  function prediction(found) {
-    const uncertainty = Votes.uncertainty(found);
+  function prediction(found, input) {
+    const uncertainty = Votes.uncertainty(found, input);
     return html(
       "li",
       { class: "prediction" },
@@ -163,13 +163,14 @@
       ["knowledge uncertainty among it", decimal(example.knowledge)],
     ];
     if (example.ood !== null) measures.push(["OOD p-value", decimal(example.ood, 3)]);
+    const input = example.text === null ? "input" : "text";
     return html(
       "article",
       { class: "card" },
       html("h3", {}, named(example.id)),
       html("p", { class: "why" }, example.why),
       passage(example.text),
-      html("ol", { class: "predictions", "aria-label": "Predicted labels" }, ...example.predicted.map(prediction)),
+      html("ol", { class: "predictions", "aria-label": "Predicted labels" }, ...example.predicted.map((found) => prediction(found, input))),
       trueLabels(example),
       html("dl", { class: "measures" }, ...measures.map(([name, value]) => html("div", {}, html("dt", {}, name), html("dd", {}, value)))),
     );

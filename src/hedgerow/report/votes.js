@@ -4,7 +4,7 @@
  * The votes of the members on a label, and its uncertainty.
  *
  *     Votes.strip(prediction)                        an SVG picture: a bar to the mean, and a dot per member, from 0 to 1
- *     Votes.uncertainty(prediction)                  { kind: "low" | "data" | "knowledge", words }
+ *     Votes.uncertainty(prediction, input = "text")  { kind: "low" | "data" | "knowledge", words }
  *     Votes.parts(prediction)                        a bar of its data and its knowledge uncertainty
  *     Votes.part(kind, width)                        one part of such a bar
  *
@@ -55,10 +55,12 @@ const Votes = (() => {
   }
 
   // Little uncertainty about an improbable label is not little doubt about the input: so it says which way.
-  function uncertainty({ probability, total, data, knowledge }) {
+  function uncertainty({ probability, total, data, knowledge }, input = "text") {
     if (total < COIN_TOSS / 3) return { kind: "low", words: `nearly sure that it is ${probability < 0.5 ? "wrong" : "right"}` };
     if (knowledge < data / 3) return { kind: "data", words: "data uncertainty: could be right or wrong" };
-    return { kind: "knowledge", words: "knowledge uncertainty: the members disagree" };
+    // Without any data uncertainty there is one member, and it has learned nothing of the label.
+    const why = data > 0 ? "the members disagree" : `no training ${input} has this label`;
+    return { kind: "knowledge", words: `knowledge uncertainty: ${why}` };
   }
 
   function part(kind, width) {

@@ -58,7 +58,9 @@ export function key(members) {
     kind(
       "knowledge",
       "Knowledge (epistemic) uncertainty:",
-      " the members disagree. Each learned from another part of the training data, or in another way.",
+      members > 1
+        ? " the members disagree. Each learned from another part of the training data, or in another way."
+        : " the label is proposed by its name alone: no training text has it. Texts that you review help.",
     ),
   );
 }
