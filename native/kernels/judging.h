@@ -13,6 +13,9 @@ namespace {
 constexpr float kLeastHeard = 1e-37f;  // no float is smaller without losing digits
 // The least and the most that a member can say, so that a float holds the factor that moves one to the other.
 constexpr float kLeastMoved = 1e-30f, kMostMoved = 1.0f - 0x1p-20f;
+// Calibration takes what is less for this: members that are sure that a label is wrong differ by many powers of ten,
+// which means nothing, and would count as disagreement once the mean is lifted.
+constexpr float kLeastCalibrated = 2e-6f;
 constexpr float kLargest = 3e38f;
 constexpr float kMeanWithin = 3e-6f;  // of what is wanted, or of what it lacks to 1
 constexpr int kMostSteps = 60;
@@ -83,14 +86,14 @@ inline void move_odds(F16 wanted, F16 sum, float* votes, int members) {
   }
 }
 
-// Odds in place of probabilities; returns the sum of these.
-inline F16 as_odds(float* votes, int members) {
+// Odds in place of probabilities, of which none is below `least`; returns the sum of what they were.
+inline F16 as_odds(float* votes, int members, float least) {
   F16 sum = all<16>(0.0f);
   for (int m = 0; m < members; ++m) {
     float* own = votes + m * kJudgedAtOnce;
     const F16 given = load<F16>(own);
     sum = sum + given;
-    const F16 p = smaller<16>(larger<16>(given, all<16>(kLeastMoved)), all<16>(kMostMoved));
+    const F16 p = smaller<16>(larger<16>(given, all<16>(least)), all<16>(kMostMoved));
     store(own, p / (1.0f - p));
   }
   return sum;
@@ -99,18 +102,18 @@ inline F16 as_odds(float* votes, int members) {
 inline F16 probability_of(F16 log_odds) { return 1.0f / (exponential(-log_odds) + 1.0f); }
 
 void move_lanes(const float* log_odds, float* votes, int members) {
-  const F16 sum = as_odds(votes, members);
+  const F16 sum = as_odds(votes, members, kLeastMoved);
   const F16 wanted = larger<16>(smaller<16>(load<F16>(log_odds), all<16>(kMostLogOdds)), all<16>(kLeastLogOdds));
   move_odds(probability_of(wanted), sum, votes, members);
 }
 
 void move_means(const float* wanted, float* votes, int members) {
-  const F16 sum = as_odds(votes, members);
+  const F16 sum = as_odds(votes, members, kLeastCalibrated);
   move_odds(load<F16>(wanted), sum, votes, members);
 }
 
 void judge_lanes(const JudgeLanes& lanes) {
-  const F16 sum = as_odds(lanes.votes, lanes.members);
+  const F16 sum = as_odds(lanes.votes, lanes.members, kLeastMoved);
   store(lanes.evidence, surprise_of(sum / static_cast<float>(lanes.members)));
   for (int i = 1; i + 1 < lanes.seen; ++i) {
     float* scores = lanes.evidence + i * kJudgedAtOnce;
