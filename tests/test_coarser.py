@@ -215,9 +215,9 @@ def test_policy_of_few_inputs_then_is_refused_and_the_guarantee_says_what_is_wro
         with pytest.raises((TypeError, ValueError), match="least_depth"):
             CoarserLearner(made.ancestry, bad)
     made = Made(3, rows=600)
-    said = policy(made, broader_votes(made.votes, made.ancestry)).guarantee(0.2)
-    assert "at most 20 % of what is accepted" in said
-    assert "Learn then Test" in said
+    said = policy(made, broader_votes(made.votes, made.ancestry)).wrong_guarantee(0.2)[1]
+    assert "At most 20 % of an input's accepted labels and broader terms are wrong" in said.words
+    assert "Learn then Test" in said.words
 
 
 @pytest.mark.parametrize(("risk", "least_depth"), [(0.05, 1), (0.1, 0), (0.1, 1), (0.2, 1)])
@@ -351,7 +351,7 @@ def test_model_then_answers_vague_texts_with_the_broader_term_and_keeps_the_guar
         assert not any(WIDER.get(label) in own.broader for label in own.accept)
     assert np.mean(wrong) <= 0.13
     assert given_ > 1.3 * sum(bool(own.accept) for own in alone)
-    assert "labels and broader terms are wrong (Learn then Test" in found.guarantee
+    assert "accepted labels and broader terms are wrong, mean over all inputs" in found.guarantee
     assert found.to_dict()["inputs"][0]["broader"] == found[0].broader
     assert alone.broader is None
     assert alone[0].broader == []

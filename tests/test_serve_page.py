@@ -293,13 +293,11 @@ def test_slider_and_list_then_labels_move_between_accept_review_and_reject(
         opened.page.keyboard.press("Home")
         for percent in range(5, 21):
             assert slider.input_value() == str(percent)
-            groups = {name: opened.group(name) for name in ("accept", "review", "reject")}
+            groups: dict[str, list[str]] = {name: [] for name in ("accept", "review", "reject")}
+            for rank, one in enumerate(LABELS):
+                groups[decided(one["probability"], rank, percent, int(listed))].append(one["label"])
             for name, labels in groups.items():
-                assert labels == [
-                    one["label"]
-                    for rank, one in enumerate(LABELS)
-                    if decided(one["probability"], rank, percent, int(listed)) == name
-                ]
+                assert opened.group(name) == labels[: 5 if name == "reject" else None]
             sums = [len(labels) for labels in groups.values()]
             sums[2] += 1234 - len(LABELS)  # what the server does not list is rejected
             spoken = f"{percent} %: {sums[0]} accepted, {sums[1]} to review, {sums[2]:,} rejected"
@@ -931,7 +929,8 @@ def test_tab_then_every_control_is_reached_and_seen(
     page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
     page.locator("body").press("Escape")
     controls = page.locator(
-        "a[href]:visible, button:enabled:visible, input:visible, textarea:visible, summary:visible"
+        "a[href]:visible, button:enabled:visible, input:visible, select:visible, textarea:visible,"
+        " summary:visible"
     ).count()
     reached = set()
     for _ in range(controls + 5):
