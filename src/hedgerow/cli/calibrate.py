@@ -190,12 +190,16 @@ def guarantee(policy: Policy, risk: float) -> str:
         return policy.guarantee(risk)
     except Unreachable:
         about = policy.describe()
-        lowest, unknown, lost = (
-            f"{100 * about[name]:.1f} %" for name in ("lowest_risk", "unknown_labels", "lost_by_the_beam")
+        lowest, unknown, named, lost = (
+            f"{100 * about[name]:.1f} %"
+            for name in ("lowest_risk", "unknown_labels", "unknown_but_named", "lost_by_the_beam")
         )
+        by_name = ""
+        if policy.named:
+            by_name = f" and names do not find them (names find another {named} that training lacks)"
         return (
             f"no guarantee. {lowest} of the true labels may be missed at best: {unknown} of them never occur"
-            f" in training (train on data that have them), and the search does not find {lost} (calibrate"
+            f" in training{by_name} (train on data that have them), and the search does not find {lost} (calibrate"
             " again with a larger --beam); the rest is the margin for chance (more DATA)."
         )
     except ValueError as error:

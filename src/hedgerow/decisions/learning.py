@@ -155,6 +155,7 @@ class PolicyLearner:
         self._totals = {name: np.zeros(len(GRID)) for name in names}
         self._rows = dict.fromkeys(names, 0)
         self._unknown = dict.fromkeys(names, 0.0)
+        self._named = 0.0
         self._proven: Floats | None = np.zeros(len(GRID))
         self._uncertainty: dict[str, list[Floats]] = {}
         self._mistakes: list[npt.NDArray[np.bool_]] = []
@@ -169,6 +170,11 @@ class PolicyLearner:
             )
         self._done += rows
         found = Matched(votes, truth, self._known(votes.n_labels))
+        by_name = np.bincount(found.true_row[found.met & ~found.known], minlength=rows)
+        has = np.diff(truth.indptr) > 0
+        for share in (by_name[has] / np.diff(truth.indptr)[has]).tolist():
+            self._named += share
+        found.known |= found.met  # what its name proposes is not unknown, though training has no example
         self._add_missed("missed", found, np.ones(len(found.true_row), dtype=bool))
         for number, (low, high) in enumerate(self._edges):
             frequency = self._counts[truth.indices] if self._counts is not None else truth.indices
@@ -225,6 +231,7 @@ class PolicyLearner:
             fingerprint,
             search,
             self._notes,
+            self._named / max(1, self._rows["missed"]),
         )
 
     def _known(self, n_labels: int) -> npt.NDArray[np.bool_]:

@@ -72,7 +72,7 @@ class Policy:
         Over inputs that have labels: the share of the true labels whose probability is below the threshold,
         or that are not candidates.
     unknown : float
-        The mean share of the true labels that the model does not know.
+        The mean share of the true labels that never occur in training and that names do not find either.
     wrong : dict of str to RiskCurve
         By measure of certainty, over all inputs: the share of wrong ones among the labels that reach the
         threshold; 0 where none does. Measures other than the probability look only at labels with a
@@ -99,6 +99,8 @@ class Policy:
         How the model searched: guarantees hold for this search only.
     notes : tuple of str
         Remarks, such as groups of labels that were merged.
+    named : float
+        The mean share of the true labels that never occur in training, but are found by their names.
     """
 
     missed: RiskCurve
@@ -114,6 +116,7 @@ class Policy:
     fingerprint: str
     search: SearchSettings
     notes: tuple[str, ...]
+    named: float = 0.0
 
     def reject_below(self, risk: float) -> float:
         """The probability below which labels are rejected, so that at most this share of true ones is.
@@ -127,7 +130,9 @@ class Policy:
         -------
         float
         """
-        return _conformal(self.missed, as_share("risk", risk), self.unknown, "true labels", self.proven)
+        return _conformal(
+            self.missed, as_share("risk", risk), (self.unknown, self.named), "true labels", self.proven
+        )
 
     def reject_below_by_group(self, risk: float) -> list[float]:
         """The same for each group of labels, over the inputs that have labels of the group.
@@ -146,7 +151,7 @@ class Policy:
             raise ValueError(
                 "groups are not possible: the model does not know how often its labels occur in training"
             )
-        return [_conformal(group.missed, risk, group.unknown, group.name, None) for group in self.groups]
+        return [_conformal(group.missed, risk, (group.unknown, 0.0), group.name, None) for group in self.groups]
 
     def accept_from(self, risk: float, confidence: float = 0.9, by: str = "probability") -> float:
         """The certainty from which on labels are accepted, so that at most this share of them is wrong.
@@ -265,6 +270,7 @@ class Policy:
             "fingerprint": self.fingerprint,
             "lowest_risk": self.lowest_risk(),
             "unknown_labels": self.unknown,
+            "unknown_but_named": self.named,
             "lost_by_the_beam": float(self.missed.losses[0]) - self.unknown,
             "search": ", ".join(f"{name} {value}" for name, value in self.search.to_dict().items()),
         }
@@ -289,6 +295,7 @@ class Policy:
             "groups": [[group.lowest, group.highest, group.unknown] for group in self.groups],
             "inputs": [_IN_FILES.get(name, name) for name in self.inputs],
             "unknown": self.unknown,
+            **({"named": self.named} if self.named else {}),
             "rows": self.rows,
             "left_out": self.left_out,
             "fingerprint": self.fingerprint,
@@ -343,7 +350,7 @@ class Policy:
         for count in ("rows", "left_out"):
             if not _is_whole(header[count]):
                 raise ValueError(f"the policy has {header[count]!r} as {count}")
-        for share in (header["unknown"], *(group[2] for group in groups)):
+        for share in (header["unknown"], header.get("named", 0.0), *(group[2] for group in groups)):
             if isinstance(share, bool) or not isinstance(share, float | int) or not 0 <= share <= 1:
                 raise ValueError(f"the policy has {share!r} as a share of unknown labels")
         proven = sections.get("policy.proven")
@@ -369,6 +376,7 @@ class Policy:
             fingerprint,
             SearchSettings(**search),
             tuple(notes),
+            float(header.get("named", 0.0)),
         )
 
     def _curves(self) -> dict[str, RiskCurve]:
@@ -392,8 +400,13 @@ def _known_measure(by: str) -> str:
     return by
 
 
-def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven: Floats | None) -> float:
-    """The largest threshold that keeps the risk, or an error that says why there is none."""
+def _conformal(
+    curve: RiskCurve, risk: float, unknown: tuple[float, float], what: str, proven: Floats | None
+) -> float:
+    """The largest threshold that keeps the risk, or an error that says why there is none.
+
+    `unknown` has the shares of labels that training lacks: those that names do not find, and those they do.
+    """
     place = curve.largest(risk)
     if place is not None:
         return float(curve.thresholds[place])
@@ -402,7 +415,10 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
             f"{curve.rows} held-out inputs with {what} are too few to guarantee a risk of {risk:g}, which"
             f" needs at least {conformal_rows(risk)}; learn the policy from more, or allow a higher risk"
         )
-    lost = float(curve.losses[0]) - unknown
+    lost = float(curve.losses[0]) - unknown[0]
+    never = f"{100 * sum(unknown):.2f} % of the {what} never occur in training"
+    if unknown[1]:
+        never += f" ({100 * unknown[1]:.2f} % are found by their names, {100 * unknown[0]:.2f} % are not)"
     certified = (
         ""
         if proven is None
@@ -410,7 +426,7 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
     )
     margin = curve.ceiling - float(curve.losses[0])
     raise Unreachable(
-        f"{100 * unknown:.2f} % of the {what} never occur in training and {100 * lost:.2f} % are lost by the"
+        f"{never} and {100 * lost:.2f} % are lost by the"
         f" beam, so a risk of {risk:g} cannot be guaranteed; allow a risk of at least"
         f" {_rounded_up(curve.ceiling)}, train on data that have these labels, or find more with a wider beam"
         f" or tolerance={certified}. The margin for chance with {curve.rows} inputs is {100 * margin:.2f} %,"
