@@ -515,6 +515,10 @@ class Reloaded(_Answer):
 
     model: ModelId
     before: ModelId
+    labels_that_left: int = Field(
+        description="Labels that left the vocabulary of the model that answers now. It predicts them as before,"
+        " until it is fitted again; `hedgerow inspect --json` lists them."
+    )
 
 
 class Health(_Answer):
