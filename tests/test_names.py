@@ -24,10 +24,10 @@ from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.judge import boosting
-from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
+from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.name_matches import LabelRecord, find_names, number_names
-from hedgerow.judge.names import NAMED_EVIDENCE, Said, named_candidates, plain_log_odds
+from hedgerow.judge.names import NAMED_EVIDENCE, Said, named_candidates
 from hedgerow.serve.prediction import Wanted, predict
 from hedgerow.serve.served_model import ServedModel
 from hedgerow.storage.container import ModelFileError
@@ -279,7 +279,9 @@ def test_doubt_of_a_single_model_about_a_label_without_examples_is_lack_of_knowl
     assert (new & (found.total > 0.1)).sum() > 50
     np.testing.assert_array_equal(found.knowledge, np.where(new, found.total, 0))
     np.testing.assert_array_equal(found.data, np.where(new, 0, found.total))
-    np.testing.assert_allclose(found.instance.total, found.instance.data + found.instance.knowledge, rtol=1e-5)
+    np.testing.assert_allclose(
+        found.instance.total, found.instance.data + found.instance.knowledge, rtol=1e-5
+    )
     assert (found.instance.knowledge > 0.05).any()
     served = ServedModel(single.source, "0")
     row = int(np.flatnonzero((new & (found.total > 0.1)).any(axis=1))[0])
@@ -422,7 +424,8 @@ def test_labels_that_names_find_are_not_unknown_to_a_policy(
     policy = learned.policy_
     found = model.predict_votes(named.test_texts)
     candidates = [
-        set(model.classes_[found.labels[begin:end]].tolist()) for begin, end in itertools.pairwise(found.indptr)
+        set(model.classes_[found.labels[begin:end]].tolist())
+        for begin, end in itertools.pairwise(found.indptr)
     ]
     never = [[label for label in own if label in named.unseen] for own in named.test_labels]
     rows = list(zip(named.test_labels, never, candidates, strict=True))
@@ -522,7 +525,9 @@ def test_as_many_labels_as_names_and_trees_know_can_be_asked_for(
     model: HedgerowTextClassifier, named: Named
 ) -> None:
     assert model.model_.known == len(model.classes_) == LABELS
-    assert sorted(model.top(named.test_texts[:1], k=LABELS).labels[0].tolist()) == sorted(model.classes_.tolist())
+    assert sorted(model.top(named.test_texts[:1], k=LABELS).labels[0].tolist()) == sorted(
+        model.classes_.tolist()
+    )
 
 
 def test_what_learns_trees_is_not_imported_before_it_is_needed() -> None:

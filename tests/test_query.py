@@ -16,7 +16,13 @@ from named_texts import named_texts
 from scipy.sparse import csr_array, vstack
 
 import hedgerow
-from hedgerow import HedgerowClassifier, HedgerowTextClassifier, instance_uncertainty, label_uncertainty, query
+from hedgerow import (
+    HedgerowClassifier,
+    HedgerowTextClassifier,
+    instance_uncertainty,
+    label_uncertainty,
+    query,
+)
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
 

@@ -290,7 +290,11 @@ def test_doubt_of_one_member_about_what_it_has_not_learned_is_lack_of_knowledge(
     p = probs[:, :, 0].astype(np.float64)
     total = entr(p) + entr(1 - p)
     expected = Measures(
-        p, total, np.where(unlearned, 0, total), np.where(unlearned, total, 0), np.where(unlearned, p * (1 - p), 0)
+        p,
+        total,
+        np.where(unlearned, 0, total),
+        np.where(unlearned, total, 0),
+        np.where(unlearned, p * (1 - p), 0),
     )
     found, of_inputs = label_uncertainty(votes), instance_uncertainty(votes)
     best = UncertainLabels.from_votes(votes, k)

@@ -200,7 +200,9 @@ def test_another_vocabulary_keeps_the_calibration_of_a_model_that_looks_for_no_n
 ) -> None:
     draw = np.random.default_rng(0)
     words = [f"w{number}" for number in range(300)]
-    texts = [f"a {word} bush {draw.choice(words)}" for word in draw.choice(["thorny", "evergreen", "green"], 240)]
+    texts = [
+        f"a {word} bush {draw.choice(words)}" for word in draw.choice(["thorny", "evergreen", "green"], 240)
+    ]
     labels = [["holly"] if "ever" in text else ["hawthorn"] for text in texts]
     model = hedgerow.HedgerowTextClassifier(random_state=0).fit(texts[:120], labels[:120])
     model.calibrate(*new_only(texts, labels))

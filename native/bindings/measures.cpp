@@ -123,8 +123,8 @@ VoteMeasures measure_votes(const Vector<std::int64_t>& indptr, const Probabiliti
 }
 
 FoundBest best_labels(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels,
-                      const Probabilities& probs, const Marks& unlearned,
-                      const std::optional<Vector<float>>& ranked_by, int k, int threads) {
+                      const Probabilities& probs, const Marks& unlearned, const std::optional<Vector<float>>& ranked_by,
+                      int k, int threads) {
   const VoteRows votes = votes_of(indptr, labels, probs, 0, unlearned);
   if (ranked_by && ranked_by->size() != labels.size()) throw nb::value_error("ranked_by must have a value per label");
   for (std::int64_t row = 0; row < votes.rows; ++row)
@@ -209,8 +209,10 @@ void bind_measures(nb::module_& m) {
   m.def("measure_votes", &measure_votes, "indptr"_a, "probs"_a, "unlearned"_a.none(),
         "The measures of every candidate, and their sums over each row, in double precision. Of those marked as"
         " unlearned, all doubt is lack of knowledge.");
-  m.def("best_labels", &best_labels, "indptr"_a, "labels"_a, "probs"_a, "unlearned"_a.none(), "ranked_by"_a.none(), "k"_a, "threads"_a,
+  m.def("best_labels", &best_labels, "indptr"_a, "labels"_a, "probs"_a, "unlearned"_a.none(), "ranked_by"_a.none(),
+        "k"_a, "threads"_a,
         "The best k candidates of each row by mean probability, or by `ranked_by`, and all measures.");
-  m.def("assess", &assess, "indptr"_a, "labels"_a, "probs"_a, "unlearned"_a.none(), "n_labels"_a, "truth_indptr"_a, "truth_labels"_a, "k"_a,
-        "threads"_a, "Compares votes with the truth: what is right, and whether uncertainty finds what is wrong.");
+  m.def("assess", &assess, "indptr"_a, "labels"_a, "probs"_a, "unlearned"_a.none(), "n_labels"_a, "truth_indptr"_a,
+        "truth_labels"_a, "k"_a, "threads"_a,
+        "Compares votes with the truth: what is right, and whether uncertainty finds what is wrong.");
 }

@@ -199,7 +199,8 @@ def guarantee(policy: Policy, risk: float) -> str:
             by_name = f" and names do not find them (names find another {named} that training lacks)"
         return (
             f"no guarantee. {lowest} of the true labels may be missed at best: {unknown} of them never occur"
-            f" in training{by_name} (train on data that have them), and the search does not find {lost} (calibrate"
+            f" in training{by_name}"
+            f" (train on data that have them), and the search does not find {lost} (calibrate"
             " again with a larger --beam); the rest is the margin for chance (more DATA)."
         )
     except ValueError as error:

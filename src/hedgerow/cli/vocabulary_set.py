@@ -27,10 +27,10 @@ def set_vocabulary(
 ) -> None:
     """Give the labels of MODEL names: keep the vocabulary in FILE in the model.
 
-    MODEL is replaced when the new file is complete, unless --out names another one. Labels that the vocabulary
-    lacks are listed, and predicted as before. If the model judges by names, and names of labels change, so do
-    probabilities: then its calibration and policy are discarded. What was learned of broader terms always is.
-    What is discarded is printed; hedgerow calibrate learns it again. All else stays as it was learned.
+    MODEL is replaced when the new file is complete, unless --out names another one. Labels that the
+    vocabulary lacks are listed, and predicted as before. If the model judges by names, and names of labels
+    change, so do probabilities: then its calibration and policy are discarded. What was learned of broader
+    terms always is. What is discarded is printed; hedgerow calibrate learns it again. All else stays.
 
     \b
     Examples:
@@ -84,7 +84,8 @@ def set_vocabulary(
     )
     if left:
         by_name = "" if after.names is None else ", by their old names, too, until the model is fitted again"
-        say(f"{len(left):,} labels left the vocabulary: {_listed(left)}. They are predicted as before{by_name}.")
+        say(f"{len(left):,} labels left the vocabulary: {_listed(left)}.")
+        say(f"They are predicted as before{by_name}.")
     if others := [label for label in found.missing if str(label) not in set(left)]:
         say(f"{len(others):,} labels are not in the vocabulary: {_listed(others)}")
     if discarded:

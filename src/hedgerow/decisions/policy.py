@@ -151,7 +151,9 @@ class Policy:
             raise ValueError(
                 "groups are not possible: the model does not know how often its labels occur in training"
             )
-        return [_conformal(group.missed, risk, (group.unknown, 0.0), group.name, None) for group in self.groups]
+        return [
+            _conformal(group.missed, risk, (group.unknown, 0.0), group.name, None) for group in self.groups
+        ]
 
     def accept_from(self, risk: float, confidence: float = 0.9, by: str = "probability") -> float:
         """The certainty from which on labels are accepted, so that at most this share of them is wrong.

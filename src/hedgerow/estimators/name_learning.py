@@ -61,7 +61,9 @@ def with_names(model: Model, judged: Judged, lesson: Lesson, progress: Progress 
 def renamed(model: Model, vocabulary: Vocabulary | None) -> Model:
     """The model with another vocabulary; what it learned about names holds for the new ones, too."""
     if vocabulary is None:
-        return replace((model if model.names is None else model.uncalibrated()).with_vocabulary(None), names=None)
+        return replace(
+            (model if model.names is None else model.uncalibrated()).with_vocabulary(None), names=None
+        )
     left = what_left(model.vocabulary, model.left, vocabulary, set(map(str, model.classes.tolist())))
     if model.names is None or _same_names(model, vocabulary, left):
         return model.with_vocabulary(vocabulary, left)

@@ -196,7 +196,8 @@ class PredictedLabel(_Answer):
     data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
     knowledge: float | None = Field(
         None,
-        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the label.",
+        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the"
+        " label.",
     )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
     votes: Votes | None = None
@@ -516,8 +517,8 @@ class Reloaded(_Answer):
     model: ModelId
     before: ModelId
     labels_that_left: int = Field(
-        description="Labels that left the vocabulary of the model that answers now. It predicts them as before,"
-        " until it is fitted again; `hedgerow inspect --json` lists them."
+        description="Labels that left the vocabulary of the model that answers now. It predicts them as"
+        " before, until it is fitted again; `hedgerow inspect --json` lists them."
     )
 
 

@@ -49,14 +49,18 @@ def what_left(
 def names_looked_for(
     vocabulary: Vocabulary | None, left: Vocabulary | None
 ) -> Iterator[tuple[str, str, str | None, bool]]:
-    """Id, text, language and whether it is preferred, of each name of an entry in use, or of one that left."""
+    """Id, text, language and whether it is preferred, of each name in use, or of what left."""
     for part in (vocabulary, left):
         if part is None:
             continue
         ids, names, languages = part.ids, part.name_columns(), [*part.languages, None]  # -1 is the last
         used = (~part.columns.deprecated[names.entries]).tolist()
         rows = zip(
-            names.entries.tolist(), names.texts.tolist(), names.languages.tolist(), names.preferred.tolist(), strict=True
+            names.entries.tolist(),
+            names.texts.tolist(),
+            names.languages.tolist(),
+            names.preferred.tolist(),
+            strict=True,
         )
         for (entry, text, language, preferred), one in zip(rows, used, strict=True):
             if one:
