@@ -463,7 +463,7 @@ def count_votes(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.
     Adds to counts, (members or 1, groups, bins, 4): best candidates, the true ones, others, the true ones.
     """
 
-def apply_maps(labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], group: numpy.typing.NDArray[numpy.uint8], values: numpy.typing.NDArray[numpy.float64], each: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+def apply_maps(labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], group: numpy.typing.NDArray[numpy.uint8], values: numpy.typing.NDArray[numpy.float64], each: bool, odds: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
     """
     The probabilities as the maps, of shape (members or 1, groups, bins + 1), move them.
     """

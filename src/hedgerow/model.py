@@ -27,10 +27,11 @@ from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.crossed_out import crossed_out, filled, together
-from hedgerow.judge.judging import Judge, judged_each
+from hedgerow.judge.judging import Judge, NoJudge, judged_each
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
+from hedgerow.quality.expectation import QualityModel
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Ensemble, Floats, Found
@@ -52,11 +53,11 @@ REACHES = ((1, 2), (2, 4), (3, 8))
 class Model:
     """All fitted state; learning more gives a new object.
 
-    Imported models have no label counts, number of samples and training record. Calibration, OOD detector
-    and policy are None until learned, and so is the vocabulary until one is set. A judge, where there is one,
-    scores what the forest finds, with the help of scorers. What left the vocabulary keeps its names for those
-    who look for them, and is reported; fitting again forgets it. No result depends on the threads (0: all
-    processors).
+    Imported models have no label counts, number of samples and training record. Calibration, OOD detector,
+    policy and expected quality are None until learned, and so is the vocabulary until one is set. A judge,
+    where there is one, scores what the forest finds, with the help of scorers; `no_judge` says why there is
+    none, where that is known. What left the vocabulary keeps its names for those who look for them, and is
+    reported; fitting again forgets it. No result depends on the threads (0: all processors).
     """
 
     method: Method
@@ -67,10 +68,12 @@ class Model:
     n_samples: int | None = None
     training: TrainingRecord | None = None
     judge: Judge | None = None
+    no_judge: NoJudge | None = None
     scorers: Scorers | None = None
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
+    quality: QualityModel | None = None
     broader: BroaderCalibration | None = None
     coarser: CoarserPolicy | None = None
     vocabulary: Vocabulary | None = None
@@ -160,7 +163,7 @@ class Model:
 
     def with_calibration(self, calibration: Calibration) -> Model:
         """The same model, calibrated; without what it learned of other probabilities, such as its policy."""
-        return replace(self, calibration=calibration, policy=None, broader=None, coarser=None)
+        return replace(self, calibration=calibration, policy=None, quality=None, broader=None, coarser=None)
 
     def with_broader(self, broader: BroaderCalibration) -> Model:
         """The same model, voting on broader terms; without its policy for other votes on them."""
@@ -175,8 +178,8 @@ class Model:
         return replace(self, ood=ood, policy=None if self.policy is None else self.policy.without_ood())
 
     def uncalibrated(self) -> Model:
-        """The same model without its calibration, and so without its policy."""
-        return replace(self, calibration=None, policy=None, broader=None, coarser=None)
+        """The same model without its calibration, and so without its policy and expected quality."""
+        return replace(self, calibration=None, policy=None, quality=None, broader=None, coarser=None)
 
     def label_depths(self) -> npt.NDArray[np.float64]:
         """The depth of each label in the trees, the mean over the members; 0 where a tree lacks it."""
