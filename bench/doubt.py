@@ -36,7 +36,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--datasets", nargs="+", choices=NAMES, default=["eurlex-4k", "tibkat-en", "debian-tags"])
+    parser.add_argument(
+        "--datasets", nargs="+", choices=NAMES, default=["eurlex-4k", "tibkat-en", "debian-tags"]
+    )
     parser.add_argument("--presets", nargs="+", choices=PRESETS, default=list(PRESETS))
     parser.add_argument("--rows", type=int, default=6000, help="test inputs at most (default: %(default)s)")
     arguments = parser.parse_args()
@@ -86,7 +88,12 @@ def measured(name: str, preset: str, most: int) -> dict[str, Any]:
             parts[way].append(assess(moved, test.Y[batch], k=BEST, n_jobs=measure.THREADS))
     result = {way: figures(Assessment.concatenate(own)) for way, own in parts.items()}
     cost = {way: seconds[way] / seconds["predicting"] for way in ("linear", "log-odds")}
-    return {"inputs": len(others), "judge": model.describe()["judge"] is not None, "cost": cost, "ways": result}
+    return {
+        "inputs": len(others),
+        "judge": model.describe()["judge"] is not None,
+        "cost": cost,
+        "ways": result,
+    }
 
 
 def figures(of: Assessment) -> dict[str, Any]:

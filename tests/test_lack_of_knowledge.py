@@ -38,7 +38,10 @@ def candidates() -> Candidates:
         model = HedgerowTextClassifier(method="bagging", members=5, random_state=0).fit(texts, labels)
         models.append(model.calibrate_out_of_bag(texts, labels))
     few, whole = models
-    votes, later = few.predict_votes(sample.test_texts), whole.predict_votes(sample.test_texts).mean().toarray()
+    votes, later = (
+        few.predict_votes(sample.test_texts),
+        whole.predict_votes(sample.test_texts).mean().toarray(),
+    )
     measures = label_uncertainty(votes)
     place = np.searchsorted(whole.classes_.astype(str), few.classes_.astype(str))
     rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
