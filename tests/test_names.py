@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,6 @@ from named_texts import LABELS, Named, named_texts
 from scipy.special import expit, logit
 
 from hedgerow import HedgerowTextClassifier, Vocabulary, VocabularyWarning, _native, explain, load
-from hedgerow.cli.calibrate import guarantee
-from hedgerow.decisions.policy import Policy
 from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.subset import LabelSubset
@@ -415,34 +411,6 @@ def test_what_leaves_the_vocabulary_is_answered_as_before_and_listed(
         opened.set_vocabulary(named.vocabulary)
     assert opened.model_.left is not None
     assert opened.model_.left.ids == ["x:new"]
-
-
-def test_labels_that_names_find_are_not_unknown_to_a_policy(
-    model: HedgerowTextClassifier, named: Named
-) -> None:
-    learned = copy.copy(model).learn_policy(named.test_texts, named.test_labels)
-    policy = learned.policy_
-    found = model.predict_votes(named.test_texts)
-    candidates = [
-        set(model.classes_[found.labels[begin:end]].tolist())
-        for begin, end in itertools.pairwise(found.indptr)
-    ]
-    never = [[label for label in own if label in named.unseen] for own in named.test_labels]
-    rows = list(zip(named.test_labels, never, candidates, strict=True))
-    by_name = np.mean([len(set(new) & there) / len(own) for own, new, there in rows])
-    assert policy.named == pytest.approx(by_name)
-    assert policy.named > 0.05
-    assert policy.unknown == pytest.approx(np.mean([len(new) / len(own) for own, new, _ in rows]) - by_name)
-    assert policy.describe()["lost_by_the_beam"] >= 0
-    said = (
-        f"{100 * (policy.unknown + policy.named):.2f} % of the true labels never occur in training"
-        f" ({100 * policy.named:.2f} % are found by their names, {100 * policy.unknown:.2f} % are not)"
-    )
-    with pytest.raises(ValueError, match=re.escape(said)):
-        policy.reject_below(0.005)
-    assert f"(names find another {100 * policy.named:.1f} % that training lacks)" in guarantee(policy, 0.005)
-    header, sections = policy.to_sections()
-    assert Policy.from_sections(header, sections).named == policy.named
 
 
 def some_calibration(model: HedgerowTextClassifier, named: Named) -> Calibration:

@@ -100,6 +100,8 @@ def _print(file: File, description: dict[str, Any]) -> None:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(one, dict) and "words" in one for one in value):
+        return "\n".join(one["words"] for one in value)  # what is guaranteed
     if isinstance(value, (list, tuple)):
         shown = ", ".join(map(_shown, value[:_LISTED]))
         return shown if len(value) <= _LISTED else f"{shown}, ... ({len(value):,}; --json has all)"

@@ -1,10 +1,10 @@
 /** The page where a person pastes a text and sees its labels. */
 
 import { get, post } from "./api.js";
-import { DECISIONS, decide, mildestRisk } from "./decisions.js";
+import { DECISIONS, decide, mostListed } from "./decisions.js";
 import { key, kindOf, row } from "./found.js";
+import { goalPanel } from "./goals.js";
 import { chooseLanguage, inLanguage } from "./language.js";
-import { riskPanel } from "./risk.js";
 import { called, counted, listed, percent, sentence, tell, whole } from "./words.js";
 
 const { html, shortened, svg } = Dom;
@@ -105,11 +105,11 @@ export function askPage(model, queued) {
     }
   }
 
-  /** The answer of the model that the page knows; if it guarantees anything, with all labels that some risk does not reject. */
+  /** The answer of the model that the page knows; if it guarantees anything, with all labels that can be looked at. */
   async function predicted(input, k) {
     for (let tried = 0; tried < TRIES; tried++) {
       const fields = model.fields;
-      const decided = model.policy ? { k: MANY, decide: { risk: mildestRisk(model.policy) } } : { k };
+      const decided = model.policy ? { k: MANY, decide: { review_at_most: mostListed(model.policy) } } : { k };
       const before = model.id;
       try {
         const said = await post("predict", { ...input, ...decided, ...inLanguage(), uncertainty: true, votes: true });
@@ -137,13 +137,13 @@ export function askPage(model, queued) {
     const hasMore = !model.policy && k < MANY && labels.length === k && k < model.labels;
     const board = model.policy ? groups(labels, rowOf, model.labels) : plain(labels, rowOf);
     // The panel places the rows when it is made.
-    const risk = model.policy ? riskPanel(model, result, remembered, board.moved) : null;
+    const goals = model.policy ? goalPanel(model, result, remembered, board.moved) : null;
     answer.replaceChildren(
       ...[
         html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "Prediction"),
         banner(result),
         html("p", { class: "summary" }, ...summary(result)),
-        ...(risk ?? [uncalibrated()]),
+        ...(goals ?? [uncalibrated()]),
         board.made,
         html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
         key(model.members),
@@ -266,8 +266,8 @@ function spoken({ labels, ood }, decided) {
 function uncalibrated() {
   return html(
     "p",
-    { class: "risk none" },
-    "This model guarantees nothing, so it cannot sort labels into accept, review and reject: it is not calibrated for decisions, or its search has changed since. Calibrate it on held-out data with ",
+    { class: "goals none" },
+    "This model guarantees nothing, so it cannot sort labels into accept, review and reject: it is not calibrated for decisions, was calibrated by an older release, or its search has changed since. Calibrate it on held-out data with ",
     html("code", {}, "hedgerow calibrate"),
     ".",
   );
@@ -299,8 +299,8 @@ function groups(labels, rowOf, known) {
   function moved(limits) {
     const seen = made.isConnected && !calm ? [...made.querySelectorAll(".found")] : [];
     const before = seen.map((one) => one.getBoundingClientRect().top);
-    const wanted = Object.groupBy(labels, ({ probability }) => decide(probability, limits));
-    const unlisted = known - labels.length; // all of them are rejected at any risk
+    const wanted = Object.groupBy(labels, ({ probability }, rank) => decide(probability, rank, limits));
+    const unlisted = known - labels.length; // no choice lists these
     sums = DECISIONS.map((name, i) => parts[i].set(wanted[name] ?? [], name === "reject" ? unlisted : 0));
     seen.forEach((one, i) => {
       const way = one.isConnected ? before[i] - one.getBoundingClientRect().top : 0;
