@@ -160,7 +160,7 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm texts explore quality macro)
+BENCHES := $(addprefix bench-,doubt knowledge frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm texts explore quality macro)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -171,6 +171,8 @@ bench-scaling: $(VENV)-peers/installed ## Measure how time grows with the number
 bench-ensembles: ## Measure ensembles and uncertainty
 bench-ood: ## Measure detection of out-of-distribution inputs
 bench-calibration: ## Measure calibration
+bench-doubt: ## Measure what calibration leaves of the members' disagreement
+bench-knowledge: ## Measure where more training data help
 bench-decisions: ## Check guarantees over many splits, and compare uncertainties and costs
 bench-cluster: $(VENV)/with-ray ## Fit on two nodes of a local Ray cluster beside two threads
 bench-scoring: $(VENV)/with-ray ## Score a million rows on two nodes, and kill the command in the middle

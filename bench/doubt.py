@@ -1,9 +1,9 @@
 """What calibration leaves of the members' disagreement: `python -m bench.doubt`.
 
-Ten bagged members of a preset; calibrated with one half of the test inputs, measured on the other, before and after:
-the share of knowledge in the total uncertainty, how well uncertainty finds wrong labels, and ECE@5. Beside it the
-linear move to the same mean, which model files of earlier versions have. Fitted models are kept in the cache; writes
-`results/doubt.json` and `results/doubt.md`.
+Ten bagged members of a preset; calibrated with one half of the test inputs, measured on the other, before and
+after: the share of knowledge in the total uncertainty, how well uncertainty finds wrong labels, and ECE@5.
+Beside it the linear move to the same mean, which model files of earlier versions have. Fitted models are kept
+in the cache; writes `results/doubt.json` and `results/doubt.md`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--datasets", nargs="+", choices=NAMES, default=["eurlex-4k", "tibkat-en", "debian-tags"])
+    parser.add_argument(
+        "--datasets", nargs="+", choices=NAMES, default=["eurlex-4k", "tibkat-en", "debian-tags"]
+    )
     parser.add_argument("--presets", nargs="+", choices=PRESETS, default=list(PRESETS))
     parser.add_argument("--rows", type=int, default=6000, help="test inputs at most (default: %(default)s)")
     arguments = parser.parse_args()
@@ -86,7 +88,12 @@ def measured(name: str, preset: str, most: int) -> dict[str, Any]:
             parts[way].append(assess(moved, test.Y[batch], k=BEST, n_jobs=measure.THREADS))
     result = {way: figures(Assessment.concatenate(own)) for way, own in parts.items()}
     cost = {way: seconds[way] / seconds["predicting"] for way in ("linear", "log-odds")}
-    return {"inputs": len(others), "judge": model.describe()["judge"] is not None, "cost": cost, "ways": result}
+    return {
+        "inputs": len(others),
+        "judge": model.describe()["judge"] is not None,
+        "cost": cost,
+        "ways": result,
+    }
 
 
 def figures(of: Assessment) -> dict[str, Any]:
@@ -104,12 +111,14 @@ def markdown(found: dict[str, Any]) -> str:
     lines = [
         "# What calibration leaves of disagreement",
         "",
-        "Ten bagged members of a preset (`balanced` has a judge), calibrated with one half of the test inputs and"
-        " measured on the other. Knowledge: its share of the total uncertainty, of the best five labels (labels)"
-        " and of all candidates (inputs), sums over sums. AUROC: how well uncertainty finds wrong labels, over all"
-        " labels of an input. Time: what the move takes beside predicting the votes, processor time. Percent.",
+        "Ten bagged members of a preset (`balanced` has a judge), calibrated with one half of the test inputs"
+        " and measured on the other. Knowledge: its share of the total uncertainty, of the best five labels"
+        " (labels) and of all candidates (inputs), sums over sums. AUROC: how well uncertainty finds wrong"
+        " labels, over all labels of an input. Time: what the move takes beside predicting the votes,"
+        " processor time. Percent.",
         "",
-        "| data, preset | members move | knowledge: labels | inputs | AUROC: knowledge | variance | total | ECE@5 | time |",
+        "| data, preset | members move | knowledge: labels | inputs | AUROC: knowledge | variance | total"
+        " | ECE@5 | time |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, presets in found.get("models", {}).items():

@@ -1,4 +1,4 @@
-"""What uncertainty says of the use of more training data: models of a quarter of the sample, and of all of it."""
+"""What uncertainty says of the use of more training data: models of a quarter of the sample, and of all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best labels of the test texts under the model of a quarter, and how much their log loss falls with all."""
+    """The best labels of texts under a model of a quarter, and how much their log loss falls with all."""
 
     probability: Floats
     knowledge: Floats
@@ -38,7 +38,10 @@ def candidates() -> Candidates:
         model = HedgerowTextClassifier(method="bagging", members=5, random_state=0).fit(texts, labels)
         models.append(model.calibrate_out_of_bag(texts, labels))
     few, whole = models
-    votes, later = few.predict_votes(sample.test_texts), whole.predict_votes(sample.test_texts).mean().toarray()
+    votes, later = (
+        few.predict_votes(sample.test_texts),
+        whole.predict_votes(sample.test_texts).mean().toarray(),
+    )
     measures = label_uncertainty(votes)
     place = np.searchsorted(whole.classes_.astype(str), few.classes_.astype(str))
     rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
