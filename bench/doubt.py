@@ -62,7 +62,9 @@ def fitted(name: str, preset: str) -> HedgerowClassifier:
         chosen = preset_parameters(preset, train.X, train.Y, method="bagging", members=MEMBERS)
         model = HedgerowClassifier(method="bagging", members=MEMBERS, random_state=0, **chosen)
         model.set_params(n_jobs=measure.THREADS).fit(train.X, train.Y).save(path)
-    return HedgerowClassifier.load(path).set_params(n_jobs=measure.THREADS)
+    model: HedgerowClassifier = HedgerowClassifier.load(path)
+    model.set_params(n_jobs=measure.THREADS)
+    return model
 
 
 def measured(name: str, preset: str, most: int) -> dict[str, Any]:
