@@ -55,11 +55,11 @@ inline F16 log_odds_of(const JudgeLanes& lanes) {
 // nearer, 0 or 1. A lane ends with a step more than it needs, unless nearly all are certain, where a step would be
 // large and change nothing. Odds that became infinite are certain.
 inline void move_odds(F16 wanted, F16 sum, float* votes, int members) {
-  const F16 mean = sum / static_cast<float>(members), lacking = 1.0f - wanted;
+  const F16 mean = larger<16>(sum / static_cast<float>(members), all<16>(kLeastMoved)), lacking = 1.0f - wanted;
   F16 odds_sum = all<16>(0.0f);
   for (int m = 0; m < members; ++m) odds_sum = odds_sum + load<F16>(votes + m * kJudgedAtOnce);
   const F16 least = wanted * static_cast<float>(members) / odds_sum;
-  const F16 guess = wanted * (1.0f - mean) / larger<16>(mean * lacking, all<16>(kLeastMoved));
+  const F16 guess = wanted / larger<16>(lacking, all<16>(kLeastMoved)) * (1.0f - mean) / mean;
   F16 factor = larger<16>(smaller<16>(guess, all<16>(kLargest)), least);
   const Ints<16> high = wanted > 0.5f, certain = wanted >= 1.0f;
   const F16 goal = select(high, lacking, wanted) * static_cast<float>(members), within = goal * kMeanWithin;
@@ -70,9 +70,10 @@ inline void move_odds(F16 wanted, F16 sum, float* votes, int members) {
       const F16 own = load<F16>(votes + m * kJudgedAtOnce), odds = own * factor;
       const F16 share = 1.0f / (odds + 1.0f);
       reached = reached + select(high, share, select(odds < 1.0f, odds * share, 1.0f - share));
-      slope = slope + own * share * share;
+      slope = slope + odds * share * share;  // of the factor's logarithm, which no small odds can make vanish
     }
-    const F16 off = select(high, reached - goal, goal - reached), way = off / larger<16>(slope, all<16>(kLeastHeard));
+    const F16 off = select(high, reached - goal, goal - reached);
+    const F16 way = off / larger<16>(slope, all<16>(kLeastHeard)) * factor;
     const Ints<16> apart = (off > within) | (off < -within);
     const Ints<16> small = (way <= factor * 0.5f) & (way >= factor * -0.5f);
     const F16 next = larger<16>(smaller<16>(factor + way, all<16>(kLargest)), least);
