@@ -136,7 +136,7 @@ def _goal(decide: schemas.Decide | None) -> tuple[Goal | None, float]:
         return None, FALSE_ALARM
     costs = None if decide.costs is None else Costs(**decide.costs.model_dump())
     try:
-        return Goal(risk=decide.risk, costs=costs), decide.false_alarm
+        return Goal(risk=decide.risk, costs=costs, broader=decide.broader), decide.false_alarm
     except ValueError as error:
         raise ApiError(422, "invalid", str(error), "decide") from error
 

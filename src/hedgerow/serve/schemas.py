@@ -97,6 +97,12 @@ class Decide(_Strict):
 
     risk: Share | None = Field(None, description="The share of mistakes that is allowed; 0.1 by default.")
     costs: Costs | None = Field(None, description="Decide by costs, not by risk.")
+    broader: bool = Field(
+        False,
+        description="Where no narrow label can be accepted, accept the narrowest broader term of the"
+        " vocabulary that can be. The risk then is that of labels and broader terms together, so fewer labels"
+        " may be accepted. A broader term is wrong if no true label is at or below it.",
+    )
     false_alarm: Share = Field(
         0.05, description="The share of in-distribution inputs that may be flagged as out-of-distribution."
     )
@@ -204,6 +210,18 @@ class PredictedLabel(_Answer):
     )
 
 
+class BroaderTerm(_Answer):
+    """A broader term that is accepted, with the uncertainty of "a label at or below it is right"."""
+
+    label: Label
+    name: Name = None
+    probability: Probability
+    total: float | None = None
+    data: float | None = None
+    knowledge: float | None = None
+    variance: float | None = None
+
+
 class InputUncertainty(_Answer):
     """The uncertainty of an input: sums over all candidate labels, in nats."""
 
@@ -227,6 +245,9 @@ class Result(_Answer):
 
     labels: list[PredictedLabel] = Field(
         description="The most probable first: k of them, and with `decide` all that are not rejected."
+    )
+    broader: list[BroaderTerm] | None = Field(
+        None, description="Only with `broader` of `decide`: the broader terms that are accepted."
     )
     input: InputUncertainty | None = None
     ood: OODScores | None = Field(None, description="Null where the model cannot detect OOD inputs.")
@@ -413,6 +434,9 @@ class ModelInfo(_Answer):
     policy: Policy | None = Field(
         description="Null where it is not calibrated for decisions, or its search has changed since."
     )
+    broader: bool = Field(False, description="Whether it can answer broader terms; see `decide`.")
+    schemes: list[str] = Field([], description="Schemes of its vocabulary, at most 100.")
+    hierarchy: bool = Field(False, description="Whether its vocabulary has broader terms.")
 
 
 class Example(_Answer):

@@ -107,7 +107,7 @@ class Service:
         """The id of the model, and what it says of each text."""
         served = self.slot.current
         results = await self._predict_texts(served, texts, asked, where)
-        await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
+        await self._name(served, _listed(results), asked.lang)
         return served.id, results
 
     async def _predict_texts(
@@ -126,7 +126,7 @@ class Service:
         self._check_count(len(rows), "features")
         matrix = _matrix(rows, served.model.reader.width, self.limits.entries)
         results = await self._predict(served, matrix, len(rows), asked)
-        await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
+        await self._name(served, _listed(results), asked.lang)
         return served.id, results
 
     async def _name(self, served: ServedModel, labels: list[dict[str, Any]], lang: str | None) -> None:
@@ -228,6 +228,9 @@ class Service:
             "calibrated": served.model.calibrated,
             "detects_ood": served.model.ood is not None,
             "policy": served.curves,
+            "broader": served.model.coarser is not None,
+            "schemes": served.schemes,
+            "hierarchy": served.has_hierarchy,
         }
 
     async def examples(self) -> list[dict[str, str]]:
@@ -384,6 +387,11 @@ def _effect(found: Any) -> dict[str, Any]:
     effect = {"word": str(found.feature), "effect": found.effect, "disagreement": found.disagreement}
     others = {name: getattr(found, name) for name in ("field", "members_effect", "wide_effect")}
     return effect | {name: value for name, value in others.items() if value is not None}
+
+
+def _listed(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All labels and broader terms of results."""
+    return [one for result in results for one in (*result["labels"], *result.get("broader", ()))]
 
 
 def _matrix(rows: Sequence[tuple[Sequence[int], Sequence[float]]], width: int, most: int) -> sp.csr_array:

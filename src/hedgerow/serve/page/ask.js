@@ -1,9 +1,11 @@
 /** The page where a person pastes a text and sees its labels. */
 
 import { get, post } from "./api.js";
+import { broaderSection } from "./broader.js";
 import { DECISIONS, decide, mildestRisk } from "./decisions.js";
 import { key, kindOf, row } from "./found.js";
 import { chooseLanguage, inLanguage } from "./language.js";
+import { restriction } from "./restrict.js";
 import { riskPanel } from "./risk.js";
 import { called, counted, listed, percent, sentence, tell, whole } from "./words.js";
 
@@ -25,6 +27,7 @@ export function askPage(model, queued) {
   const answer = document.getElementById("answer");
   const trouble = document.getElementById("ask-trouble");
   const remembered = {};
+  const allowed = restriction(model);
   let boxes = fieldBoxes(model.fields, box);
   let asked = reads(model);
   let latest = 0;
@@ -93,8 +96,9 @@ export function askPage(model, queued) {
       if (!values.some((value) => value.trim())) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
       const input = model.texts ? { text } : { features: [parsed(values[0])] };
       answer.setAttribute("aria-busy", "true");
+      Object.assign(input, allowed.request());
       const result = await predicted(input, k);
-      if (mine === latest) show(text, result, k);
+      if (mine === latest) show(text, result, k, input);
     } catch (error) {
       if (mine === latest) {
         tell(trouble, error.message);
@@ -129,21 +133,27 @@ export function askPage(model, queued) {
   async function learn() {
     Object.assign(model, await get("model"));
     chooseLanguage(model);
+    allowed.fit();
   }
 
-  function show(text, result, k) {
+  function show(text, result, k, input) {
     const { labels } = result;
     const rowOf = (found) => row(found, model.texts ? text : null);
     const hasMore = !model.policy && k < MANY && labels.length === k && k < model.labels;
-    const board = model.policy ? groups(labels, rowOf, model.labels) : plain(labels, rowOf);
+    // Labels that were not asked for are not rejected either.
+    const some = Object.keys(input).some((name) => /^(only|exclude)/.test(name));
+    const board = model.policy ? groups(labels, rowOf, some ? labels.length : model.labels) : plain(labels, rowOf);
+    const broader = model.policy && model.broader ? broaderSection(input) : null;
     // The panel places the rows when it is made.
-    const risk = model.policy ? riskPanel(model, result, remembered, board.moved) : null;
+    const risk = model.policy ? riskPanel(model, result, remembered, moved) : null;
     answer.replaceChildren(
       ...[
         html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "Prediction"),
         banner(result),
         html("p", { class: "summary" }, ...summary(result, model)),
         ...(risk ?? [uncalibrated()]),
+        some ? html("p", { class: "fine", id: "restricted" }, someWords(model)) : null,
+        broader?.made,
         board.made,
         html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
         key(model.members),
@@ -152,6 +162,11 @@ export function askPage(model, queued) {
     answer.hidden = false;
     document.getElementById("ask-status").textContent = spoken(result, board.spoken());
     if (answer.getBoundingClientRect().top > window.innerHeight * 0.75) answer.scrollIntoView();
+
+    function moved(limits) {
+      broader?.at(remembered.percent);
+      return board.moved(limits);
+    }
   }
 
   function moreButton() {
@@ -252,6 +267,11 @@ function summary({ labels, input, ood }, model) {
   if (ood?.is_ood) return [all, " For an out-of-distribution text, the uncertainties below are not reliable either."];
   if (!open.length) return [all, " Its uncertainty about each label below is low."];
   return [all, " It is uncertain about ", ...listed(open), "."];
+}
+
+function someWords({ policy }) {
+  const guarantee = policy ? " The guarantee is about all labels together: of these alone, a larger share can be missed or wrong." : "";
+  return `Only some labels were asked for.${guarantee}`;
 }
 
 function spoken({ labels, ood }, decided) {

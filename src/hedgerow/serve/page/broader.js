@@ -1,0 +1,55 @@
+/** Broader terms that can be accepted where labels are too unsure, with the labels that can be accepted beside them. */
+
+import { post } from "./api.js";
+import { inLanguage } from "./language.js";
+import { row } from "./found.js";
+
+const { html } = Dom;
+const PAUSE = 150; // ms without another risk, before the server is asked
+
+/**
+ * A section that asks when it is opened, and again for another risk; `input` is the question without what to decide.
+ *
+ * Labels and broader terms have one guarantee together, so that fewer labels can be accepted than without these terms.
+ */
+export function broaderSection(input) {
+  const list = html("ul", { class: "group-list" });
+  const words = html("p", { class: "fine", role: "status" });
+  const made = html(
+    "details",
+    { class: "group accept broader", id: "broader", toggle: ask },
+    html("summary", {}, "Also accept broader terms"),
+    words,
+    list,
+  );
+  let risk = null;
+  let shown = null;
+  let waiting = null;
+
+  async function ask() {
+    if (!made.open || risk === shown) return;
+    const mine = risk;
+    shown = mine;
+    try {
+      const decide = { risk: mine / 100, broader: true };
+      const [found] = (await post("predict", { ...input, k: 1, ...inLanguage(), decide, uncertainty: true, votes: true })).results;
+      if (mine !== risk) return;
+      const labels = found.labels.filter(({ decision }) => decision === "accept");
+      const terms = found.broader.map((one) => ({ ...one, votes: [] }));
+      list.replaceChildren(...[...terms, ...labels].map((one) => row(one, null)));
+      words.textContent = `${terms.length + labels.length ? "" : "Nothing can be accepted. "}With a confidence of 90 %, at most ${mine} % of the labels and broader terms in this list are wrong, on average over inputs. A broader term is wrong if no right label is at or below it.`;
+    } catch (error) {
+      shown = null;
+      list.replaceChildren();
+      words.textContent = error.message;
+    }
+  }
+
+  /** Show it for a risk, in percent. */
+  function at(percent) {
+    risk = percent;
+    clearTimeout(waiting);
+    waiting = setTimeout(ask, PAUSE);
+  }
+  return { made, at };
+}
