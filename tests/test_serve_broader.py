@@ -42,7 +42,11 @@ def test_broader_then_terms_and_labels_are_those_that_the_library_accepts(
 
 
 def test_no_uncertainty_then_broader_terms_have_a_probability_only(open_client: Open, trees: Path) -> None:
-    asked = {"text": a_vague_text(load(trees)), "uncertainty": False, "decide": {"risk": 0.1, "broader": True}}
+    asked = {
+        "text": a_vague_text(load(trees)),
+        "uncertainty": False,
+        "decide": {"risk": 0.1, "broader": True},
+    }
     (result,) = open_client(trees).post("/predict", json=asked).json()["results"]
     assert [set(one) for one in result["broader"]] == [{"label", "name", "probability"}]
 

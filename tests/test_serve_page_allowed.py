@@ -119,6 +119,8 @@ def test_broader_terms_opened_then_they_are_those_of_the_library(
     expect(section.locator(".found")).to_have_count(0)
     section.locator("summary").click()
     own = model.decide([text], risk=0.1, broader=True)
-    expect(section.locator(".found-name bdi")).to_have_text([f"{term}s" for term in own[0].broader] + own[0].accept)
+    expect(section.locator(".found-name bdi")).to_have_text(
+        [f"{term}s" for term in own[0].broader] + own[0].accept
+    )
     expect(section).to_contain_text("at most 10 % of the labels and broader terms in this list are wrong")
     assert violations(page, "light") == []

@@ -229,13 +229,13 @@ def test_file_of_no_known_format_is_refused(tmp_path: Path) -> None:
         ("x.ttl", "<t:a> <t:b> " + "[<t:c> " * 20_000, None, "deeply"),
         ("x.rdf", "<a>\n<broken\n</a>", 3, "not valid XML"),
         ("x.rdf", '<?xml version="1.0" encoding="klingon"?><a/>', 1, "XML"),
-        ("x.rdf", b"<?xml version='1.0'?>\n<a>f\xfcr</a>", 2, "its bytes are not UTF-8, so name its encoding"),
+        ("x.rdf", b"<?xml version='1.0'?>\n<a>f\xfcr</a>", 2, "not UTF-8, so name its encoding"),
         ("x.rdf", "<?xml version='1.0' encoding='ISO-8859-1'?>\n<a>für</a>", 1, "but its bytes are UTF-8"),
         ("x.rdf", "<?xml version='1.0' encoding='UTF-16'?>\n<a>für</a>", 1, "encoding"),
         ("x.rdf", b"<?xml version='1.0' encoding='shift_jis'?>\n<a/>", 1, "save it in UTF-8"),
-        ("x.rdf", CONCEPT_IN_XML.replace(' rdf:about="t:1"', ""), None, "the URI of the skos:Concept is missing"),
-        ("x.ttl", SKOS_PREFIX + "[] a skos:Concept ; skos:prefLabel 'A' .", None, "URI of the skos:Concept 'A'"),
-        ("x.ttl", SKOS_PREFIX + "<t:a> skos:prefLabel\n" + f"'''{'x' * 100_001}''' .", 3, "100,000 characters"),
+        ("x.rdf", CONCEPT_IN_XML.replace(' rdf:about="t:1"', ""), None, "URI of the skos:Concept is missing"),
+        ("x.ttl", SKOS_PREFIX + "[] a skos:Concept; skos:prefLabel 'A' .", None, "skos:Concept 'A'"),
+        ("x.ttl", f"{SKOS_PREFIX}<t:a> skos:prefLabel\n'''{'x' * 100_001}''' .", 3, "100,000 characters"),
         ("x.json", json.dumps({"a": "x" * 100_001}), None, "100,001 characters"),
     ],
 )  # fmt: skip
@@ -253,7 +253,7 @@ def test_broken_files_are_refused_with_the_line(
 
 
 NAMED_IN_XML = CONCEPT_IN_XML.replace(
-    "/></rdf", "><skos:prefLabel>Hülse – Żubr</skos:prefLabel></skos:Concept></rdf"
+    "/></rdf", "><skos:prefLabel>Hülse, Baum</skos:prefLabel></skos:Concept></rdf"
 )
 
 
@@ -261,7 +261,7 @@ NAMED_IN_XML = CONCEPT_IN_XML.replace(
 def test_rdf_xml_is_read_in_the_encoding_that_it_names(tmp_path: Path, encoding: str) -> None:
     named = encoding.removesuffix("-sig")
     name = "Hülse, Żubr"
-    text = NAMED_IN_XML.replace("?>", f" encoding='{named}'?>", 1).replace("Hülse – Żubr", name)
+    text = NAMED_IN_XML.replace("?>", f" encoding='{named}'?>", 1).replace("Hülse, Baum", name)
     vocabulary = read_vocabulary(written(tmp_path, "x.rdf", text.encode(encoding)))
     assert vocabulary.name("t:1") == name
 
@@ -271,7 +271,7 @@ def test_literal_of_the_greatest_length_is_read_however_it_is_written(tmp_path: 
     for text in (f'"{plain}"', f'"{escaped}"', f"'''{escaped}'''"):
         path = written(tmp_path, "x.ttl", SKOS_PREFIX + f"<t:1> a skos:Concept ; skos:prefLabel {text} .")
         assert read_vocabulary(path).name("t:1") == plain
-    path = written(tmp_path, "x.rdf", NAMED_IN_XML.replace("Hülse – Żubr", "&#120;" * 100_000))
+    path = written(tmp_path, "x.rdf", NAMED_IN_XML.replace("Hülse, Baum", "&#120;" * 100_000))
     assert read_vocabulary(path).name("t:1") == plain
 
 
@@ -297,9 +297,11 @@ def test_nested_rdf_xml_means_what_rdflib_says(tmp_path: Path) -> None:
     inner = """<x:part xml:lang="de">
         <skos:Concept rdf:about="t:2" skos:prefLabel="Zwei"><x:note>no <x:Thing rdf:about="t:4"/></x:note>
           <skos:broader><x:Kind rdf:about="t:3"/></skos:broader></skos:Concept>
-      </x:part><x:also rdf:resource="t:9"/><x:list rdf:parseType="Collection"><skos:Concept rdf:about="t:3"/></x:list>
+      </x:part><x:also rdf:resource="t:9"/>
+      <x:list rdf:parseType="Collection"><skos:Concept rdf:about="t:3"/></x:list>
       <x:all rdf:parseType="Resource"><x:a>b</x:a><skos:prefLabel>Not one</skos:prefLabel></x:all>
-      <skos:prefLabel rdf:parseType="Literal">A</skos:prefLabel><x:note>B</x:note><skos:altLabel>C</skos:altLabel>"""
+      <skos:prefLabel rdf:parseType="Literal">A</skos:prefLabel>
+      <x:note>B</x:note><skos:altLabel>C</skos:altLabel>"""
     text = CONCEPT_IN_XML.replace('"t:1"/>', f'"t:1" xmlns:x="http://x.org/">{inner}</skos:Concept>')
     with pytest.warns(VocabularyWarning, match="1 things have a skos:prefLabel, but neither"):
         vocabulary = read_vocabulary(written(tmp_path, "x.rdf", text))

@@ -154,7 +154,8 @@ except DataError as error:
 """
 IN_XML = (
     '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"\n'
-    ' xmlns:skos="http://www.w3.org/2004/02/skos/core#"><skos:Concept rdf:about="t:1">\n{}</skos:Concept></rdf:RDF>'
+    ' xmlns:skos="http://www.w3.org/2004/02/skos/core#"><skos:Concept rdf:about="t:1">\n{}'
+    "</skos:Concept></rdf:RDF>"
 )
 IN_TURTLE = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n<t:1> a skos:Concept ;\n{} .\n"
 LAUGHS = "".join(

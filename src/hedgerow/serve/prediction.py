@@ -178,9 +178,14 @@ def _add_broader(
     """Put the broader terms that are accepted into each result, the most probable first."""
     found = accepted_broader(votes, served.model, accept_from)
     columns = [vars(found)[name] for name in names]
-    for result, begin, end in zip(results, found.indptr[:-1].tolist(), found.indptr[1:].tolist(), strict=True):
+    for result, begin, end in zip(
+        results, found.indptr[:-1].tolist(), found.indptr[1:].tolist(), strict=True
+    ):
         result["broader"] = [
-            {"label": found.terms[place], **{name: of[place] for name, of in zip(names, columns, strict=True)}}
+            {
+                "label": found.terms[place],
+                **{name: of[place] for name, of in zip(names, columns, strict=True)},
+            }
             for place in range(begin, end)
         ]
 

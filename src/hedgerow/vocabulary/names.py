@@ -11,7 +11,7 @@ NO_URI = "urn:hedgerow:id:"
 """Before ids that are no URIs, in files that must have some; then the id, percent-encoded."""
 
 LONGEST = 100_000
-"""Characters of a name at most; the longest names and definitions of large vocabularies have some thousand."""
+"""Characters of a name at most; those of large vocabularies have some thousand, definitions included."""
 
 _TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _NOT_IN_IDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -82,6 +82,7 @@ def spaced(text: str) -> str:
         raise ValueError(f"the name {text!r} holds half a character (a lone surrogate); correct it")
     if len(text) > LONGEST:
         raise ValueError(
-            f"the name {text[:40]!r}... has {len(text):,} characters, more than {LONGEST:,}; shorten or remove it"
+            f"the name {text[:40]!r}... has {len(text):,} characters, more than {LONGEST:,}; shorten or"
+            " remove it"
         )
     return " ".join(text.split())

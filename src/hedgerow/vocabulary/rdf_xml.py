@@ -65,7 +65,7 @@ def _is_utf8_all_the_same(encoding: str, content: bytes) -> bool:
     return not name.startswith("utf") and not content.isascii() and _is_utf8(content)
 
 
-class _Handler(RDFXMLHandler):
+class _Handler(RDFXMLHandler):  # type: ignore[misc]
     """Makes URIs absolute once, not at each place where they stand."""
 
     def __init__(self, graph: Graph) -> None:
@@ -95,7 +95,7 @@ class _Reader:
         self._waiting: tuple[str, dict[str, str]] | None = None
         self._length = self._namespaces = 0
         self._handler = _Handler(graph)
-        self._handler.setDocumentLocator(self)  # type: ignore[arg-type]
+        self._handler.setDocumentLocator(self)
         parser = self._parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
         parser.StartElementHandler = self._start
@@ -114,8 +114,8 @@ class _Reader:
         def check(_: str, encoding: str | None, standalone: int) -> None:
             if encoding is not None and _is_utf8_all_the_same(encoding, content):
                 self._refuse(
-                    f"says that it is in {encoding}, but its bytes are UTF-8; correct the encoding in the first"
-                    " line"
+                    f"says that it is in {encoding}, but its bytes are UTF-8; correct the encoding in the"
+                    " first line"
                 )
 
         self._parser.XmlDeclHandler = check
@@ -131,17 +131,17 @@ class _Reader:
             raise DataError(self._path, what, 1) from error
 
     # Called by rdflib, which takes this for the locator of SAX.
-    def getPublicId(self) -> str:
+    def getPublicId(self) -> str:  # noqa: N802
         """The base of relative URIs."""
         return self._base
 
-    getSystemId = getPublicId
+    getSystemId = getPublicId  # noqa: N815
 
-    def getLineNumber(self) -> int:
+    def getLineNumber(self) -> int:  # noqa: N802
         """The line that is read."""
         return self._parser.CurrentLineNumber
 
-    def getColumnNumber(self) -> int:
+    def getColumnNumber(self) -> int:  # noqa: N802
         """The column that is read."""
         return self._parser.CurrentColumnNumber
 
@@ -160,7 +160,7 @@ class _Reader:
 
     def _give(self, name: str, attributes: dict[str, str]) -> None:
         found = {self._pair(of): value for of, value in attributes.items()}
-        self._handler.startElementNS(self._pair(name), None, found)  # type: ignore[arg-type]
+        self._handler.startElementNS(self._pair(name), None, found)
 
     def _skips(self, name: str, attributes: dict[str, str]) -> bool:
         """Whether an element is a property that is not wanted, unless another element is in it."""
