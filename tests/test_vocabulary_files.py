@@ -300,14 +300,14 @@ def test_nested_rdf_xml_means_what_rdflib_says(tmp_path: Path) -> None:
       </x:part><x:also rdf:resource="t:9"/>
       <x:list rdf:parseType="Collection"><skos:Concept rdf:about="t:3"/></x:list>
       <x:all rdf:parseType="Resource"><x:a>b</x:a><skos:prefLabel>Not one</skos:prefLabel></x:all>
-      <skos:prefLabel rdf:parseType="Literal">A</skos:prefLabel>
+      <skos:prefLabel rdf:parseType="Literal">A &amp; <x:i><x:b/>B</x:i>!</skos:prefLabel>
       <x:note>B</x:note><skos:altLabel>C</skos:altLabel>"""
     text = CONCEPT_IN_XML.replace('"t:1"/>', f'"t:1" xmlns:x="http://x.org/">{inner}</skos:Concept>')
     with pytest.warns(VocabularyWarning, match="1 things have a skos:prefLabel, but neither"):
         vocabulary = read_vocabulary(written(tmp_path, "x.rdf", text))
     graph = Graph().parse(data=text, format="xml")
     assert set(vocabulary.ids) == {str(concept) for concept in graph.subjects(RDF.type, SKOS.Concept)}
-    assert vocabulary.names("t:1") == [Name("A", None, True), Name("C", None, False)]
+    assert vocabulary.names("t:1") == [Name("A & B!", None, True), Name("C", None, False)]
     assert vocabulary.names("t:2") == [Name("Zwei", "de", True)]
     assert vocabulary.broader("t:2") == ["t:3"]
 

@@ -72,7 +72,7 @@ def language_tag(language: str | None) -> str | None:
     if not language:
         return None
     if not _TAG.fullmatch(language):
-        raise ValueError(f"{language!r} is not a language tag such as 'de' or 'en-gb'; correct it")
+        raise ValueError(f"{language[:40]!r} is not a language tag such as 'de' or 'en-gb'; correct it")
     return language.lower()
 
 

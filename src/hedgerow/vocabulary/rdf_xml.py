@@ -25,6 +25,8 @@ _NAMESPACES = 1000  # that are declared at one place; rdflib copies them all wit
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _XML = "http://www.w3.org/XML/1998/namespace"
 _PLAIN = {f"{_RDF} resource", f"{_RDF} datatype", f"{_XML} lang"}  # attributes that begin no description
+_PARSE_TYPE = (f"{_RDF} parseType", "parseType")
+_NO_LITERAL = (None, "Resource", "Collection")  # anything else is a literal with markup in it
 _INVALID = errors.codes[errors.XML_ERROR_INVALID_TOKEN]
 _NOT_UTF8 = (
     "; its bytes are not UTF-8, so name its encoding in the first line, such as"
@@ -94,6 +96,9 @@ class _Reader:
         # A property that is not wanted waits: if nothing is in it but text, rdflib need not see it.
         self._waiting: tuple[str, dict[str, str]] | None = None
         self._length = self._namespaces = 0
+        # How many elements are open from that on whose literal has markup: rdflib gets the text in it only,
+        # because it would write out all again with each piece.
+        self._markup = 0
         self._handler = _Handler(graph)
         self._handler.setDocumentLocator(self)
         parser = self._parser = expat.ParserCreate(namespace_separator=" ")
@@ -149,7 +154,13 @@ class _Reader:
         for value in attributes.values():
             if len(value) > LONGEST:
                 self._refuse(too_long())
+        if self._markup:
+            self._markup += 1
+            return
         self._length = 0
+        if any(attributes.get(of) not in _NO_LITERAL for of in _PARSE_TYPE):
+            self._markup = 1
+            attributes = {of: value for of, value in attributes.items() if of not in _PARSE_TYPE}
         if self._waiting is not None:
             self._give(*self._waiting)
             self._waiting = None
@@ -172,6 +183,10 @@ class _Reader:
         )
 
     def _end(self, name: str) -> None:
+        if self._markup:
+            self._markup -= 1
+            if self._markup:
+                return
         self._length = 0
         if self._waiting is None:
             self._handler.endElementNS(self._pair(name), None)
