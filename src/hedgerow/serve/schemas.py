@@ -199,27 +199,18 @@ class PredictedLabel(_Answer):
     name: Name = None
     probability: Probability
     total: float | None = Field(None, description="Total uncertainty: data plus knowledge.")
-    data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
+    data: float | None = Field(
+        None, description="Data (aleatoric) uncertainty: each member is unsure by itself."
+    )
     knowledge: float | None = Field(
-        None, description="Knowledge (epistemic) uncertainty: the members disagree."
+        None,
+        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the label.",
     )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
     votes: Votes | None = None
     decision: Literal["accept", "review", "reject"] | None = Field(
         None, description="Only with `decide`; review defers to a human."
     )
-
-
-class BroaderTerm(_Answer):
-    """A broader term that is accepted, with the uncertainty of "a label at or below it is right"."""
-
-    label: Label
-    name: Name = None
-    probability: Probability
-    total: float | None = None
-    data: float | None = None
-    knowledge: float | None = None
-    variance: float | None = None
 
 
 class InputUncertainty(_Answer):
@@ -240,17 +231,43 @@ class OODScores(_Answer):
     is_ood: bool = Field(description="Whether the p-value is at most `false_alarm`.")
 
 
+class ExpectedQuality(_Answer):
+    """How good the best k labels are expected to be, each share with an interval."""
+
+    k: int = Field(description="How many labels are meant: 5, or all where the model knows fewer.")
+    confidence: float = Field(
+        description="On average over inputs like the calibration inputs, each interval holds for this share"
+        " of them (split conformal prediction)."
+    )
+    precision: float = Field(description="Expected share of right labels among the best k.")
+    precision_low: float
+    precision_high: float
+    recall: float = Field(
+        description="Expected share of the input's labels that are among the best k; only labels that the"
+        " model knows count."
+    )
+    recall_low: float
+    recall_high: float
+
+
 class Result(_Answer):
     """The prediction for an input."""
 
     labels: list[PredictedLabel] = Field(
         description="The most probable first: k of them, and with `decide` all that are not rejected."
     )
-    broader: list[BroaderTerm] | None = Field(
-        None, description="Only with `broader` of `decide`: the broader terms that are accepted."
+    broader: list[PredictedLabel] | None = Field(
+        None,
+        description="Only with `broader` of `decide`: the broader terms that are accepted. The numbers of a"
+        " term are those of a label at or below it being right.",
     )
     input: InputUncertainty | None = None
     ood: OODScores | None = Field(None, description="Null where the model cannot detect OOD inputs.")
+    quality: ExpectedQuality | None = Field(
+        None,
+        description="Null where the model has not learned it, where its search has changed since, or where"
+        " only some labels are allowed.",
+    )
 
 
 _SUMS = {"total": 0.32, "data": 0.31, "knowledge": 0.01, "variance": 0.003}
@@ -260,6 +277,7 @@ _RESULT = {
     ],
     "input": {"expected": 0.9, **_SUMS},
     "ood": {"score": 0.2, "p_value": 0.4, "is_ood": False},
+    "quality": None,
 }
 
 
