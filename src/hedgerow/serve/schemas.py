@@ -204,7 +204,8 @@ class PredictedLabel(_Answer):
     )
     knowledge: float | None = Field(
         None,
-        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the label.",
+        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the"
+        " label.",
     )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
     votes: Votes | None = None
@@ -258,8 +259,7 @@ class Result(_Answer):
     )
     broader: list[PredictedLabel] | None = Field(
         None,
-        description="Only with `broader` of `decide`: the broader terms that are accepted. The numbers of a"
-        " term are those of a label at or below it being right.",
+        description="Only with `broader` of `decide`: accepted; that a label at or below a term is right.",
     )
     input: InputUncertainty | None = None
     ood: OODScores | None = Field(None, description="Null where the model cannot detect OOD inputs.")
