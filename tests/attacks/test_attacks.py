@@ -309,6 +309,7 @@ SCORING = predict_shards.Scoring(
     part=None,
     search={},
     uncertainty=False,
+    quality=None,
     tolerance=None,
     allowed=Allowed(),
     lang=None,
