@@ -186,6 +186,7 @@ bench-explore: ## Measure what settings of trees and of members do, on rows cut 
 bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
+bench-vocabulary: $(VENV)/with-test ## Measure how long vocabularies take to load
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records
 bench-macro: ## Measure what choosing labels for all inputs together gains on macro-F1, and costs
 bench-quality: $(VENV)-qualle/installed ## Measure how well the quality of answers is predicted, beside Qualle

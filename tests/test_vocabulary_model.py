@@ -296,3 +296,41 @@ def test_tibkat_has_its_known_shape() -> None:
     assert vocabulary.languages == ("de", "en")
     assert vocabulary.name("gnd:10000578-0") == "Ethnologisches Museum Berlin"
     assert vocabulary.search("Ethnologsches Musuem Berlin")[0].id == "gnd:10000578-0"
+
+
+def test_inspect_shows_the_most_frequent_labels_with_their_names(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["prickly evergreen", "prickly leaf", "acorns", "a thorn"] * 10
+    model = HedgerowTextClassifier(random_state=0, n_jobs=1).fit(
+        texts, [["t:1"], ["t:1"], ["t:2"], ["t:3"]] * 10
+    )
+    entries = [
+        {"id": "t:1", "names": {"en": "Holly", "de": "Hülse"}},
+        {"id": "t:2", "names": {"en": "[red]Oak"}},
+    ]
+    (tmp_path / "trees.json").write_text(json.dumps(entries))
+    model.set_vocabulary(Vocabulary.read(tmp_path / "trees.json")).save(tmp_path / "m")
+    capsys.readouterr()
+    assert main(["inspect", str(tmp_path / "m"), "--json", "--lang", "de"]) == 0
+    assert json.loads(capsys.readouterr().out)["most_frequent_labels"] == [
+        {"label": "t:1", "name": "Hülse", "examples": 20},
+        {"label": "t:2", "name": "[red]Oak", "examples": 10},
+        {"label": "t:3", "name": None, "examples": 10},
+    ]
+    assert main(["inspect", str(tmp_path / "m")]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["t:1", "Holly", "20"] in shown
+    assert ["t:2", "[red]Oak", "10"] in shown
+    assert main(["inspect", str(tmp_path / "m"), "--lang", "!"]) == 2
+
+
+def test_inspect_without_a_vocabulary_shows_labels_without_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    HedgerowTextClassifier(random_state=0, n_jobs=1).fit(["one", "two"] * 9, [[1], [2]] * 9).save(
+        tmp_path / "m"
+    )
+    assert main(["inspect", str(tmp_path / "m"), "--json"]) == 0
+    frequent = json.loads(capsys.readouterr().out)["most_frequent_labels"]
+    assert frequent == [{"label": 1, "examples": 9}, {"label": 2, "examples": 9}]

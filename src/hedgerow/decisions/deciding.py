@@ -28,15 +28,11 @@ from hedgerow.votes.signals import Detector
 from hedgerow.votes.source import Answer, VoteSource
 from hedgerow.votes.votes import Votes
 
-__all__ = ["DecidingSource", "check_search", "decide", "decide_on", "flag_from"]
+__all__ = ["DecidingSource", "accepted_broader", "check_search", "decide", "decide_on", "flag_from"]
 
 
-class DecidingSource(VoteSource, Protocol):
-    """A model that may have a policy."""
-
-    @property
-    def policy(self) -> Policy | None:
-        """What it learned from its mistakes on held-out inputs."""
+class BroaderSource(Protocol):
+    """A model that may answer with broader terms."""
 
     @property
     def broader(self) -> BroaderVotes | None:
@@ -45,6 +41,14 @@ class DecidingSource(VoteSource, Protocol):
     @property
     def coarser(self) -> CoarserPolicy | None:
         """What it learned from mistakes with broader terms."""
+
+
+class DecidingSource(VoteSource, BroaderSource, Protocol):
+    """A model that may have a policy."""
+
+    @property
+    def policy(self) -> Policy | None:
+        """What it learned from its mistakes on held-out inputs."""
 
 
 def decide(
@@ -96,7 +100,8 @@ def decide(
             answered = uncertainty[goal.inputs_by] <= limit
         found = decide_on(answer, plan, source.classes, k, answered)
         if goal.broader:
-            found = replace(found, broader=_broader(answer.votes, source, plan.rule.accept_from, answered))
+            accepted = accepted_broader(answer.votes, source, plan.rule.accept_from, answered)
+            found = replace(found, broader=accepted)
         if scores is not None:
             is_ood = None if flagged_from is None else scores.p_value <= flagged_from
             found = replace(found, is_ood=is_ood, p_value=scores.p_value)
@@ -107,7 +112,7 @@ def decide(
         nobody = np.ones(0, dtype=bool)
         found = decide_on(Answer(empty), plan, source.classes, k, nobody)
         if goal.broader:
-            found = replace(found, broader=_broader(empty, source, plan.rule.accept_from, nobody))
+            found = replace(found, broader=accepted_broader(empty, source, plan.rule.accept_from, nobody))
         return found
     return Decisions.concatenate(parts)
 
@@ -164,17 +169,21 @@ def decide_on(
     )
 
 
-def _broader(
-    votes: Votes, source: DecidingSource, accept_from: float, answered: npt.NDArray[np.bool_]
+def accepted_broader(
+    votes: Votes,
+    source: BroaderSource,
+    accept_from: float,
+    answered: npt.NDArray[np.bool_] | None = None,
 ) -> BroaderAnswers:
-    """The broader terms of a batch that are accepted, best first."""
+    """The broader terms of a batch that are accepted, best first; none of inputs that are not answered."""
     broader, coarser = source.broader, source.coarser
     if broader is None or coarser is None:
         raise NotFittedError("the model has no policy for broader terms; call calibrate_broader")
     terms = broader.apply(votes)
     chosen = Ladder.of(votes, terms, broader.ancestry, coarser.least_depth).answers(accept_from)
     rows = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
-    chosen = chosen[answered[rows[chosen]]]
+    if answered is not None:
+        chosen = chosen[answered[rows[chosen]]]
     few = terms.chosen(chosen)
     measures, mean = label_uncertainty(few), few.means()
     order = np.lexsort((few.labels, -mean, rows[chosen]))

@@ -138,6 +138,7 @@ class Fitted(Named):
             Search on, best node first, until no other label can be among the best k, whatever the beam.
         only : iterable of labels, optional
             Answer these labels only, as in `classes_`. The search looks for no others, so k labels come back.
+            `labels_in` gives the labels of a scheme or a subtree of the vocabulary; see the example.
         exclude : iterable of labels, optional
             Do not answer these labels. With `only`: those of `only` that are not excluded.
         progress : callable(share, what), optional
@@ -147,6 +148,18 @@ class Fitted(Named):
         -------
         TopLabels
             Labels by their ids; `name_of` gives their names.
+
+        Examples
+        --------
+        Only what is below an entry of the vocabulary. For the labels of a scheme it is ``scheme=``, and those
+        of a file are ``Path("ids.txt").read_text().splitlines()``.
+
+        >>> from hedgerow import HedgerowTextClassifier, Vocabulary
+        >>> texts = ["prickly evergreen", "acorns", "beechnuts"] * 20
+        >>> model = HedgerowTextClassifier(random_state=0).fit(texts, [["holly"], ["oak"], ["beech"]] * 20)
+        >>> model = model.set_vocabulary(Vocabulary.from_names({"holly": "", "oak": "Oak", "beech": "Beech"}))
+        >>> model.top(["evergreen acorns"], k=1, only=model.labels_in(subtree="oak")).labels.tolist()
+        [['oak']]
         """
         source, subset = self.source, self._subset(only, exclude)
         k = _check_k(k, source, subset)
@@ -177,6 +190,7 @@ class Fitted(Named):
             search met.
         only : iterable of labels, optional
             Answer these labels only, as in `classes_`. The search looks for no others, so k labels come back.
+            `labels_in` gives those of a scheme or a subtree of the vocabulary, as in the example of `top`.
         exclude : iterable of labels, optional
             Do not answer these labels. With `only`: those of `only` that are not excluded. The uncertainty
             of an input is then the sum over the allowed labels.
@@ -328,7 +342,8 @@ class Fitted(Named):
         k : int, default=5
             List at least this many labels of each input, even if they are rejected.
         only, exclude : iterable of labels, optional
-            Decide on these labels only, or not on those, as of `top`; all others are rejected. The thresholds
+            Decide on these labels only, or not on those, as of `top`; all others are rejected. `labels_in`
+            gives the labels of a scheme or a subtree of the vocabulary. The thresholds
             stay those for all labels. With ``candidates="all"``, an allowed label gets the decision that it
             gets among all labels; so the allowed true labels that are rejected are, on average, at most
             `missed_at_most` of all true labels of an input. But of its allowed true labels a larger share can

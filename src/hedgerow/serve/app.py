@@ -142,6 +142,7 @@ def _goal(decide: schemas.Decide | None) -> tuple[Goal | None, float]:
             missed_at_most=decide.missed_at_most,
             review_at_most=decide.review_at_most,
             costs=costs,
+            broader=decide.broader,
         )
         return goal, decide.false_alarm
     except ValueError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow.decisions.deciding import accepted_broader
 from hedgerow.decisions.rules import DECISIONS, REJECT
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.quality.learning import expected_of
@@ -98,6 +99,8 @@ def predict(
         _check_number(codes, most)
         for row, result in enumerate(results):
             _add_decisions(served, answer, codes, row, (listed[row], result["labels"]), names)
+        if wanted.sorting.goal.broader:
+            _add_broader(served, votes, wanted.sorting.plan.rule.accept_from, results, names)
     if wanted.votes:
         for row, result in enumerate(results):
             for one, place in zip(result["labels"], _places(votes, row, listed[row]), strict=True):
@@ -181,6 +184,24 @@ def _add_decisions(
         one["decision"] = DECISIONS[codes[kept[column]]]
     labels += more
     listed += columns
+
+
+def _add_broader(
+    served: ServedModel, votes: Votes, accept_from: float, results: list[dict[str, Any]], names: Sequence[str]
+) -> None:
+    """Put the broader terms that are accepted into each result, the most probable first."""
+    found = accepted_broader(votes, served.model, accept_from)
+    columns = [vars(found)[name] for name in names]
+    for result, begin, end in zip(
+        results, found.indptr[:-1].tolist(), found.indptr[1:].tolist(), strict=True
+    ):
+        result["broader"] = [
+            {
+                "label": found.terms[place],
+                **{name: of[place] for name, of in zip(names, columns, strict=True)},
+            }
+            for place in range(begin, end)
+        ]
 
 
 def _places(votes: Votes, row: int, columns: Sequence[int]) -> list[int | None]:

@@ -117,6 +117,13 @@ class Decide(_Strict):
         description="List at most this many of the best labels, accepted ones included.",
     )
     costs: Costs | None = Field(None, description="Decide by costs.")
+    broader: bool = Field(
+        False,
+        description="Where no narrow label can be accepted, accept the narrowest broader term of the"
+        " vocabulary that can be. `wrong_at_most` is then about labels and broader terms together, mean over"
+        " all inputs, so fewer labels may be accepted. A broader term is wrong if no true label is at or below"
+        " it.",
+    )
     false_alarm: Share = Field(
         0.05, description="The share of in-distribution inputs that may be flagged as out-of-distribution."
     )
@@ -270,6 +277,10 @@ class Result(_Answer):
 
     labels: list[PredictedLabel] = Field(
         description="The most probable first: k of them, and with `decide` all that are not rejected."
+    )
+    broader: list[PredictedLabel] | None = Field(
+        None,
+        description="Only with `broader` of `decide`: accepted; that a label at or below a term is right.",
     )
     input: InputUncertainty | None = None
     ood: OODScores | None = Field(None, description="Null where the model cannot detect OOD inputs.")
@@ -504,6 +515,9 @@ class ModelInfo(_Answer):
     policy: Policy | None = Field(
         description="Null where it is not calibrated for decisions, or its search has changed since."
     )
+    broader: bool = Field(False, description="Whether it can answer broader terms; see `decide`.")
+    schemes: list[str] = Field([], description="Schemes of its vocabulary, at most 100.")
+    hierarchy: bool = Field(False, description="Whether its vocabulary has broader terms.")
 
 
 class Example(_Answer):

@@ -126,7 +126,7 @@ class Service:
         return await self._told(served, results, asked)
 
     async def _told(self, served: ServedModel, results: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
-        await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
+        await self._name(served, _listed(results), asked.lang)
         told: dict[str, Any] = {"model": served.id, "results": results}
         if asked.goal is not None:
             guarantees = served.sorting(asked.goal).plan.guarantees
@@ -232,6 +232,9 @@ class Service:
             "calibrated": served.model.calibrated,
             "detects_ood": served.model.ood is not None,
             "policy": served.choices,
+            "broader": served.model.coarser is not None,
+            "schemes": served.schemes,
+            "hierarchy": served.has_hierarchy,
         }
 
     async def examples(self) -> list[dict[str, str]]:
@@ -393,6 +396,11 @@ def _effect(found: Any) -> dict[str, Any]:
     effect = {"word": str(found.feature), "effect": found.effect, "disagreement": found.disagreement}
     others = {name: getattr(found, name) for name in ("field", "members_effect", "wide_effect")}
     return effect | {name: value for name, value in others.items() if value is not None}
+
+
+def _listed(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All labels and broader terms of results."""
+    return [one for result in results for one in (*result["labels"], *result.get("broader", ()))]
 
 
 def _matrix(rows: Sequence[tuple[Sequence[int], Sequence[float]]], width: int, most: int) -> sp.csr_array:

@@ -48,8 +48,15 @@ def sorting(model: Model, goal: Goal) -> Sorting:
             "the model has not learned what it may decide; run hedgerow calibrate with held-out data",
             "decide",
         )
+    if goal.broader and model.coarser is None:
+        raise ApiError(
+            422,
+            "no_broader",
+            "the model has not learned to answer broader terms; run hedgerow calibrate --broader",
+            "decide.broader",
+        )
     try:
-        plan = plan_for(goal, policy, model.label_counts)
+        plan = plan_for(goal, policy, model.label_counts, model.coarser)
     except ValueError as error:
         raise ApiError(422, "no_guarantee", str(error), "decide") from error
     if policy is not None:

@@ -1,10 +1,12 @@
 /** The page where a person pastes a text and sees its labels. */
 
 import { get, post } from "./api.js";
+import { broaderSection } from "./broader.js";
 import { DECISIONS, decide, mostListed } from "./decisions.js";
 import { key, kindOf, row } from "./found.js";
 import { goalPanel } from "./goals.js";
 import { chooseLanguage, inLanguage } from "./language.js";
+import { restriction } from "./restrict.js";
 import { called, counted, listed, percent, sentence, tell, whole } from "./words.js";
 
 const { html, shortened, svg } = Dom;
@@ -25,6 +27,7 @@ export function askPage(model, queued) {
   const answer = document.getElementById("answer");
   const trouble = document.getElementById("ask-trouble");
   const remembered = {};
+  const allowed = restriction(model);
   let boxes = fieldBoxes(model.fields, box);
   let asked = reads(model);
   let latest = 0;
@@ -93,8 +96,9 @@ export function askPage(model, queued) {
       if (!values.some((value) => value.trim())) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
       const input = model.texts ? { text } : { features: [parsed(values[0])] };
       answer.setAttribute("aria-busy", "true");
+      Object.assign(input, allowed.request());
       const result = await predicted(input, k);
-      if (mine === latest) show(text, result, k);
+      if (mine === latest) show(text, result, k, input);
     } catch (error) {
       if (mine === latest) {
         tell(trouble, error.message);
@@ -129,21 +133,27 @@ export function askPage(model, queued) {
   async function learn() {
     Object.assign(model, await get("model"));
     chooseLanguage(model);
+    allowed.fit();
   }
 
-  function show(text, result, k) {
+  function show(text, result, k, input) {
     const { labels } = result;
     const rowOf = (found) => row(found, model.texts ? text : null);
     const hasMore = !model.policy && k < MANY && labels.length === k && k < model.labels;
-    const board = model.policy ? groups(labels, rowOf, model.labels) : plain(labels, rowOf);
+    // Labels that were not asked for are not rejected either.
+    const some = Object.keys(input).some((name) => /^(only|exclude)/.test(name));
+    const board = model.policy ? groups(labels, rowOf, some ? labels.length : model.labels) : plain(labels, rowOf);
+    const broader = model.policy && model.broader ? broaderSection(input) : null;
     // The panel places the rows when it is made.
-    const goals = model.policy ? goalPanel(model, result, remembered, board.moved) : null;
+    const goals = model.policy ? goalPanel(model, result, remembered, moved) : null;
     answer.replaceChildren(
       ...[
         html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "Prediction"),
         banner(result),
         html("p", { class: "summary" }, ...summary(result)),
         ...(goals ?? [uncalibrated()]),
+        some ? html("p", { class: "fine", id: "restricted" }, someWords(model)) : null,
+        broader?.made,
         board.made,
         html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
         key(model.members),
@@ -152,6 +162,11 @@ export function askPage(model, queued) {
     answer.hidden = false;
     document.getElementById("ask-status").textContent = spoken(result, board.spoken());
     if (answer.getBoundingClientRect().top > window.innerHeight * 0.75) answer.scrollIntoView();
+
+    function moved(limits) {
+      if (remembered.percent !== undefined) broader?.at(remembered.percent);
+      return board.moved(limits);
+    }
   }
 
   function moreButton() {
@@ -254,6 +269,11 @@ function summary({ labels, input, ood }) {
   const none = !first || first.probability >= 0.5 ? "" : ` No label is more likely right than wrong: the most probable has ${percent(first.probability)}.`;
   if (open.length) return [all, none, " It is uncertain about ", ...listed(open), "."];
   return [all, none || (first ? " It is nearly sure of each label below, that it is right or that it is wrong." : "")];
+}
+
+function someWords({ policy }) {
+  const guarantee = policy ? " The guarantee is about all labels together: of these alone, a larger share can be missed or wrong." : "";
+  return `Only some labels were asked for.${guarantee}`;
 }
 
 function spoken({ labels, ood }, decided) {
