@@ -160,7 +160,8 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions lists ratios cluster scoring out-of-core serve words matcher broader mllm texts explore quality macro)
+# A program each, bench/NAME.py for bench-NAME; a line below says what it measures and what it needs.
+BENCHES := $(filter-out bench-trust,$(shell awk -F: '/^bench-[a-z-]+:.*##/ { print $$1 }' $(MAKEFILE_LIST)))
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -171,6 +172,8 @@ bench-scaling: $(VENV)-peers/installed ## Measure how time grows with the number
 bench-ensembles: ## Measure ensembles and uncertainty
 bench-ood: ## Measure detection of out-of-distribution inputs
 bench-calibration: ## Measure calibration
+bench-doubt: ## Measure what calibration leaves of the members' disagreement
+bench-knowledge: ## Measure where more training data help
 bench-decisions: ## Check guarantees over many splits, and compare uncertainties and costs
 bench-lists: ## Count the labels to review by what they are chosen by
 bench-ratios: ## Compare tests of the share of wrong labels among all that are accepted

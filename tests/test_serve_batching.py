@@ -352,7 +352,11 @@ def test_reload_then_a_request_under_way_ends_on_the_model_it_began_with(
         gate.set()
         assert first.result().json()["model"] == old
     assert client.post("/predict", json={"text": "a game"}).json()["model"] == told["model"]
-    assert client.post("/reload").json() == {"model": told["model"], "before": told["model"]}
+    assert client.post("/reload").json() == {
+        "model": told["model"],
+        "before": told["model"],
+        "labels_that_left": 0,
+    }
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense" * 100, None])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def test_labels_that_the_vocabulary_lacks_are_reported_and_predicted() -> None:
         "languages": [],
         "labels_with_a_name": 1,
         "labels_without_an_entry": 1,
+        "labels_that_left": [],
     }
 
 
@@ -172,6 +174,7 @@ def test_set_replaces_the_vocabulary_in_place_and_says_what_left(
         "labels_with_a_name": 1,
         "labels_without_an_entry": ["holly"],
         "labels_that_left": ["holly"],
+        "discarded": [],
     }
     model = hedgerow.load("m.hedgerow")
     assert model.vocabulary_.name("hawthorn") == "<b>Hawthorn</b>"
@@ -180,6 +183,35 @@ def test_set_replaces_the_vocabulary_in_place_and_says_what_left(
     out = capsys.readouterr().out
     assert "1 of 2 labels have a name" in out
     assert "1 labels left the vocabulary: hawthorn" in out
+    assert main(["inspect", "m.hedgerow", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["vocabulary"]["labels_that_left"] == ["hawthorn"]
+    assert main(["inspect", "m.hedgerow"]) == 0
+    assert re.search("labels_that_left +hawthorn", capsys.readouterr().out)
+
+
+def new_only(texts: list[str], labels: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """The second half, without texts of the first."""
+    kept = [row for row in range(120, 240) if texts[row] not in texts[:120]]
+    return [texts[row] for row in kept], [labels[row] for row in kept]
+
+
+def test_another_vocabulary_keeps_the_calibration_of_a_model_that_looks_for_no_names(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = np.random.default_rng(0)
+    words = [f"w{number}" for number in range(300)]
+    texts = [
+        f"a {word} bush {draw.choice(words)}" for word in draw.choice(["thorny", "evergreen", "green"], 240)
+    ]
+    labels = [["holly"] if "ever" in text else ["hawthorn"] for text in texts]
+    model = hedgerow.HedgerowTextClassifier(random_state=0).fit(texts[:120], labels[:120])
+    model.calibrate(*new_only(texts, labels))
+    model.save("calibrated.hedgerow")
+    assert main(["vocabulary", "set", "calibrated.hedgerow", "trees.tsv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["discarded"] == []
+    opened = hedgerow.load("calibrated.hedgerow")
+    assert opened.model_.calibrated
+    assert np.array_equal(opened.predict_votes(texts).probs, model.predict_votes(texts).probs)
 
 
 def test_set_that_fails_leaves_the_model_as_it_was(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.storage.container import ModelFile as File
 
 
+_LISTED = 10  # of a list among facts
 _COLUMNS = 7  # of a table that fits a terminal
 
 
@@ -99,8 +100,11 @@ def _print(file: File, description: dict[str, Any]) -> None:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(one, dict) and "words" in one for one in value):
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "words" in one for one in value):
         return "\n".join(one["words"] for one in value)  # what is guaranteed
+    if isinstance(value, (list, tuple)):
+        shown = ", ".join(map(_shown, value[:_LISTED]))
+        return shown if len(value) <= _LISTED else f"{shown}, ... ({len(value):,}; --json has all)"
     if isinstance(value, bool) or not isinstance(value, Integral):
         return f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"{int(value):,}"

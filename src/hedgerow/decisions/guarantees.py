@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["KINDS", "SHARES_OF", "Guarantee", "about_missed", "about_review", "about_wrong", "limits"]
+__all__ = [
+    "KINDS",
+    "SHARES_OF",
+    "Guarantee",
+    "Unseen",
+    "about_missed",
+    "about_review",
+    "about_wrong",
+    "limits",
+]
 
 KINDS = ("wrong", "missed", "review", "size", "coverage", "inputs")
 SHARES_OF = ("labels", "answered", "inputs")  # what a share of wrong labels can be of
+_NEXT_TO_NOTHING = 5e-4
 
 _WRONG = {
     "labels": "wrong, of all accepted labels",
@@ -110,17 +120,29 @@ def about_wrong(
     return Guarantee("wrong", of, share, share, confidence, reached, words)
 
 
-def about_missed(share: float, reached: float, unknown: float, what: str = "") -> Guarantee:
+@dataclass(frozen=True)
+class Unseen:
+    """Mean shares of an input's right labels that were never seen in training.
+
+    `unknown` are those that the model does not know at all; `named` are found by their names, and count as
+    known.
+    """
+
+    unknown: float
+    named: float
+
+
+def about_missed(share: float, reached: float, unseen: Unseen, what: str = "") -> Guarantee:
     """At most this share of an input's right labels is missed, of those that the model knows."""
     words = (
         f"Of an input's right labels{what} that the model knows, at most {100 * share:g} % are missed, mean"
         " over inputs (conformal risk control: neither accepted nor listed for review);"
-        f" {100 * reached:.1f} % of the held-out ones are.{_besides(unknown)}"
+        f" {100 * reached:.1f} % of the held-out ones are.{_besides(unseen)}"
     )
     return Guarantee("missed", None, share, share, None, reached, words)
 
 
-def about_review(number: int, share: float, confidence: float, reached: float, unknown: float) -> Guarantee:
+def about_review(number: int, share: float, confidence: float, reached: float, unseen: Unseen) -> Guarantee:
     """The best labels of an input contain at least this share of its right labels that the model knows."""
     best = (
         "The best label of an input contains"
@@ -130,7 +152,7 @@ def about_review(number: int, share: float, confidence: float, reached: float, u
     words = (
         f"{best} at least {_down(share)} % of its right labels that the model knows, mean over inputs, with a"
         f" confidence of {100 * confidence:g} %; {100 * reached:.1f} % of the held-out ones."
-        f"{_besides(unknown)}"
+        f"{_besides(unseen)}"
     )
     return Guarantee("review", None, float(number), share, confidence, reached, words)
 
@@ -143,10 +165,17 @@ def limits(rows: int) -> str:
     )
 
 
-def _besides(unknown: float) -> str:
-    if unknown < 5e-4:
+def _besides(unseen: Unseen) -> str:
+    if max(unseen.unknown, unseen.named) < _NEXT_TO_NOTHING:
         return ""
-    return f" Besides, about {100 * unknown:.2g} % of the right labels have never been seen in training."
+    said = (
+        f" Besides, about {100 * unseen.unknown:.2g} % of the right labels have never been seen in training"
+    )
+    if unseen.named < _NEXT_TO_NOTHING:
+        return f"{said}."
+    return (
+        f"{said}, and names do not find them; {100 * unseen.named:.2g} % more are found by their names only."
+    )
 
 
 def _down(share: float) -> str:

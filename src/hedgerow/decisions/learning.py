@@ -168,6 +168,7 @@ class PolicyLearner:
         self._rows = dict.fromkeys(names, 0)
         self._unknown = dict.fromkeys(names, 0.0)
         self._labelled = dict.fromkeys(names, 0)
+        self._named = 0.0
         self._proven: Floats | None = np.zeros(len(GRID))
         self._uncertainty: dict[str, list[Floats]] = {}
         self._mistakes: list[npt.NDArray[np.bool_]] = []
@@ -187,6 +188,11 @@ class PolicyLearner:
             )
         self._done += rows
         found = Matched(votes, truth, self._known(votes.n_labels))
+        by_name = np.bincount(found.true_row[found.met & ~found.known], minlength=rows)
+        has = np.diff(truth.indptr) > 0
+        for share in (by_name[has] / np.diff(truth.indptr)[has]).tolist():
+            self._named += share
+        found.known |= found.met  # what its name proposes is not unknown, though training has no example
         self._add_missed("missed", found, found.known)
         for number, (low, high) in enumerate(self._edges):
             frequency = self._counts[truth.indices] if self._counts is not None else truth.indices
@@ -250,6 +256,7 @@ class PolicyLearner:
             self._notes,
             self._given.finish(),
             RiskCurve(RANKS, self._ranks, self._rows["missed"]),
+            self._named / max(1, self._labelled["missed"]),
         )
 
     def _known(self, n_labels: int) -> npt.NDArray[np.bool_]:

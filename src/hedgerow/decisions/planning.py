@@ -186,7 +186,7 @@ class _Planned:
             float(group.missed.losses[np.searchsorted(group.missed.thresholds, np.float32(below))])
             for group, below in zip(policy.groups, thresholds, strict=True)
         ]
-        return about_missed(share, max(reached), policy.unknown, " in each frequency group")
+        return about_missed(share, max(reached), policy.unseen, " in each frequency group")
 
     def _try(self, asked: Guarantee, work: Callable[[], Guarantee]) -> None:
         try:

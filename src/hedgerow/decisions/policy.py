@@ -18,6 +18,7 @@ from hedgerow.decisions.given import Given
 from hedgerow.decisions.guarantees import (
     SHARES_OF,
     Guarantee,
+    Unseen,
     about_missed,
     about_review,
     about_wrong,
@@ -99,7 +100,8 @@ class Policy:
         Over inputs that have labels that the model knows: the share of these whose probability is below the
         threshold, or that are not candidates.
     unknown : float
-        The mean share of the true labels that the model does not know, over inputs that have labels.
+        The mean share of the true labels that never occur in training and that names do not find either, over
+        inputs that have labels.
     wrong : dict of str to RiskCurve
         By measure of certainty, over all inputs: the share of wrong ones among the labels that reach the
         threshold; 0 where none does. Measures other than the probability look only at labels with a
@@ -131,6 +133,9 @@ class Policy:
     ranks : RiskCurve or None
         For the best 1 to 100 labels, over the inputs of `missed`: the share of the true labels that the model
         knows and that are not among them.
+    named : float
+        The mean share of the true labels that never occur in training, but are found by their names. These
+        count as labels that the model knows.
 
     Policies of old files lack `given` and `ranks`; `missed` counts labels that the model does not know there.
     """
@@ -150,6 +155,7 @@ class Policy:
     notes: tuple[str, ...]
     given: Given | None = None
     ranks: RiskCurve | None = None
+    named: float = 0.0
 
     def reject_below(self, missed_at_most: float) -> float:
         """The probability below which labels are rejected, so that at most this share of right ones is.
@@ -290,19 +296,24 @@ class Policy:
         """The threshold of `reject_below`, and what it guarantees."""
         reject = self.reject_below(share)
         place = np.searchsorted(self.missed.thresholds, np.float32(reject))
-        return reject, about_missed(float(share), float(self.missed.losses[place]), self.unknown)
+        return reject, about_missed(float(share), float(self.missed.losses[place]), self.unseen)
 
     def few_missed_guarantee(self, share: float) -> tuple[int, Guarantee]:
         """The number of `best_for`, and what it guarantees."""
         number = self.best_for(share)
         reached = float(self._known_ranks().losses[number - 1])
-        return number, about_missed(float(share), reached, self.unknown)
+        return number, about_missed(float(share), reached, self.unseen)
 
     def review_guarantee(self, number: int, confidence: float = 0.9) -> Guarantee:
         """What the best labels of an input contain."""
         share = self.share_of_best(number, confidence)
         reached = 1 - float(self._known_ranks().losses[number - 1])
-        return about_review(number, share, float(confidence), reached, self.unknown)
+        return about_review(number, share, float(confidence), reached, self.unseen)
+
+    @property
+    def unseen(self) -> Unseen:
+        """The right labels that were never seen in training."""
+        return Unseen(self.unknown, self.named)
 
     def limits(self) -> str:
         """What no guarantee says."""
@@ -379,6 +390,7 @@ class Policy:
             "fingerprint": self.fingerprint,
             "lowest_missed": self.lowest_missed(),
             "unknown_labels": self.unknown,
+            "unknown_but_named": self.named,
             "lost_by_the_beam": self.lost(),
             "search": ", ".join(f"{name} {value}" for name, value in self.search.to_dict().items()),
             "guarantees": [of.to_dict() for of in self.standard()],
@@ -418,6 +430,7 @@ class Policy:
             "groups": [[group.lowest, group.highest, group.unknown] for group in self.groups],
             "inputs": [_IN_FILES.get(name, name) for name in self.inputs],
             "unknown": self.unknown,
+            **({"named": self.named} if self.named else {}),
             "rows": self.rows,
             "left_out": self.left_out,
             "fingerprint": self.fingerprint,
@@ -477,7 +490,7 @@ class Policy:
         for count in ("rows", "left_out"):
             if not is_whole(header[count]):
                 raise ValueError(f"the policy has {header[count]!r} as {count}")
-        for share in (header["unknown"], *(group[2] for group in groups)):
+        for share in (header["unknown"], header.get("named", 0.0), *(group[2] for group in groups)):
             if isinstance(share, bool) or not isinstance(share, float | int) or not 0 <= share <= 1:
                 raise ValueError(f"the policy has {share!r} as a share of unknown labels")
         proven = sections.get("policy.proven")
@@ -511,6 +524,7 @@ class Policy:
             tuple(notes),
             given,
             ranks,
+            float(header.get("named", 0.0)),
         )
 
     def _known_given(self) -> Given:

@@ -291,8 +291,9 @@ class Learning(Fitted):
         """Give the labels of the fitted model names, or others; the model file keeps them.
 
         What was learned of broader terms is discarded. A label that the vocabulary lacks is predicted as
-        before, without a name. A model that judges by names looks for the new ones from now on; since that
-        changes probabilities, its calibration and policy are discarded, too.
+        before, and shown without a name. A model that judges by names looks for the new ones from now on, and
+        for those of entries that left, until it is fitted again; `describe` lists what left. If other names
+        are looked for than before, that changes probabilities, so calibration and policy are discarded, too.
 
         Parameters
         ----------

@@ -180,8 +180,8 @@ class _Examples:
     def _why_uncertain(self, row: int) -> str:
         judged = self._found.judgement
         best = (
-            f"The best label has a probability of {percent(float(judged.best.probability[row, 0]))}; the model"
-            f" expects {float(judged.inputs.probability[row]):.1f} labels."
+            f"The best label has a probability of {percent(float(judged.best.probability[row, 0]))}; the"
+            f" model expects {float(judged.inputs.probability[row]):.1f} labels."
         )
         total, knowledge = self._best_five(row)
         if not total:

@@ -238,8 +238,8 @@ async def reload(request: Request) -> Response:
 
     Requests in progress finish with the model they began with. A bad file changes nothing.
     """
-    before, now = await _service(request).reload()
-    return _json({"model": now, "before": before})
+    before, now, left = await _service(request).reload()
+    return _json({"model": now, "before": before, "labels_that_left": left})
 
 
 @_get("/healthz", schemas.Health, summary="Is it alive?")

@@ -218,7 +218,8 @@ class PredictedLabel(_Answer):
     )
     knowledge: float | None = Field(
         None,
-        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the label.",
+        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the"
+        " label.",
     )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
     votes: Votes | None = None
@@ -604,6 +605,10 @@ class Reloaded(_Answer):
 
     model: ModelId
     before: ModelId
+    labels_that_left: int = Field(
+        description="Labels that left the vocabulary of the model that answers now. It predicts them as"
+        " before, until it is fitted again; `hedgerow inspect --json` lists them."
+    )
 
 
 class Health(_Answer):

@@ -239,8 +239,12 @@ class Service:
         served = self.slot.current
         return await self._slowly(lambda: examples_for(served))
 
-    async def reload(self) -> tuple[str, str]:
-        """Re-load the model file; the ids of the model before and of the one that answers now."""
+    async def reload(self) -> tuple[str, str, int]:
+        """Re-load the model file.
+
+        Gives the ids of the model before and of the one that answers now, and how many labels of that have
+        left its vocabulary.
+        """
         try:
             before, now = await self.slot.reload(self._loader)
         except ReloadRunning as error:
@@ -252,8 +256,9 @@ class Service:
                 422, "bad_model", f"the model file cannot be served, and the model stays as it was: {error}"
             ) from error
         self.metrics.reload("same" if now is before else "changed")
-        log_event("reload", before=before.id, model=now.id)
-        return before.id, now.id
+        left = 0 if now.model.left is None else len(now.model.left)
+        log_event("reload", before=before.id, model=now.id, labels_that_left=left)
+        return before.id, now.id, left
 
     # --- the queue ---
 
