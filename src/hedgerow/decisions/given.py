@@ -66,7 +66,7 @@ def betting_p_values(counts: Counts, gains: Floats, share: float, level: float) 
     Examples
     --------
     >>> betting_p_values(np.array([[40, 0], [36, 4]]), np.array([0.1, -0.9]), 0.1, 0.1).round(3)
-    array([0.03, 1.  ])
+    array([0.032, 1.   ])
     """
     rows = int(counts[0].sum())
     capital = np.zeros(len(counts))

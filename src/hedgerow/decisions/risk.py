@@ -90,7 +90,7 @@ def least_risk(mean: float, rows: int, level: float) -> float:
     Examples
     --------
     >>> round(least_risk(0.2, 1000, 0.1), 3), least_risk(0.0, 0, 0.1)
-    (0.221, 1.0)
+    (0.224, 1.0)
     """
     low, high = float(mean), 1.0
     for _ in range(30):
