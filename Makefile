@@ -160,7 +160,7 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm quality macro)
+BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions lists ratios cluster scoring out-of-core serve words matcher broader mllm texts explore quality macro)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -172,11 +172,15 @@ bench-ensembles: ## Measure ensembles and uncertainty
 bench-ood: ## Measure detection of out-of-distribution inputs
 bench-calibration: ## Measure calibration
 bench-decisions: ## Check guarantees over many splits, and compare uncertainties and costs
+bench-lists: ## Count the labels to review by what they are chosen by
+bench-ratios: ## Compare tests of the share of wrong labels among all that are accepted
 bench-cluster: $(VENV)/with-ray ## Fit on two nodes of a local Ray cluster beside two threads
 bench-scoring: $(VENV)/with-ray ## Score a million rows on two nodes, and kill the command in the middle
 bench-out-of-core: ## Fit a generated set within a memory budget
 bench-serve: $(VENV)/with-test-all wrk ## Measure the server under load
 bench-broader: ## Measure what broader terms add where labels are unsure
+bench-explore: ## Measure what settings of trees and of members do, on rows cut from training
+bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records

@@ -16,7 +16,7 @@ import hedgerow.cli.options as options
 from .duration import parse_duration
 from .failures import ExitCode, Failure, failing_as, reason
 from .fit_summary import print_summary, summarize
-from .kept_members import KeptMembers
+from .kept_members import NOTHING_LEFT, KeptMembers
 from .options import (
     deep_option,
     expert_option,
@@ -30,6 +30,7 @@ from .options import (
 from .settings_file import TunedSettings, read_settings
 from .targets import check_new_file
 from .terminal import Report, announce, print_json, say, show_progress
+from .time_given import GivenTime
 from .warned import warnings_as_lines
 
 if TYPE_CHECKING:
@@ -366,6 +367,8 @@ def _text_settings(context: typer.Context) -> dict[str, Any]:
     fields = dict(map(options.parse_field, context.params["text_field"]))
     plain = all(weight == 1 for weight in fields.values())
     texts["fields"] = (list(fields) if plain else fields) or None
+    if texts["language"] == options.NO_STEMS:
+        texts["language"] = None
     first, last = texts["char_ngrams"].split("-")
     texts |= {"ngrams": (1, texts["ngrams"]), "char_ngrams": (int(first), int(last))}
     if texts["analyzer"] == "char_wb":
@@ -386,12 +389,15 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     from hedgerow.deep.extra import is_first
     from hedgerow.vocabulary import VocabularyWarning
 
-    from .extending import open_extendable, trains_members
+    from .extending import about_discarded, learned_from_held_out, open_extendable, trains_members
     from .presets import choose
     from .vocabularies import read_names
 
     settings = plan.settings
     old = None if plan.extend is None else open_extendable(plan.extend, settings | plan.texts, plan.given)
+    discarded = () if old is None else learned_from_held_out(old)
+    if discarded:
+        announce(about_discarded(discarded, plan.model))
     deep = plan.deep or isinstance(old, HedgerowTransformerClassifier)
     in_blocks = any(plan.site.values())
     if deep and in_blocks:
@@ -406,6 +412,9 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         kept = KeptMembers(Path(f"{plan.model}.members"), settings["members"] if several else 1)
         kept.announce()
     start = time.perf_counter()
+    limit = None if plan.seconds is None else GivenTime(plan.seconds, start, plan.model)
+    if limit is not None:
+        check_new_file(limit.journal, overwrite=True)
     before = _identity(plan.model)
     try:
         with show_progress(verbose) as report:
@@ -420,8 +429,11 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             if old is None:
                 if not deep and plan.tuned is None:
                     chosen = choose(part, plan.request)
-                    settings, words = chosen.settings, chosen.texts if words else {}
                     announce(chosen.sentence)
+                    if limit is not None:
+                        begun = estimator(**chosen.settings, **(chosen.texts or {}), **own)
+                        chosen = limit.spend(chosen, begun, (inputs, part.Y), plan.given, report, verbose)
+                    settings, words = chosen.settings, chosen.texts or {}
                 classifier = estimator(**settings, **words, **own)
                 _fit(classifier, inputs, part, kept, report, vocabulary)
             else:
@@ -444,22 +456,33 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         if kept is not None:
             with failing_as(ExitCode.WRITE):
                 kept.delete()
+        if limit is not None:
+            with failing_as(ExitCode.WRITE):
+                limit.forget_trials()
         shown = (*plan.settings, *_CHOSEN, *plan.texts)
         seconds = time.perf_counter() - start
         summary = summarize(plan.model, classifier, part.n, seconds, shown, plan.extend is not None)
         if chosen is not None:
             summary |= chosen.describe()
+        if discarded:
+            summary["discarded"] = discarded
         if as_json:
             print_json(summary)
         else:
             if chosen is not None:
                 say(chosen.sentence)
+                if chosen.searched is not None:
+                    say(chosen.searched.sentence)
             print_summary(summary)
+            if discarded:
+                say(about_discarded(discarded, plan.model))
     except KeyboardInterrupt:
         if _identity(plan.model) != before:
             left = f"{plan.model} is saved"
         else:
-            left = kept.left_behind() if kept else "nothing was written"
+            left = kept.left_behind() if kept else NOTHING_LEFT
+            if left == NOTHING_LEFT and limit is not None:
+                left = limit.left_behind or left
         raise Failure(ExitCode.INTERRUPTED, left) from None
 
 

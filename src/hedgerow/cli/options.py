@@ -21,6 +21,7 @@ from .duration import parse_duration
 
 LARGE = "Large data"
 LONGEST_NGRAM = 32
+NO_STEMS = "none"  # of --language
 # Options for texts, which features do not have.
 TEXTS = ("fields", "language", "analyzer", "ngrams", "char_ngrams", "min_count", "max_features", "sublinear")
 
@@ -48,6 +49,9 @@ CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
 Words = StrEnum("Words", {"word": "word", "char_wb": "char_wb", "both": "word+char_wb"})
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
+GOALS = ("wrong_at_most", "wrong_of", "missed_at_most", "review_at_most")  # options of decide
+# As of `hedgerow.decisions.guarantees.SHARES_OF`.
+WrongOf = StrEnum("WrongOf", ["labels", "answered", "inputs"])
 
 
 def expert_option(*names: str, **about: Any) -> Any:
@@ -77,7 +81,7 @@ def expert_share(about: str) -> Any:
 
 def cost_option(about: str) -> Any:
     """The cost of a decision."""
-    return typer.Option(callback=_cost, rich_help_panel="Costs, instead of --risk", help=about)
+    return typer.Option(callback=_cost, rich_help_panel="Costs, instead of a guarantee", help=about)
 
 
 def limit_option(about: str, **range: Any) -> Any:
@@ -143,6 +147,8 @@ def _text_fields(values: list[str]) -> list[str]:
 def _language(value: str | None) -> str | None:
     from hedgerow.features.stemming import check_language  # imports the engine
 
+    if value == NO_STEMS:
+        return value
     try:
         check_language(value)
     except ValueError as error:
@@ -275,8 +281,9 @@ TimeLimit = Annotated[
         "--time",
         metavar="DURATION",
         callback=_duration,
-        help="In place of --preset: the best model that this time allows on this machine, such as 90s, 10m or"
-        " 2h. It is an estimate, not a limit.",
+        help="In place of --preset: spend about this time, such as 90s, 10m or 2h. It buys --preset best, or"
+        " as wide a classifier as should fit; where that needs less than a third, the rest goes into a search"
+        " for settings, as of hedgerow tune. It is an estimate, not a limit.",
     ),
 ]
 
@@ -400,7 +407,8 @@ LanguageOption = Annotated[
         metavar="LANGUAGE",
         callback=_language,
         help="Reduce words to their stems: a language by name or code, such as english or de, or auto to"
-        " decide for each text or record. Default: words as they are written.",
+        " decide for each text or record; none takes words as they are written. Default: auto with balanced"
+        " and best, else none.",
     ),
 ]
 AnalyzerOption = Annotated[

@@ -199,10 +199,10 @@ class Learning(Fitted):
         ----------
         X : sparse matrix or array, shape (n, d)
             In-distribution inputs that were not used for training, calibration or OOD detection. Those that
-            the model was trained on are left out, and if they are more than 5 %, the data are refused. A risk
-            r of rejected labels needs at least 1/r - 1 inputs, and useful guarantees some hundred.
+            the model was trained on are left out, and if they are more than 5 %, the data are refused. A
+            share s of missed labels needs at least 1/s - 1 inputs, and useful guarantees some hundred.
         Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
-            Their labels. Labels that the model does not know are always missed.
+            Their labels. How many of them the model does not know is counted apart.
         tolerance : float, optional
             As of `predict_votes`; `decide` then searches as far.
         least_depth : int, default=1

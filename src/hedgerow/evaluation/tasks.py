@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from hedgerow import evaluation as metrics
 from hedgerow.decisions.deciding import DecidingSource
-from hedgerow.decisions.guarantees import GuaranteeTally
+from hedgerow.decisions.kept import FALSE_ALARM, GuaranteeTally
 from hedgerow.decisions.learning import frequencies
 from hedgerow.evaluation.confidence import Reliability
 from hedgerow.evaluation.hierarchical import HierarchicalScores, hierarchical_scores
@@ -146,7 +146,8 @@ def evaluate(
             "threads": source.threads or os.cpu_count(),
             "version": metadata.version("hedgerow"),
         },
-        decisions=guarantees.finish(p_values if source.ood is not None else None),
+        decisions=guarantees.finish(),
+        flagged=None if p_values is None or not flags else float((p_values <= FALSE_ALARM).mean()),
     )
 
 
@@ -233,7 +234,7 @@ class _Pass:
                 if tail:
                     tail.add(assessed.best.probability)
                 if guarantees:
-                    guarantees.add(answer.votes, assessed.truth)
+                    guarantees.add(answer, assessed.truth)
                 energy = energy_of(assessed.best.probability, source.transform) * (assessed.labels >= 0)
                 energies.append(energy.sum(axis=1))
                 parts.append(_trimmed(assessed))

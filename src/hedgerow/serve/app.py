@@ -122,13 +122,13 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     )
     if isinstance(asked, schemas.FeaturesRequest):
         rows = [(vector.indices, vector.values) for vector in asked.features]
-        model, results = await service.predict_features(rows, question)
+        told = await service.predict_features(rows, question)
     elif isinstance(asked, schemas.TextsRequest):
-        model, results = await service.predict_texts(asked.texts, question, "texts")
+        told = await service.predict_texts(asked.texts, question, "texts")
     else:
-        model, results = await service.predict_texts([asked.text], question, "text")
-    _note(request, inputs=len(results), model=model)
-    return _json({"model": model, "results": results})
+        told = await service.predict_texts([asked.text], question, "text")
+    _note(request, inputs=len(told["results"]), model=told["model"])
+    return _json(told)
 
 
 def _goal(decide: schemas.Decide | None) -> tuple[Goal | None, float]:
@@ -136,7 +136,14 @@ def _goal(decide: schemas.Decide | None) -> tuple[Goal | None, float]:
         return None, FALSE_ALARM
     costs = None if decide.costs is None else Costs(**decide.costs.model_dump())
     try:
-        return Goal(risk=decide.risk, costs=costs), decide.false_alarm
+        goal = Goal(
+            wrong_at_most=decide.wrong_at_most,
+            wrong_of=decide.wrong_of,
+            missed_at_most=decide.missed_at_most,
+            review_at_most=decide.review_at_most,
+            costs=costs,
+        )
+        return goal, decide.false_alarm
     except ValueError as error:
         raise ApiError(422, "invalid", str(error), "decide") from error
 

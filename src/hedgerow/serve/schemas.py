@@ -88,15 +88,35 @@ class Costs(_Strict):
 
 
 class Decide(_Strict):
-    """Sort labels into accept, review and reject: by risk, or by costs.
+    """Sort labels into accept, review and reject: by what is to be guaranteed, or by costs.
 
-    A risk is guaranteed on average over inputs like the held-out data of calibration: at most this share of
-    an input's true labels is rejected (conformal risk control), and with a confidence of 90 % at most this
-    share of its accepted labels is wrong (Learn then Test). Costs come without a guarantee.
+    Each guarantee can be asked for alone or with the others, and holds for inputs like the held-out data of
+    calibration. Without any, it is `wrong_at_most` 0.1 with `review_at_most` 10. Labels that are neither
+    accepted nor listed for review are rejected. Costs come without a guarantee.
     """
 
-    risk: Share | None = Field(None, description="The share of mistakes that is allowed; 0.1 by default.")
-    costs: Costs | None = Field(None, description="Decide by costs, not by risk.")
+    wrong_at_most: Share | None = Field(
+        None,
+        description="Accept labels, of which at most this share is wrong, with a confidence of 90 % (Learn"
+        " then Test).",
+    )
+    wrong_of: Literal["labels", "answered", "inputs"] | None = Field(
+        None,
+        description="What that is a share of: all accepted labels, the default; an input's accepted labels,"
+        " mean over the inputs that are given any; or mean over all inputs, with 0 for those without any.",
+    )
+    missed_at_most: Share | None = Field(
+        None,
+        description="List what it takes: at most this share of an input's right labels that the model knows"
+        " is missed, mean over inputs (conformal risk control).",
+    )
+    review_at_most: int | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="List at most this many of the best labels, accepted ones included.",
+    )
+    costs: Costs | None = Field(None, description="Decide by costs.")
     false_alarm: Share = Field(
         0.05, description="The share of in-distribution inputs that may be flagged as out-of-distribution."
     )
@@ -143,7 +163,7 @@ class TextRequest(_Prediction):
 
     text: TextInput
 
-    model_config = _example({"text": _TEXT, "k": 3, "votes": True, "decide": {"risk": 0.1}})
+    model_config = _example({"text": _TEXT, "k": 3, "votes": True, "decide": {"wrong_at_most": 0.1}})
 
 
 class TextsRequest(_Prediction):
@@ -193,9 +213,12 @@ class PredictedLabel(_Answer):
     name: Name = None
     probability: Probability
     total: float | None = Field(None, description="Total uncertainty: data plus knowledge.")
-    data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
+    data: float | None = Field(
+        None, description="Data (aleatoric) uncertainty: each member is unsure by itself."
+    )
     knowledge: float | None = Field(
-        None, description="Knowledge (epistemic) uncertainty: the members disagree."
+        None,
+        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the label.",
     )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
     votes: Votes | None = None
@@ -272,6 +295,9 @@ class PredictResponse(_Answer):
 
     model: ModelId
     results: list[Result]
+    guarantees: list[Guarantee] | None = Field(
+        None, description="Only with `decide`: what is guaranteed, and what is not though it was asked for."
+    )
 
     model_config = _example({"model": _MODEL, "results": [_RESULT]})
 
@@ -410,13 +436,52 @@ class Labels(_Answer):
     labels: list[KnownLabel]
 
 
-class Policy(_Answer):
-    """Thresholds by risk: labels are accepted from `accept` on, and rejected below `reject`."""
+class WrongChoice(_Answer):
+    """What is accepted, for a share of wrong labels among all that are accepted."""
 
-    guarantee: str = Field(description="What is guaranteed, in words.")
-    risks: list[float]
-    accept: list[float | None] = Field(description="Null where no label can be accepted at this risk.")
-    reject: list[float | None] = Field(description="Null where this risk cannot be guaranteed.")
+    share: float
+    accept_from: float | None = Field(description="The least probability; null where nothing is accepted.")
+    words: str = Field(description="What is guaranteed.")
+
+
+class ReviewChoice(_Answer):
+    """A number of the best labels to look at."""
+
+    labels: int
+    share: float = Field(description="The share of the right labels that they contain at least.")
+    words: str = Field(description="What is guaranteed.")
+
+
+class Default(_Answer):
+    """What is decided where a request says no more."""
+
+    wrong_at_most: float
+    review_at_most: int
+
+
+class Policy(_Answer):
+    """What can be chosen for decisions, and what that guarantees."""
+
+    wrong: list[WrongChoice] = Field(description="By rising share; only those that can be guaranteed.")
+    most: int = Field(description="No more labels of an input are accepted than this, the best.")
+    review: list[ReviewChoice]
+    default: Default
+    limits: str = Field(description="What no guarantee says.")
+
+
+class Guarantee(_Answer):
+    """One thing that is guaranteed of decisions, or why it is not."""
+
+    kind: Literal["wrong", "missed", "review"]
+    of: Literal["labels", "answered", "inputs"] | None = Field(
+        description="What a share of wrong ones is of."
+    )
+    asked: float = Field(description="The share or number that was asked for.")
+    promised: float | None = Field(description="The share that is guaranteed; null where it is refused.")
+    confidence: float | None
+    reached: float | None = Field(description="The same share on the held-out data.")
+    words: str = Field(description="What is guaranteed, or why it is not.")
+    refused: str | None = Field(description="Why it cannot be guaranteed, and what to do.")
 
 
 class ModelInfo(_Answer):

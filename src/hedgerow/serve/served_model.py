@@ -18,7 +18,7 @@ from hedgerow.quality.learning import is_search_of
 from hedgerow.vocabulary.naming import Naming
 
 from .errors import ApiError
-from .verdicts import Sorting, curves, sorting
+from .verdicts import Sorting, choices, sorting
 
 _REMEMBERED = 256  # goals and numbers of labels
 _SUBSETS = 16
@@ -157,9 +157,9 @@ class ServedModel:
         return lru_cache(_REMEMBERED)(self.model.finds)
 
     @cached_property
-    def curves(self) -> dict[str, Any] | None:
-        """The thresholds of decisions at every risk."""
-        return curves(self.model)
+    def choices(self) -> dict[str, Any] | None:
+        """What can be chosen for decisions, and what that guarantees."""
+        return choices(self.model)
 
     @cached_property
     def labels(self) -> list[str | int]:

@@ -101,14 +101,11 @@ class Service:
 
     # --- predictions ---
 
-    async def predict_texts(
-        self, texts: Sequence[TextInput], asked: Asked, where: str
-    ) -> tuple[str, list[dict[str, Any]]]:
-        """The id of the model, and what it says of each text."""
+    async def predict_texts(self, texts: Sequence[TextInput], asked: Asked, where: str) -> dict[str, Any]:
+        """The answer to a request: the id of the model, what it says of each text, and what is guaranteed."""
         served = self.slot.current
         results = await self._predict_texts(served, texts, asked, where)
-        await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
-        return served.id, results
+        return await self._told(served, results, asked)
 
     async def _predict_texts(
         self, served: ServedModel, texts: Sequence[TextInput], asked: Asked, where: str
@@ -118,7 +115,7 @@ class Service:
 
     async def predict_features(
         self, rows: Sequence[tuple[Sequence[int], Sequence[float]]], asked: Asked
-    ) -> tuple[str, list[dict[str, Any]]]:
+    ) -> dict[str, Any]:
         """The same for rows of features: columns and values."""
         served = self.slot.current
         if served.reads_texts:
@@ -126,8 +123,15 @@ class Service:
         self._check_count(len(rows), "features")
         matrix = _matrix(rows, served.model.reader.width, self.limits.entries)
         results = await self._predict(served, matrix, len(rows), asked)
+        return await self._told(served, results, asked)
+
+    async def _told(self, served: ServedModel, results: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
         await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
-        return served.id, results
+        told: dict[str, Any] = {"model": served.id, "results": results}
+        if asked.goal is not None:
+            guarantees = served.sorting(asked.goal).plan.guarantees
+            told["guarantees"] = [of.to_dict() for of in guarantees]
+        return told
 
     async def _name(self, served: ServedModel, labels: list[dict[str, Any]], lang: str | None) -> None:
         """Put the name of each label beside it, where there are names."""
@@ -227,7 +231,7 @@ class Service:
             "languages": None if served.model.vocabulary is None else served.model.vocabulary.languages,
             "calibrated": served.model.calibrated,
             "detects_ood": served.model.ood is not None,
-            "policy": served.curves,
+            "policy": served.choices,
         }
 
     async def examples(self) -> list[dict[str, str]]:

@@ -1,10 +1,10 @@
 /** The page where a person pastes a text and sees its labels. */
 
 import { get, post } from "./api.js";
-import { DECISIONS, decide, mildestRisk } from "./decisions.js";
+import { DECISIONS, decide, mostListed } from "./decisions.js";
 import { key, kindOf, row } from "./found.js";
+import { goalPanel } from "./goals.js";
 import { chooseLanguage, inLanguage } from "./language.js";
-import { riskPanel } from "./risk.js";
 import { called, counted, listed, percent, sentence, tell, whole } from "./words.js";
 
 const { html, shortened, svg } = Dom;
@@ -105,11 +105,11 @@ export function askPage(model, queued) {
     }
   }
 
-  /** The answer of the model that the page knows; if it guarantees anything, with all labels that some risk does not reject. */
+  /** The answer of the model that the page knows; if it guarantees anything, with all labels that can be looked at. */
   async function predicted(input, k) {
     for (let tried = 0; tried < TRIES; tried++) {
       const fields = model.fields;
-      const decided = model.policy ? { k: MANY, decide: { risk: mildestRisk(model.policy) } } : { k };
+      const decided = model.policy ? { k: MANY, decide: { review_at_most: mostListed(model.policy) } } : { k };
       const before = model.id;
       try {
         const said = await post("predict", { ...input, ...decided, ...inLanguage(), uncertainty: true, votes: true });
@@ -137,13 +137,13 @@ export function askPage(model, queued) {
     const hasMore = !model.policy && k < MANY && labels.length === k && k < model.labels;
     const board = model.policy ? groups(labels, rowOf, model.labels) : plain(labels, rowOf);
     // The panel places the rows when it is made.
-    const risk = model.policy ? riskPanel(model, result, remembered, board.moved) : null;
+    const goals = model.policy ? goalPanel(model, result, remembered, board.moved) : null;
     answer.replaceChildren(
       ...[
         html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "Prediction"),
         banner(result),
-        html("p", { class: "summary" }, ...summary(result, model)),
-        ...(risk ?? [uncalibrated()]),
+        html("p", { class: "summary" }, ...summary(result)),
+        ...(goals ?? [uncalibrated()]),
         board.made,
         html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
         key(model.members),
@@ -234,11 +234,11 @@ function oneIn(p) {
   return `Only about one in ${Math.round(1 / p).toLocaleString("en")}`;
 }
 
-function summary({ labels, input, ood }, model) {
+function summary({ labels, input, ood }) {
   const reasons = {
-    data: ` because ${model.texts ? "the text" : "the input"} is ambiguous (data uncertainty)`,
-    knowledge: " because the members disagree (knowledge uncertainty)",
-    both: " for both reasons",
+    data: " that could be right or wrong (data uncertainty)",
+    knowledge: " on which the members disagree (knowledge uncertainty)",
+    both: " with both",
   };
   const open = Object.entries(reasons).flatMap(([kind, reason]) => {
     const number = labels.filter((found) => kindOf(found).kind === kind).length;
@@ -250,8 +250,10 @@ function summary({ labels, input, ood }, model) {
       ? "The model expects hardly any label."
       : `The model expects about ${counted(expected, "label")}.`;
   if (ood?.is_ood) return [all, " For an out-of-distribution text, the uncertainties below are not reliable either."];
-  if (!open.length) return [all, " Its uncertainty about each label below is low."];
-  return [all, " It is uncertain about ", ...listed(open), "."];
+  const [first] = labels;
+  const none = !first || first.probability >= 0.5 ? "" : ` No label is more likely right than wrong: the most probable has ${percent(first.probability)}.`;
+  if (open.length) return [all, none, " It is uncertain about ", ...listed(open), "."];
+  return [all, none || (first ? " It is nearly sure of each label below, that it is right or that it is wrong." : "")];
 }
 
 function spoken({ labels, ood }, decided) {
@@ -264,8 +266,8 @@ function spoken({ labels, ood }, decided) {
 function uncalibrated() {
   return html(
     "p",
-    { class: "risk none" },
-    "This model guarantees nothing, so it cannot sort labels into accept, review and reject: it is not calibrated for decisions, or its search has changed since. Calibrate it on held-out data with ",
+    { class: "goals none" },
+    "This model guarantees nothing, so it cannot sort labels into accept, review and reject: it is not calibrated for decisions, was calibrated by an older release, or its search has changed since. Calibrate it on held-out data with ",
     html("code", {}, "hedgerow calibrate"),
     ".",
   );
@@ -297,8 +299,8 @@ function groups(labels, rowOf, known) {
   function moved(limits) {
     const seen = made.isConnected && !calm ? [...made.querySelectorAll(".found")] : [];
     const before = seen.map((one) => one.getBoundingClientRect().top);
-    const wanted = Object.groupBy(labels, ({ probability }) => decide(probability, limits));
-    const unlisted = known - labels.length; // all of them are rejected at any risk
+    const wanted = Object.groupBy(labels, ({ probability }, rank) => decide(probability, rank, limits));
+    const unlisted = known - labels.length; // no choice lists these
     sums = DECISIONS.map((name, i) => parts[i].set(wanted[name] ?? [], name === "reject" ? unlisted : 0));
     seen.forEach((one, i) => {
       const way = one.isConnected ? before[i] - one.getBoundingClientRect().top : 0;
