@@ -52,7 +52,7 @@ def calibrate(
         typer.Option(
             metavar="TRAIN",
             help="Training data of MODEL (of a folder: its train part): OOD detection then also asks how"
-            " close an input is to any label, and finds more inputs that use familiar words. Adds 1 to 4 % to"
+            " close an input is to any label, and finds more inputs that use familiar words. Adds 3 to 4 % to"
             " the file of an ensemble. A model with a judge knows some of it without.",
         ),
     ] = None,
