@@ -56,5 +56,5 @@ def saved_tree_model(folder: Path) -> Path:
 def a_vague_text(model: HedgerowTextClassifier) -> str:
     """A text that is answered with a broader term."""
     texts, _ = tree_records(40, 2)
-    found = model.decide(texts, risk=0.1, broader=True)
+    found = model.decide(texts, wrong_at_most=0.1, broader=True)
     return next(text for text, own in zip(texts, found, strict=True) if own.broader)
