@@ -14,7 +14,7 @@ from hedgerow.decisions.abstention import answer_limit, input_uncertainty
 from hedgerow.decisions.coarser import BroaderVotes, CoarserPolicy, Ladder
 from hedgerow.decisions.goals import Goal, about_inputs, about_subset, rule_for
 from hedgerow.decisions.policy import Policy
-from hedgerow.decisions.results import BroaderAnswers, Decisions
+from hedgerow.decisions.results import BroaderAnswers, Decisions, Shift
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule, among_best
 from hedgerow.inputs.parameters import check_integer
@@ -24,10 +24,20 @@ from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.measures import label_uncertainty
 from hedgerow.votes.signals import Detector
-from hedgerow.votes.source import VoteSource
+from hedgerow.votes.source import Answer, VoteSource
 from hedgerow.votes.votes import Votes
 
-__all__ = ["DecidingSource", "check_search", "decide"]
+__all__ = ["DecidingSource", "Watch", "check_search", "decide"]
+
+
+class Watch(Protocol):
+    """Compares inputs with the held-out ones, by what was computed anyway."""
+
+    def add(self, answer: Answer) -> None:
+        """Add the next inputs."""
+
+    def report(self) -> Shift:
+        """What was found."""
 
 
 class DecidingSource(VoteSource, Protocol):
@@ -44,6 +54,9 @@ class DecidingSource(VoteSource, Protocol):
     @property
     def coarser(self) -> CoarserPolicy | None:
         """What it learned from mistakes with broader terms."""
+
+    def watch(self, *, some_labels: bool = False, in_order: bool = False) -> Watch | None:
+        """What compares inputs with those that the policy was learned from."""
 
 
 def decide(
@@ -83,6 +96,7 @@ def decide(
         raise NotFittedError("the model cannot detect OOD inputs yet; call learn_ood")
     flagged_from = _false_alarm(false_alarm, detector) if detector is not None else None
     parts = []
+    watch = source.watch(some_labels=subset is not None)
     batches = answer_batches(
         source,
         inputs,
@@ -92,6 +106,8 @@ def decide(
         progress=stage(progress, "deciding"),
     )
     for _, answer in batches:
+        if watch is not None:
+            watch.add(answer)
         scores = detector.judge(answer.signals) if detector and answer.signals is not None else None
         answered = np.ones(len(answer.votes), dtype=bool)
         if goal.inputs_by is not None:
@@ -112,7 +128,7 @@ def decide(
         if goal.broader:
             found = replace(found, broader=_broader(empty, source, rule.accept_from, nobody))
         return found
-    return Decisions.concatenate(parts)
+    return replace(Decisions.concatenate(parts), shift=None if watch is None else watch.report())
 
 
 def check_search(policy: Policy, search: SearchSettings) -> None:

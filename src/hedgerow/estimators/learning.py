@@ -6,15 +6,17 @@ import copy
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
-from hedgerow.decisions.learning import learn_policy
+from hedgerow.decisions.learning import frequencies, learn_policy
 from hedgerow.estimators.fitted import Fitted
 from hedgerow.estimators.name_learning import renamed
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.inputs.rows import count
 from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_broader, calibrate_out_of_bag
 from hedgerow.progress import Progress
+from hedgerow.shift.reference import ReferenceLearner
 from hedgerow.training.data import as_costs
 from hedgerow.vocabulary.coverage import check_vocabulary
 from hedgerow.vocabulary.vocabulary import Vocabulary
@@ -182,7 +184,9 @@ class Learning(Fitted):
         """Learn from held-out data which thresholds `decide` needs to keep its guarantees.
 
         The model file keeps the policy; fitting again, adding members and calibrating discard it. It holds
-        for the search it was learned with: set `beam`, `candidates` and `missing` before.
+        for the search it was learned with: set `beam`, `candidates` and `missing` before. The file also keeps
+        a few sorted numbers of these inputs, so that `decide` and `evaluate` notice inputs that are unlike
+        them.
 
         Parameters
         ----------
@@ -209,16 +213,27 @@ class Learning(Fitted):
         --------
         learn_from_held_out : Splits data for calibration, OOD detection and policy.
         """
+        source = self.source
+        X, Y = source.inputs_and_truth(X, Y)
+        counts = source.label_counts
+        known = (
+            np.arange(Y.shape[1]) < len(source.classes)
+            if counts is None
+            else frequencies(counts, Y.shape[1]) > 0
+        )
+        watched = ReferenceLearner(known)
         learned = learn_policy(
-            self.source,
+            source,
             X,
             Y,
             tolerance=tolerance,
-            broader=self.source.broader,
             least_depth=least_depth,
+            watch=watched.add,
             progress=progress,
         )
-        self.model_ = replace(self.model_, policy=learned.policy, coarser=learned.coarser)
+        self.model_ = replace(
+            self.model_, policy=learned.policy, reference=watched.finish(), coarser=learned.coarser
+        )
         return self
 
     def set_vocabulary(self, vocabulary: Vocabulary | None) -> Self:

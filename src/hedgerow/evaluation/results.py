@@ -14,6 +14,7 @@ from hedgerow.evaluation.confidence import Reliability, RiskCoverage
 from hedgerow.evaluation.hierarchical import HierarchicalScores
 from hedgerow.evaluation.ood import Detection, RocCurve
 from hedgerow.evaluation.ranking import FrequencyCoverage
+from hedgerow.shift.report import ShiftReport
 from hedgerow.votes.truth import Assessment
 
 __all__ = ["CUTS", "Evaluation", "Misclassification", "OODScore", "Ranking"]
@@ -104,6 +105,9 @@ class Evaluation:
     decisions : list of KeptGuarantee
         What the model's policy guarantees at a risk of 5, 10 and 20 %, and what was achieved; empty without a
         policy, or if it was learned with another search.
+    shift : ShiftReport or None
+        Whether the inputs are like the held-out ones of the policy, and whether its guarantees were kept;
+        None without a policy.
     """
 
     ranking: Ranking
@@ -119,6 +123,7 @@ class Evaluation:
     seconds: dict[str, float]
     settings: dict[str, Any]
     decisions: list[KeptGuarantee] = field(default_factory=list)
+    shift: ShiftReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and dictionaries, as ``hedgerow evaluate --json`` writes them.
@@ -145,6 +150,9 @@ class Evaluation:
           rejected), ``wrong`` (achieved share of an input's accepted labels that are wrong), ``precision``
           and ``recall`` of all accepted labels, mean numbers ``accepted``, ``reviewed`` and ``rejected`` per
           input, and ``flagged`` (share of inputs flagged as OOD at a false alarm rate of 5 %);
+        - ``shift``, where the model has a policy: ``broken`` (a guarantee is broken, or not supported),
+          ``shifted``, ``words``, ``log10`` (of the highest test martingale), ``evidence`` by signal, ``kept``
+          (a test of each guarantee), ``untested`` (why shift could not be tested, or None);
         - ``seconds`` (in total), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
         """
         ranking, rare = self.ranking, self.reliability_rare
@@ -193,6 +201,7 @@ class Evaluation:
             },
             "by_frequency": self.by_frequency,
             "decisions": {f"{of.risk:g}": of.to_dict() for of in self.decisions},
+            "shift": None if self.shift is None else self.shift.to_dict(),
             "seconds": sum(self.seconds.values()),
             "seconds_by_step": dict(self.seconds),
             "settings": dict(self.settings),
