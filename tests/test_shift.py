@@ -1,4 +1,4 @@
-"""Shift beside plain computations and random streams: false alarms are as rare as said, and shift is found."""
+"""Shift beside plain computations and random streams: false alarms are as rare as said."""
 
 from __future__ import annotations
 

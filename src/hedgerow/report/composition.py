@@ -276,6 +276,8 @@ def _notes(found: Evaluation) -> list[str]:
         " entropy of the members: the input is ambiguous. Knowledge (epistemic) uncertainty is the"
         " difference: the members disagree.",
     ]
+    if found.shift is not None:
+        notes.insert(0, found.shift.words)
     for of in found.decisions:
         risk, outcome = f"{100 * of.risk:g} %", of.outcome
         if of.refused:
