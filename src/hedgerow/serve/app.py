@@ -122,13 +122,14 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     )
     if isinstance(asked, schemas.FeaturesRequest):
         rows = [(vector.indices, vector.values) for vector in asked.features]
-        model, results = await service.predict_features(rows, question)
+        served, results = await service.predict_features(rows, question)
     elif isinstance(asked, schemas.TextsRequest):
-        model, results = await service.predict_texts(asked.texts, question, "texts")
+        served, results = await service.predict_texts(asked.texts, question, "texts")
     else:
-        model, results = await service.predict_texts([asked.text], question, "text")
-    _note(request, inputs=len(results), model=model)
-    return _json({"model": model, "results": results})
+        served, results = await service.predict_texts([asked.text], question, "text")
+    _note(request, inputs=len(results), model=served.id)
+    warning = served.watched.warning() if goal is not None else None
+    return _json({"model": served.id, **({} if warning is None else {"shift": warning}), "results": results})
 
 
 def _goal(decide: schemas.Decide | None) -> tuple[Goal | None, float]:
@@ -257,7 +258,9 @@ async def metrics(request: Request) -> Response:
     """Counts and times for Prometheus."""
     service = _service(request)
     waiting = (await service.counts()).waiting
-    text = service.metrics.render(service.slot.current.id, service.batcher.waiting, waiting)
+    served = service.slot.current
+    shares = served.watched.shares()
+    text = service.metrics.render(served.id, service.batcher.waiting, waiting, shares)
     return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from .limits import Limits
+from .shift_schemas import Adapted, Shift
 
 _TEXT = "a fast terminal music player with playlists"
 _LABEL = "role::program"
@@ -246,6 +247,10 @@ class PredictResponse(_Answer):
     """The prediction for each input, in their order."""
 
     model: ModelId
+    shift: str | None = Field(
+        None,
+        description="With decide, and only where guarantees are not supported: why, in words.",
+    )
     results: list[Result]
 
     model_config = _example({"model": _MODEL, "results": [_RESULT]})
@@ -413,6 +418,8 @@ class ModelInfo(_Answer):
     policy: Policy | None = Field(
         description="Null where it is not calibrated for decisions, or its search has changed since."
     )
+    shift: Shift | None = Field(None, description="Null where it is not calibrated for decisions.")
+    adapted: Adapted | None = Field(None, description="Null where the server was started without --adapt.")
 
 
 class Example(_Answer):

@@ -21,6 +21,7 @@ from hedgerow.explanation import Explanation, explain, label_number
 from hedgerow.judge.name_verdict import name_entry
 from hedgerow.judge.verdict import verdict_entry
 
+from .adaptation import Adaptation
 from .batching import Batcher
 from .errors import ApiError, overloaded
 from .examples import examples_for
@@ -56,12 +57,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """The files of model and review queue, the threads per prediction, and how much a client may ask for."""
+    """The files of model and review queue, the threads per prediction, and how much a client may ask for.
+
+    With `adapt`, the threshold of accepted labels follows reviews, for goals with this share of wrong labels.
+    """
 
     model: Path
     queue: Path
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
+    adapt: float | None = None
 
 
 class Service:
@@ -72,6 +77,10 @@ class Service:
         self.metrics = Metrics()
         self.slot = ModelSlot(settings.model, load_model(settings.model, settings.threads), settings.threads)
         self.store = QueueStore(settings.queue, settings.limits.queue)
+        self.adaptation: Adaptation | None = None
+        if settings.adapt is not None:
+            self.adaptation = Adaptation(self.store, settings.adapt)
+            self.adaptation.check(self.slot.current)
         self._engine = _thread("engine")
         self._slow = _thread("slow")
         self._loader = _thread("loader")
@@ -79,7 +88,7 @@ class Service:
         self._slow.submit(self.slot.current.prepare_search)  # nobody waits for it, but the first search
         self._slow_jobs = 0
         self.batcher = Batcher(
-            partial(predict, most=settings.limits.labels),
+            partial(predict, most=settings.limits.labels, watch=True),
             self._engine,
             waiting=settings.limits.waiting,
             observe=self.metrics.batch,
@@ -103,12 +112,12 @@ class Service:
 
     async def predict_texts(
         self, texts: Sequence[TextInput], asked: Asked, where: str
-    ) -> tuple[str, list[dict[str, Any]]]:
-        """The id of the model, and what it says of each text."""
+    ) -> tuple[ServedModel, list[dict[str, Any]]]:
+        """The model, and what it says of each text."""
         served = self.slot.current
         results = await self._predict_texts(served, texts, asked, where)
         await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
-        return served.id, results
+        return served, results
 
     async def _predict_texts(
         self, served: ServedModel, texts: Sequence[TextInput], asked: Asked, where: str
@@ -118,7 +127,7 @@ class Service:
 
     async def predict_features(
         self, rows: Sequence[tuple[Sequence[int], Sequence[float]]], asked: Asked
-    ) -> tuple[str, list[dict[str, Any]]]:
+    ) -> tuple[ServedModel, list[dict[str, Any]]]:
         """The same for rows of features: columns and values."""
         served = self.slot.current
         if served.reads_texts:
@@ -127,7 +136,7 @@ class Service:
         matrix = _matrix(rows, served.model.reader.width, self.limits.entries)
         results = await self._predict(served, matrix, len(rows), asked)
         await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
-        return served.id, results
+        return served, results
 
     async def _name(self, served: ServedModel, labels: list[dict[str, Any]], lang: str | None) -> None:
         """Put the name of each label beside it, where there are names."""
@@ -167,7 +176,10 @@ class Service:
             subset = served.subset(allowed)
         wanted = replace(wanted, subset=subset)
         if asked.goal is not None:
-            wanted = replace(wanted, sorting=served.sorting(asked.goal))
+            sorting = served.sorting(asked.goal)
+            if self.adaptation is not None:
+                sorting = self.adaptation.sorting(served, sorting)
+            wanted = replace(wanted, sorting=sorting)
         results = await self.batcher.predict(served, inputs, count, wanted)
         flag_ood(results, asked.false_alarm)
         return results
@@ -228,6 +240,8 @@ class Service:
             "calibrated": served.model.calibrated,
             "detects_ood": served.model.ood is not None,
             "policy": served.curves,
+            "shift": served.watched.describe(),
+            "adapted": None if self.adaptation is None else self.adaptation.describe(served),
         }
 
     async def examples(self) -> list[dict[str, str]]:
@@ -271,7 +285,14 @@ class Service:
 
     async def review(self, number: int, state: str, labels: Sequence[str | int]) -> None:
         """Store the labels that a human gave to a text."""
-        if not await self._write(lambda: self.store.decide(number, state, labels)):
+        adaptation, served = self.adaptation, self.slot.current
+
+        def work() -> bool:
+            if adaptation is not None:
+                return adaptation.review(served, number, state, labels)
+            return self.store.decide(number, state, labels)
+
+        if not await self._write(work):
             raise ApiError(404, "not_found", f"the queue has no text {number}", "id")
 
     async def counts(self) -> QueueCounts:

@@ -44,9 +44,13 @@ class ShiftWatch:
         self._seen = np.zeros(len(reference.names), dtype=np.int64)
         self._waiting: list[Bins] = []
 
-    def add(self, answer: Answer) -> None:
-        """Add the next inputs."""
-        self.add_bins(self.bins(answer))
+    def add(self, answer: Answer, some_labels: bool = False) -> None:
+        """Add the next inputs; where only some labels could be answered, only what is about the inputs."""
+        bins = self.bins(answer)
+        if some_labels:
+            names = self._reference.names
+            bins[:, [not SIGNALS[name].about_input for name in names]] = UNSEEN
+        self.add_bins(bins)
 
     def bins(self, answer: Answer) -> Bins:
         """What is watched of inputs, a column for each signal of the reference."""
@@ -109,7 +113,7 @@ class UntestedShift:
         self.inputs = 0
         self.log10 = 0.0
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: Answer, some_labels: bool = False) -> None:
         """Count the next inputs."""
         self.inputs += len(answer.votes)
 
