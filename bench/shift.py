@@ -2,9 +2,9 @@
 
 Library records (tibkat, a part of its training records) teach models that know only one kind of record:
 books, or English ones, or those without some labels. Held-out records of the same kind set the thresholds.
-Then a stream begins like them and shifts. Beside each other: thresholds that stay, and thresholds that follow the
-truth of each record once it is known (adaptive conformal inference). The test martingale watches. Also: how
-soon it alarms for other data, and how often it does without shift, over random cuts. Writes
+Then a stream begins like them and shifts. Beside each other: thresholds that stay, and thresholds that
+follow the truth of each record once it is known (adaptive conformal inference). The test martingale watches.
+Also: how soon it alarms for other data, and how often it does without shift, over random cuts. Writes
 `results/shift.json`, `results/shift.md` and `docs/how-to/drift.svg`.
 """
 
@@ -25,6 +25,8 @@ from bench import datasets, machine, measure
 from bench.plan import PYTHONS, RESULTS
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, learn_from_held_out, preset_parameters
 from hedgerow.decisions.matched import Matched
+from hedgerow.decisions.risk import GRID, RiskCurve
+from hedgerow.estimators.held_out import split_rows
 from hedgerow.model import Model
 from hedgerow.shift import AdaptiveThreshold, ConformalMartingale
 from hedgerow.shift.kept import Achieved, kept_tests
@@ -175,13 +177,16 @@ def followed(source: Model, stream: Stream) -> dict[str, Any]:
     wrong_curve = policy.wrong["probability"]
     place = wrong_curve.tested(WRONG, CONFIDENCE)
     assert place is not None
+    missed_curve = curve_of_missed(source, stream)
+    largest = missed_curve.largest(MISSED)
+    assert largest is not None
     stays = {
         "wrong": float(wrong_curve.thresholds[place]),
-        "missed": AdaptiveThreshold.of_missed(policy.missed, MISSED).threshold,
+        "missed": float(missed_curve.thresholds[largest]),
     }
     follows = {
         "wrong": AdaptiveThreshold.of_wrong(wrong_curve, WRONG),
-        "missed": AdaptiveThreshold.of_missed(policy.missed, MISSED),
+        "missed": AdaptiveThreshold.of_missed(missed_curve, MISSED),
     }
     result: dict[str, Any] = {
         "trained on": len(stream.train),
@@ -208,6 +213,15 @@ def followed(source: Model, stream: Stream) -> dict[str, Any]:
                     adaptive = adaptive.updated(given[-1][0])
             result[goal][f"follows {share:g}"] = figures(given) | {"bound": adaptive.bound}
     return result
+
+
+def curve_of_missed(source: Model, stream: Stream) -> RiskCurve:
+    """Right candidates below each threshold, on the held-out records that set the thresholds."""
+    _, second = split_rows(len(stream.held_out), 0.5, 0)
+    held_out, _ = candidates(source, [stream.held_out[place] for place in second])
+    some = [one for one in held_out if one.right.any()]
+    totals = sum(np.array([(one.mean[one.right] < GRID[:, None]).mean(axis=1) for one in some]))
+    return RiskCurve(GRID, totals, len(held_out))
 
 
 def figures(given: list[tuple[float, int]]) -> dict[str, Any]:
@@ -302,9 +316,10 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## Guarantees over streams that shift",
         "",
-        f"Wrong: mean over records of the share of wrong labels among those accepted, at most"
-        f" {percent(WRONG)} %. Missed: mean over records of the share of right candidates that are"
-        f" rejected, at most {percent(MISSED)} %; labels that no threshold finds do not count. In percent, after the shift; in"
+        "Wrong: mean over records of the share of wrong labels among those accepted, at most"
+        f" {percent(WRONG)} % with a confidence of {percent(CONFIDENCE)} % (Learn then Test). Missed: mean"
+        " over records of the share of right candidates that are rejected, at most"
+        f" {percent(MISSED)} % (conformal risk control); labels that the search does not find do not count. In percent, after the shift; in"
         " brackets over the whole stream. Labels: how many are accepted, or not rejected, per record after"
         " the shift.",
         "",
