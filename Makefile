@@ -150,7 +150,7 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm)
+BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm shift)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -167,6 +167,7 @@ bench-scoring: $(VENV)/with-ray ## Score a million rows on two nodes, and kill t
 bench-out-of-core: ## Fit a generated set within a memory budget
 bench-serve: $(VENV)/with-test-all wrk ## Measure the server under load
 bench-broader: ## Measure what broader terms add where labels are unsure
+bench-shift: ## Measure guarantees over streams that shift, with and without feedback
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records

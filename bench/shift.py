@@ -319,9 +319,9 @@ def markdown(found: dict[str, Any]) -> str:
         "Wrong: mean over records of the share of wrong labels among those accepted, at most"
         f" {percent(WRONG)} % with a confidence of {percent(CONFIDENCE)} % (Learn then Test). Missed: mean"
         " over records of the share of right candidates that are rejected, at most"
-        f" {percent(MISSED)} % (conformal risk control); labels that the search does not find do not count. In percent, after the shift; in"
-        " brackets over the whole stream. Labels: how many are accepted, or not rejected, per record after"
-        " the shift.",
+        f" {percent(MISSED)} % (conformal risk control); labels that the search does not find do not"
+        " count. In percent, after the shift; in brackets over the whole stream. Labels: how many"
+        " are accepted, or not rejected, per record after the shift.",
         "",
         "| stream | alarm after | goal | before | stays | follows all | follows 1 in 5 | labels: stays |"
         " follows all |",

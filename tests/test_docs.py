@@ -18,6 +18,7 @@ from serve_browser import Server
 import hedgerow
 import hedgerow.data
 import hedgerow.evaluation
+import hedgerow.shift
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -80,7 +81,10 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[\s-]+", "-", heading.strip()) for heading in kept}
 
 
-@pytest.mark.parametrize("module", [hedgerow, hedgerow.data, hedgerow.evaluation], ids=lambda m: m.__name__)
+MODULES = [hedgerow, hedgerow.data, hedgerow.evaluation, hedgerow.shift]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
 def test_all_that_is_public_is_in_the_reference(module: Any) -> None:
     reference = "\n".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
     described = set(re.findall(r"^::: (\S+)$", reference, re.MULTILINE))
