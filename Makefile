@@ -55,6 +55,16 @@ $(VENV)-annif/installed: bench/annif.txt
 	cd $(@D) && ln -sfn lib/python3*/site-packages/llama_index/core/_static/nltk_cache nltk_data
 	touch $@
 
+$(VENV)-qualle/installed: bench/qualle.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(PIP) install -r bench/qualle.txt
+	touch $@
+
+$(VENV)-xcolumns/installed: tests/xcolumns.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(PIP) install -r tests/xcolumns.txt
+	touch $@
+
 # Programs that pip does not have. The packages are those of Debian; nothing waits for a password.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
 apt = command -v $(1) > /dev/null || { $(AS_ROOT) apt-get -qq update && $(AS_ROOT) apt-get -qq install --no-install-recommends $(2) > /dev/null; }
@@ -150,7 +160,7 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm shift)
+BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm texts explore quality macro shift)
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -168,9 +178,13 @@ bench-out-of-core: ## Fit a generated set within a memory budget
 bench-serve: $(VENV)/with-test-all wrk ## Measure the server under load
 bench-broader: ## Measure what broader terms add where labels are unsure
 bench-shift: ## Measure guarantees over streams that shift, with and without feedback
+bench-explore: ## Measure what settings of trees and of members do, on rows cut from training
+bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records
+bench-macro: ## Measure what choosing labels for all inputs together gains on macro-F1, and costs
+bench-quality: $(VENV)-qualle/installed ## Measure how well the quality of answers is predicted, beside Qualle
 bench-trust: $(VENV)/installed $(VENV)-peers/installed ## Try bad inputs, kills and damage on the peers and on Hedgerow
 	$(BIN)/python -m bench.peer_trust $(BENCH_ARGS)
 	$(RELIABILITY)

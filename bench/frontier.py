@@ -3,8 +3,8 @@
 Hedgerow under several settings (`bench.frontier_plan`), PECOS, omikuji Bonsai and scikit-learn's LinearSVC,
 on the same rows and features: accuracy, AUROC of finding wrong labels, CPU seconds of the fit and size of the
 model. Finished runs are kept under `results/raw`; a benchmark that was stopped goes on from there. Writes
-`results/frontier.json`, `results/frontier.md`, which the page docs/results/frontier.md shows, and the picture
-docs/frontier.svg.
+`results/frontier.json`, `results/frontier.md`, which the page docs/results/frontier.md shows, and pictures of
+the first data set, docs/frontier.svg, and of all, docs/frontier-all.svg.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from hedgerow import Votes
 from hedgerow.evaluation import ndcg_at, precision_at
 from hedgerow.votes.truth import Assessment, assess
 
-PICTURE = ROOT / "docs/frontier.svg"
+PICTURE, PICTURE_OF_ALL = ROOT / "docs/frontier.svg", ROOT / "docs/frontier-all.svg"
+DRAWN = {"p@1": "P@1", "auroc": "AUROC of finding wrong labels"}  # in percent
 SEEDS = 5
 TIMEOUT = 7200.0
 # Title, key of the stored result, factor and format.
@@ -40,7 +41,8 @@ COLUMNS = (
     ("nDCG@5", "ndcg@5", 1.0, ".2f"),
     ("F1@5", "f1@5", 1.0, ".2f"),
     ("nDCG@20", "ndcg@20", 1.0, ".2f"),
-    ("AUROC", "auroc", 1.0, ".2f"),
+    ("AUROC TU", "auroc", 1.0, ".2f"),
+    ("AUROC PV", "auroc_variance", 1.0, ".2f"),
 )
 
 
@@ -90,7 +92,10 @@ def accuracy(answers: ranked.Ranked, Y: sp.csr_matrix) -> dict[str, float]:
         best = np.pad(best, ((0, 0), (0, ranked.BEST - best.shape[1])), constant_values=-1)
     found = {f"p@{k}": precision_at(best, Y, k) for k in (1, 3, 5)}
     found |= {f"ndcg@{k}": ndcg_at(best, Y, k) for k in (5, 20)}
-    found |= {"f1@5": f1_at(best, Y, 5), "auroc": auroc(answers, Y)}
+    areas = aurocs(answers, Y)
+    found |= {"f1@5": f1_at(best, Y, 5), "auroc": areas["total"]}
+    if answers.scored.probs.shape[1] > 1:
+        found["auroc_variance"] = areas["variance"]
     return {name: 100 * value for name, value in found.items()}
 
 
@@ -107,17 +112,17 @@ def f1_at(best: np.ndarray, Y: sp.csr_matrix, k: int) -> float:
     return float((2 * hits.sum(axis=1)[labelled] / (given.sum(axis=1) + true)[labelled]).mean())
 
 
-def auroc(answers: ranked.Ranked, Y: sp.csr_matrix) -> float:
-    """How well total uncertainty finds the wrong labels of the sampled inputs, by `hedgerow.assess`."""
+def aurocs(answers: ranked.Ranked, Y: sp.csr_matrix) -> dict[str, float]:
+    """How well each uncertainty finds the wrong labels of the sampled inputs, by `hedgerow.assess`."""
     truth = sp.csr_matrix(Y)[answers.rows]
-    indptr, labels, probability = answers.scored
+    indptr, labels, probs = answers.scored
     parts = []
     for begin in range(0, len(answers.rows), ranked.BLOCK):
         ends = indptr[begin : begin + ranked.BLOCK + 1]
         inside = slice(ends[0], ends[-1])
-        votes = Votes(ends - ends[0], labels[inside], probability[inside, None], truth.shape[1])
+        votes = Votes(ends - ends[0], labels[inside], probs[inside], truth.shape[1])
         parts.append(assess(votes, truth[begin : begin + ranked.BLOCK]))
-    return Assessment.concatenate(parts).mean_auroc()["total"]
+    return Assessment.concatenate(parts).mean_auroc()
 
 
 @dataclass(frozen=True)
@@ -169,8 +174,8 @@ def summarise(collected: dict[str, Any]) -> dict[str, list[Summary]]:
 
 def _summary(found: list[dict[str, Any]]) -> Summary:
     lived = [run for run in found if "died" not in run]
-    keys = [key for _, key, _, _ in COLUMNS] if lived else []
-    figures = {key: Figure.of([run[key] for run in lived]) for key in keys}
+    values = {key: [run[key] for run in lived if key in run] for _, key, _, _ in COLUMNS}
+    figures = {key: Figure.of(own) for key, own in values.items() if own}
     died = "; ".join(sorted({run["died"] for run in found if "died" in run}))
     return Summary(found[0]["name"], found[0]["ours"], len(lived), figures, died)
 
@@ -184,26 +189,34 @@ def write(described: dict[str, Any]) -> None:
     collected = collect(described)
     (RESULTS / "frontier.json").write_text(json.dumps(collected, indent=1) + "\n")
     (RESULTS / "frontier.md").write_text(markdown(collected))
-    PICTURE.write_text(picture(collected))
+    for path, drawn in pictures(collected).items():
+        path.write_text(drawn)
 
 
-def picture(collected: dict[str, Any]) -> str:
-    """P@1 against CPU seconds, a panel for each data set."""
+def pictures(collected: dict[str, Any]) -> dict[Path, str]:
+    """Of the first data set alone, and of all."""
+    summaries = summarise(collected)
+    return {PICTURE: picture(dict(list(summaries.items())[:1])), PICTURE_OF_ALL: picture(summaries)}
+
+
+def picture(summaries: dict[str, list[Summary]]) -> str:
+    """Accuracy and AUROC against CPU seconds, two panels for each data set."""
     panels = []
-    for dataset, found in summarise(collected).items():
-        points = [
-            frontier_picture.Point(
-                each.name,
-                each.figures["fit_cpu_seconds"].mean,
-                each.figures["p@1"].mean,
-                each.figures["p@1"].deviation or 0.0,
-                each.ours,
-            )
-            for each in found
-            if each.figures
-        ]
-        if points:
-            panels.append(frontier_picture.Panel(f"{dataset}: {shape(collected, dataset)}", points))
+    for dataset, found in summaries.items():
+        lived = [each for each in found if each.figures]
+        for key, name in DRAWN.items():
+            points = [
+                frontier_picture.Point(
+                    each.name,
+                    each.figures["fit_cpu_seconds"].mean,
+                    each.figures[key].mean,
+                    each.figures[key].deviation or 0.0,
+                    each.ours,
+                )
+                for each in lived
+            ]
+            if points:
+                panels.append(frontier_picture.Panel(f"{dataset}: {name}, %", points))
     return frontier_picture.draw(panels)
 
 
@@ -241,7 +254,7 @@ def table(summaries: list[Summary]) -> Iterator[str]:
     yield "| " + " | ".join(titles) + " |"
     yield "|" + "---|" * len(titles)
     for each in summaries:
-        cells = [each.figures[key].text(*how) if each.figures else "n/a" for _, key, *how in COLUMNS]
+        cells = [each.figures[key].text(*how) if key in each.figures else "n/a" for _, key, *how in COLUMNS]
         cells = [each.name, *cells, str(each.seeds), *([each.died] if deaths else [])]
         yield "| " + " | ".join(cells) + " |"
 

@@ -1,4 +1,4 @@
-"""The picture of `bench.frontier`: accuracy against the cost of training, one panel for each data set.
+"""The picture of `bench.frontier`: measures against the cost of training, a panel for each and each data set.
 
 SVG by hand: names stand next to their points, and colours follow the reader's light or dark mode.
 """
@@ -19,7 +19,7 @@ HEAD = 58.0  # title and subtitle
 FONT = 12.5
 MARK = 6.0  # half the width of what belongs to a point
 TITLE = "Accuracy against the cost of training"
-SUBTITLE = "P@1 in percent. Higher: more accurate. Left: cheaper. Dashed: the most that a budget buys."
+SUBTITLE = "Higher: better. Left: cheaper. Dashed: the most that a budget buys."
 BARS, ONE_SEED = " Bars: deviation over seeds.", " One seed."
 
 STYLE = """

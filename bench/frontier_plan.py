@@ -20,6 +20,7 @@ OURS: dict[str, dict[str, Any]] = {
     "paper": {"preset": "paper"},
     "fast": {"preset": "fast"},
     "balanced": {"preset": "balanced"},
+    "balanced, undamped": {"preset": "balanced", "dampen": False},  # what peers read
     "best": {"preset": "best"},
     "paper, ten bagged": {"preset": "paper"} | TEN,
     "balanced, ten bagged": {"preset": "balanced"} | TEN,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = (
-    *("hedgerow", "libpecos", "omikuji", "napkinxc", "annif", "nltk", "rdflib"),
+    *("hedgerow", "libpecos", "omikuji", "napkinxc", "annif", "nltk", "rdflib", "qualle", "xcolumns"),
     *("numpy", "scipy", "scikit-learn"),
 )
 LIST_VERSIONS = (

@@ -20,11 +20,11 @@ BLOCK = 50
 
 
 class Scored(NamedTuple):
-    """The labels that a system scored, ascending for each input, and their probabilities."""
+    """The labels that a system scored, ascending for each input, and what each member says of them."""
 
     indptr: np.ndarray
     labels: np.ndarray
-    probability: np.ndarray
+    probs: np.ndarray  # (entries, members)
 
 
 class Ranked(NamedTuple):
@@ -52,7 +52,7 @@ def from_matrix(scores: sp.csr_matrix) -> Scored:
     """What a matrix of probabilities (n, L) stores."""
     scores = sp.csr_matrix(scores)
     scores.sort_indices()
-    return Scored(scores.indptr, scores.indices, np.clip(scores.data, 0.0, 1.0))
+    return Scored(scores.indptr, scores.indices, np.clip(scores.data, 0.0, 1.0)[:, None])
 
 
 def concatenate(parts: Sequence[Scored]) -> Scored:
@@ -61,7 +61,7 @@ def concatenate(parts: Sequence[Scored]) -> Scored:
     return Scored(
         np.concatenate([[0], np.cumsum(counts)]),
         np.concatenate([part.labels for part in parts]).astype(np.int32),
-        np.concatenate([part.probability for part in parts]).astype(np.float32),
+        np.concatenate([part.probs for part in parts]).astype(np.float32),
     )
 
 

@@ -178,18 +178,26 @@ def accuracy(best: np.ndarray, truth: list[list[str]]) -> dict[str, float]:
     Y = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), (len(truth), len(columns)))
     return {
         "p@1": 100 * precision_at(ranked, Y, 1),
+        "p@5": 100 * precision_at(ranked, Y, 5),
         "f1@5": f1_at(ranked, Y, 5),
         "ndcg@20": ndcg_at(ranked, Y, 20),
     }
 
 
-def markdown(described: dict[str, Any]) -> str:
-    about, versions = described["machine"], described["machine"]["environments"]["hedgerow"]
-    lines = [
-        f"**Machine**: {about['cpu']}, {about['cores']} cores, {about['memory_bytes'] / 2**30:.0f} GiB,"
-        f" {about['date']}; {described['threads']} threads; "
+def about(described: dict[str, Any]) -> str:
+    """The machine and the versions."""
+    own, versions = described["machine"], described["machine"]["environments"]["hedgerow"]
+    return (
+        f"**Machine**: {own['cpu']}, {own['cores']} cores, {own['memory_bytes'] / 2**30:.0f} GiB,"
+        f" {own['date']}; {described['threads']} threads; "
         + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + ".",
+        + "."
+    )
+
+
+def markdown(described: dict[str, Any]) -> str:
+    lines = [
+        about(described),
         *table("preset, judged on dev", described.get("runs", {}), tuple(SETTINGS)),
         *table("preset with names, judged on dev", described.get("named", {}), tuple(SETTINGS)),
         *table("with names and an encoder, on an H200", described.get(DEEP_KIND, {}), (DEEP_NAME,)),
@@ -198,11 +206,16 @@ def markdown(described: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table(title: str, found: dict[str, Any], names: tuple[str, ...]) -> list[str]:
+def table(
+    title: str,
+    found: dict[str, Any],
+    names: tuple[str, ...],
+    figures: tuple[tuple[str, str, str], ...] = COLUMNS,
+) -> list[str]:
     """One row for each that was measured."""
     if not found:
         return []
-    columns = [column for column in COLUMNS if all(column[1] in run for run in found.values())]
+    columns = [column for column in figures if all(column[1] in run for run in found.values())]
     lines = ["", f"| {title} | " + " | ".join(head for head, *_ in columns) + " |"]
     lines.append("|" + "---|" * (len(columns) + 1))
     for name in names:

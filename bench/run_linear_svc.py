@@ -74,7 +74,7 @@ class OneVersusRest:
         margins = X @ model.coefficients.T + model.intercepts
         probability = np.exp(-(np.maximum(0.0, 1.0 - margins) ** 3))
         indptr = np.arange(X.shape[0] + 1) * len(model.labels)
-        return ranked.Scored(indptr, np.tile(model.labels, X.shape[0]), probability.ravel())
+        return ranked.Scored(indptr, np.tile(model.labels, X.shape[0]), probability.reshape(-1, 1))
 
     def labels(self, predicted: np.ndarray) -> np.ndarray:
         return predicted

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from bench import measure, ranked
 from bench.datasets import Split, load
-from bench.frontier_plan import OURS
+from bench.frontier_plan import OURS, TEN
 from hedgerow import HedgerowClassifier, preset_parameters
 
 
@@ -26,8 +26,10 @@ class Named:
 
     def fit(self, data: Split, model_folder: Path) -> HedgerowClassifier:
         own = dict(self.settings)
-        chosen = preset_parameters(own.pop("preset"), data.X, data.Y, **own)
-        model = HedgerowClassifier(n_jobs=measure.THREADS, random_state=self._seed, **own | chosen)
+        preset = own.pop("preset")
+        ensemble = {name: own[name] for name in TEN if name in own}
+        chosen = preset_parameters(preset, data.X, data.Y, **ensemble)
+        model = HedgerowClassifier(n_jobs=measure.THREADS, random_state=self._seed, **chosen | own)
         return model.fit(data.X, data.Y)
 
     def save(self, model: HedgerowClassifier, model_folder: Path) -> None:
@@ -40,9 +42,8 @@ class Named:
         return model.top(X, k=min(measure.TOP, len(model.classes_)))
 
     def scored(self, model: HedgerowClassifier, X: sp.csr_matrix) -> ranked.Scored:
-        """The mean of the members, whose entropy is the total uncertainty."""
         votes = model.predict_votes(X)
-        return ranked.Scored(votes.indptr, votes.labels, votes.probs.mean(axis=1))
+        return ranked.Scored(votes.indptr, votes.labels, votes.probs)
 
     def labels(self, predicted: Any) -> np.ndarray:
         return predicted.labels

@@ -1,8 +1,13 @@
-"""How long texts take to become features with stems, beside the same without: in turns, in one process."""
+"""How long texts take to become features with stems, beside the same without: `python -m bench.words`.
+
+In turns, in one process, on titles and abstracts of library records. Writes `results/words.json` and
+`results/words.md`, which docs/results/records.md shows.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable
@@ -11,10 +16,11 @@ from typing import Any
 
 import orjson
 
+from bench import machine, measure, records
+from bench.datasets import SOURCE
+from bench.plan import PYTHONS, RESULTS
 from hedgerow import TfidfVectorizer
 from hedgerow.data.lines import read_raw_lines
-
-from .datasets import SOURCE
 
 LANGUAGES = (None, "german", "auto")
 
@@ -30,16 +36,17 @@ def read(path: Path) -> dict[str, list[str]]:
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
+    """Processor seconds, all threads together, and what was made."""
+    start = time.process_time()
     made = work()
-    return time.perf_counter() - start, made
+    return time.process_time() - start, made
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=SOURCE / "tibkat" / "records.jsonl.xz")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=None, help="threads")
+    parser.add_argument("--jobs", type=int, default=measure.THREADS, help="threads")
     asked = parser.parse_args()
     texts = read(asked.data)
     seconds: dict[tuple[str, str | None], list[float]] = {}
@@ -53,18 +60,37 @@ def main() -> None:
             }
             for name, work in works.items():
                 seconds.setdefault((name, language), []).append(timed(work)[0])
-    print(
-        f"{len(texts['train']):,} training texts, {len(texts['test']):,} new ones; time without / with stems"
+    found = {
+        "machine": machine.describe(PYTHONS),
+        "threads": asked.jobs,
+        "texts": {part: len(own) for part, own in texts.items()},
+        "seconds": [
+            {"what": what, "language": each, "seconds": own} for (what, each), own in seconds.items()
+        ],
+    }
+    (RESULTS / "words.json").write_text(json.dumps(found, indent=1) + "\n")
+    (RESULTS / "words.md").write_text(markdown(found))
+    print(markdown(found))
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """Medians and ranges of the ratios, round by round, as what else the machine does changes slowly."""
+    parts, seconds = (
+        found["texts"],
+        {(one["what"], one["language"]): one["seconds"] for one in found["seconds"]},
     )
-    for (name, language), found in seconds.items():
-        if language is None:
-            continue
-        # Round by round, as what else the machine does changes slowly.
-        ratios = [a / b for a, b in zip(seconds[name, None], found, strict=True)]
-        print(
-            f"{name:22} {language:8} {statistics.median(found):6.2f} s"
-            f"  ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        )
+    lines = [records.about(found), ""]
+    lines += [
+        f"{parts['train']:,} training texts, {parts['test']:,} new ones. Ratio: without / with stems.",
+        "",
+    ]
+    lines += ["| what | language | CPU s with stems | ratio (range) |", "|---|---|---|---|"]
+    for (what, language), own in seconds.items():
+        if language is not None:
+            ratios = [a / b for a, b in zip(seconds[what, None], own, strict=True)]
+            shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+            lines.append(f"| {what} | {language} | {statistics.median(own):.1f} | {shown} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "beam_search.h"
+#include "unlearned.h"
 
 namespace hedgerow {
 
@@ -33,6 +34,7 @@ void find_best(const VoteRows& votes, std::int32_t k, const float* ranked_by, in
     const Measures all{part(0), part(1), part(2), part(3), part(4)};
     kernels().measure_votes(votes.probabilities + begin * votes.members, votes.members, size, all,
                             out.sums + row * kMeasures, own.room.data());
+    if (votes.unlearned) count_as_lack_of_knowledge(votes.unlearned + begin, size, all, out.sums + row * kMeasures);
     const float* scores = ranked_by ? ranked_by + begin : all.probability;
     own.best.reset(k);
     for (std::int64_t at = 0; at < size; at += kOffer)

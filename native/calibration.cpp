@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <functional>
 
+#include "vote_lanes.h"
+
 namespace hedgerow {
 
 namespace {
@@ -152,33 +154,73 @@ void count_votes(const VoteRows& votes, const SparseRows& truth, const CountOpti
     for (std::size_t i = 0; i < counter.counts.size(); ++i) counts[i] += counter.counts[i];
 }
 
+namespace {
+
+// What the map of a candidate makes of the mean of its members.
+double mapped_mean(const CalibrationMaps& maps, std::int32_t label, double mean) {
+  const double* map = maps.values + (maps.group ? maps.group[label] : 0) * kEdges;
+  return std::clamp(scale().read(map, static_cast<float>(mean)), 0.0, 1.0);
+}
+
+double mean_of(const float* p, int members, double share) {
+  double sum = 0;
+  for (int m = 0; m < members; ++m) sum += static_cast<double>(p[m]);
+  return sum * share;
+}
+
+void map_each(const float* p, int members, std::size_t group, const CalibrationMaps& maps, float* q) {
+  const double* map = maps.values + group * kEdges;
+  for (int m = 0; m < members; ++m, map += maps.groups * kEdges)
+    q[m] = static_cast<float>(std::clamp(scale().read(map, p[m]), 0.0, 1.0));
+}
+
+// Shrunk towards 0 or towards 1: all stay in [0, 1] and in their order, and their mean is what is wanted.
+void move_towards_an_end(const float* p, int members, double mean, double wanted, float* q) {
+  if (wanted <= mean) {
+    const float factor = static_cast<float>(mean > 0 ? wanted / mean : 0.0);
+    for (int m = 0; m < members; ++m) q[m] = p[m] * factor;
+  } else {
+    // Not 1 - (1 - p) · factor: small probabilities would lose their digits.
+    const float lift = static_cast<float>((wanted - mean) / (1.0 - mean));
+    for (int m = 0; m < members; ++m) q[m] = std::min(1.0f, p[m] + (1.0f - p[m]) * lift);
+  }
+}
+
+}  // namespace
+
 void apply_maps(const std::int32_t* labels, const float* probabilities, std::int64_t entries, int members,
                 const CalibrationMaps& maps, int threads, Watch& watch, float* moved) {
-  const Scale& here = scale();
   const double share = 1.0 / static_cast<double>(members);
-  const auto within = [](double p) { return static_cast<float>(std::clamp(p, 0.0, 1.0)); };
+  if (maps.odds && !maps.each && members > 1) {
+    for_lanes(entries, threads, watch, [&] {
+      return [&, wanted = std::vector<float>(kJudgedAtOnce),
+              votes = std::vector<float>(static_cast<std::size_t>(members) * kJudgedAtOnce)](
+                 std::int64_t first, std::int64_t size) mutable {
+        read_votes(probabilities, first, size, members, votes.data());
+        for (std::int64_t lane = 0; lane < kJudgedAtOnce; ++lane) {
+          const std::int64_t entry = entry_of(first, lane, size);
+          const double mean = mean_of(probabilities + entry * members, members, share);
+          wanted[static_cast<std::size_t>(lane)] = static_cast<float>(mapped_mean(maps, labels[entry], mean));
+        }
+        kernels().move_means(wanted.data(), votes.data(), members);
+        write_votes(votes.data(), first, size, members, moved);
+      };
+    });
+    return;
+  }
   const auto move = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t entry = begin; entry < end; ++entry) {
-      const double* map = maps.values + (maps.group ? maps.group[labels[entry]] : 0) * kEdges;
       const float* p = probabilities + entry * members;
       float* q = moved + entry * members;
       if (maps.each) {
-        for (int m = 0; m < members; ++m, map += maps.groups * kEdges) q[m] = within(here.read(map, p[m]));
+        map_each(p, members, maps.group ? maps.group[labels[entry]] : 0, maps, q);
         continue;
       }
-      double sum = 0;
-      for (int m = 0; m < members; ++m) sum += static_cast<double>(p[m]);
-      const double mean = sum * share;
-      const double wanted = std::clamp(here.read(map, static_cast<float>(mean)), 0.0, 1.0);
-      // Shrunk towards 0 or towards 1: all stay in [0, 1] and in their order, and their mean is what is wanted.
-      if (wanted <= mean) {
-        const float factor = static_cast<float>(mean > 0 ? wanted / mean : 0.0);
-        for (int m = 0; m < members; ++m) q[m] = p[m] * factor;
-      } else {
-        // Not 1 - (1 - p) · factor: small probabilities would lose their digits.
-        const float lift = static_cast<float>((wanted - mean) / (1.0 - mean));
-        for (int m = 0; m < members; ++m) q[m] = std::min(1.0f, p[m] + (1.0f - p[m]) * lift);
-      }
+      const double mean = mean_of(p, members, share), wanted = mapped_mean(maps, labels[entry], mean);
+      if (maps.odds)
+        *q = static_cast<float>(wanted);  // the only member
+      else
+        move_towards_an_end(p, members, mean, wanted, q);
     }
   };
   const std::int64_t block = even_block(entries, kEntries, threads);

@@ -40,6 +40,7 @@ struct CalibrationMaps {
   const std::uint8_t* group;  // of each label; null: all are in one
   int groups;
   bool each;  // a map for every member; else one for their mean
+  bool odds;  // members move to their mean by one factor on their odds; else all towards 0 or all towards 1
 };
 
 // Moves the probabilities of `entries` candidates so that their mean, or each, is what the maps say.

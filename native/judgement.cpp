@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "beam_search.h"
+#include "unlearned.h"
 
 namespace hedgerow {
 
@@ -56,6 +57,8 @@ class Judge {
     room_.resize(16 * (static_cast<std::size_t>(votes_.members) + 3));
     kernels().measure_votes(votes_.probabilities + votes_.indptr[row] * votes_.members, votes_.members, size_,
                             measures(), out_.sums + row * kMeasures, room_.data());
+    if (votes_.unlearned)
+      count_as_lack_of_knowledge(votes_.unlearned + votes_.indptr[row], size_, measures(), out_.sums + row * kMeasures);
   }
 
   // Where a label stands among the candidates, or -1.

@@ -179,6 +179,8 @@ struct Kernels {
   void (*judge_lanes)(const JudgeLanes& lanes);
   // The members' probabilities of kJudgedAtOnce candidates, a row for each member, moved to where the log-odds are.
   void (*move_lanes)(const float* log_odds, float* votes, int members);
+  // The same where their mean is to be `wanted`, from 0 to 1.
+  void (*move_means)(const float* wanted, float* votes, int members);
   // masks[f] = the lanes in use whose weight is not within the threshold and not 0; what is no number is kept.
   void (*mark_kept)(const float* weights, std::int64_t features, int width, int lanes, float threshold,
                     std::uint16_t* masks);

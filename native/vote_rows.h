@@ -12,7 +12,8 @@ struct VoteRows {
   int members;
   const std::int64_t* indptr;
   const std::int32_t* candidates;
-  const float* probabilities;  // candidate by candidate, members side by side
+  const float* probabilities;               // candidate by candidate, members side by side
+  const std::uint8_t* unlearned = nullptr;  // a byte a candidate: nothing was learned of the label
 };
 
 }  // namespace hedgerow

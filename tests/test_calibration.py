@@ -16,7 +16,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
@@ -33,6 +34,7 @@ from hedgerow import (
 from hedgerow.data.sample import load_sample
 from hedgerow.evaluation import reliability
 from hedgerow.judge.calibration import METHODS
+from hedgerow.judge.maps import EDGES
 from hedgerow.storage.container import Malformed, read_model, write_model
 from hedgerow.training.data import drawn_for
 
@@ -191,10 +193,117 @@ def test_votes_move_as_the_formulas_say(method: str, by: str, of: str) -> None:
             continue
         mean = p[here].mean(axis=1, keepdims=True)
         g = map_of(found, mean, number)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            down, up = p[here] * g / mean, 1 - (1 - p[here]) * (1 - g) / (1 - mean)
-        expected[here] = np.where(mean == 0, 0, np.where(g <= mean, down, up))
+        expected[here] = moved_in_odds(p[here], g)
     np.testing.assert_allclose(found.apply(votes).probs, expected, atol=6e-3)
+
+
+def moved_in_odds(p: Floats, wanted: Floats) -> Floats:
+    """Every row with its odds multiplied by the factor for which the mean is what is wanted, by bisection."""
+    own = logit(np.clip(p, 1e-30, 1 - 2.0**-20))
+    shifts = np.array(
+        [
+            brentq(lambda shift, row=row, goal=goal: expit(row + shift).mean() - goal, -200, 200, xtol=1e-12)
+            for row, goal in zip(own, np.clip(wanted.ravel(), 1e-30, 1 - 1e-12), strict=True)
+        ]
+    )
+    return np.asarray(expit(own + shifts[:, None]))
+
+
+def test_members_move_by_the_same_in_log_odds_to_the_mean_that_the_map_says() -> None:
+    votes, truth = made_up(7)
+    found = Calibration.learn(votes, truth)
+    draw = np.random.default_rng(0)
+    probs = expit(draw.normal(draw.normal(-3, 4, (500, 1)), 2, (500, 7))).astype(np.float32)
+    asked = Votes(np.arange(0, 501, 10), np.tile(np.arange(10), 50), probs, 12)
+    after = found.apply(asked).probs.astype(np.float64)
+    # The engine reads maps at the edges of its bins.
+    mean = probs.astype(np.float64).mean(axis=1)
+    tables = np.interp(mean, EDGES, found._tables[0, 0])
+    np.testing.assert_allclose(after.mean(axis=1), tables, rtol=2e-6)
+    np.testing.assert_allclose(after, moved_in_odds(probs.astype(np.float64), tables), rtol=1e-4, atol=1e-6)
+
+
+def test_disagreement_survives_where_a_linear_move_wipes_it_out() -> None:
+    votes, truth = made_up(7)
+    low = Calibration.learn(votes, truth, method="beta")
+    risen = replace(low, shape=np.array([[1.0, 1.0, np.log(8.0)]]))
+    disputed = Votes([0, 1], [0], [[0.001, 0.001, 0.001, 0.02]], 12)
+    kept, lost = (label_uncertainty(one.apply(disputed)) for one in (risen, replace(risen, moves="linear")))
+    np.testing.assert_allclose(kept.probability, lost.probability, rtol=1e-5)
+    before = label_uncertainty(disputed)
+    assert (kept.knowledge / kept.total)[0] > 0.8 * (before.knowledge / before.total)[0]
+    assert (lost.knowledge / lost.total)[0] < 0.1 * (before.knowledge / before.total)[0]
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        [0, 0, 0],
+        [1, 1, 1],
+        [0, 0, 1],
+        [0, 1, 1],
+        [0, 1e-38, 1],
+        [1e-38, 1e-38, 1e-45],
+        [1 - 2.0**-24, 1, 1],
+        [0.5, 0, 1],
+        [-0.0, 0.3, 0.3],
+    ],
+)
+@pytest.mark.parametrize("shift", [-9.0, -0.1, 0.0, 0.1, 9.0])
+def test_certain_members_then_the_mean_is_still_what_the_map_says(votes: list[float], shift: float) -> None:
+    learned, truth = made_up(0)
+    found = replace(Calibration.learn(learned, truth, method="beta"), shape=np.array([[1.0, 1.0, shift]]))
+    probs = np.array([votes], dtype=np.float32)
+    after = found.apply(Votes([0, 1], [0], probs, 12)).probs[0].astype(np.float64)
+    mean = np.float32(probs.astype(np.float64).mean())  # as the engine looks it up
+    wanted = np.interp(mean, EDGES, found._tables[0, 0])
+    assert ((after >= 0) & (after <= 1)).all()
+    assert (np.diff(after[np.argsort(probs[0], kind="stable")]) >= 0).all()
+    np.testing.assert_allclose(after.mean(), wanted, rtol=4e-6, atol=1e-37)
+
+
+@pytest.mark.parametrize("members", [1, 2, 10])
+def test_map_to_the_ends_then_all_members_are_certain(members: int) -> None:
+    learned, truth = made_up(0)
+    found = Calibration.learn(learned, truth)
+    whole = replace(found, begins=np.array([0, 2]), x=np.array([0.0, 1.0]), y=np.array([0.0, 1.0]))
+    for certain in (0.0, 1.0):
+        probs = np.full((20, members), certain, dtype=np.float32)
+        votes = Votes(np.arange(21), np.zeros(20, dtype=np.int32), probs, 12)
+        np.testing.assert_array_equal(whole.apply(votes).probs, probs)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_calibration_of_an_earlier_version_then_members_move_as_they_did(members: int) -> None:
+    votes, truth = made_up(7, members=members)
+    found = Calibration.learn(votes, truth)
+    header = found.to_header()
+    assert header.pop("moves") == "log-odds"
+    old = Calibration.from_sections(header, found.to_sections(), 12, members)
+    assert old.moves == old.describe()["moves"] == "linear"
+    assert old.to_header()["moves"] == "linear"
+    p = votes.probs.astype(np.float64)
+    mean = p.mean(axis=1, keepdims=True)
+    g = map_of(found, mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        down, up = p * g / mean, 1 - (1 - p) * (1 - g) / (1 - mean)
+    expected = np.where(mean == 0, 0, np.where(g <= mean, down, up))
+    np.testing.assert_allclose(old.apply(votes).probs, expected, atol=6e-3)
+
+
+def test_more_than_a_block_of_candidates_have_the_bits_of_each_alone() -> None:
+    learned, truth = made_up(0, members=5)
+    found = Calibration.learn(learned, truth)
+    draw = np.random.default_rng(2)
+    probs = (draw.random((20_000, 5)) ** draw.integers(1, 40, (20_000, 1))).astype(np.float32)
+    votes = Votes(np.arange(0, 20_001, 10), np.tile(np.arange(10), 2000), probs, 12)
+    whole = found.apply(votes, n_jobs=1).probs
+    for threads in (2, 3):
+        np.testing.assert_array_equal(found.apply(votes, n_jobs=threads).probs, whole)
+    for size in (1, 7, 16, 333):
+        parts = [found.apply(votes[begin : begin + size], n_jobs=1).probs for begin in range(0, 500, size)]
+        joined = np.concatenate(parts)[:5000]
+        np.testing.assert_array_equal(joined, whole[: len(joined)])
 
 
 @SOME
@@ -494,6 +603,7 @@ def test_model_without_a_record_loads_cannot_tell_what_it_saw_and_says_so(
     [
         (lambda s, h: h["calibration"].update(method="spline"), "unknown method 'spline'"),
         (lambda s, h: h["calibration"].update(of=["mean"]), "unknown of"),
+        (lambda s, h: h["calibration"].update(moves="sideways"), "unknown moves 'sideways'"),
         (lambda s, h: h["calibration"].update(rows=-1), "impossible number -1 of rows"),
         (lambda s, h: h["calibration"].update(rows=True), "impossible number"),
         (lambda s, h: h["calibration"].update(fingerprint=3), "no fingerprint"),

@@ -76,7 +76,7 @@ def test_make_mutate_names_files_that_exist(monkeypatch: pytest.MonkeyPatch) -> 
     assert [name for name in sorted(files) if not (ROOT / name).is_file()] == []
 
 
-PEERS = {"napkinxc", "omikuji", "pecos"}
+PEERS = {"napkinxc", "omikuji", "pecos", "qualle"}
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in (ROOT / "bench").glob("[a-z]*.py")))

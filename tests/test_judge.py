@@ -17,12 +17,22 @@ from sklearn.linear_model import LogisticRegression
 
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, _native
+from hedgerow.cli.app import main
 from hedgerow.data.sample import load_sample
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.parameters import ParameterError
 from hedgerow.judge import judging
 from hedgerow.judge.judge_fitting import Candidates, learn_judge
-from hedgerow.judge.judging import HEADROOM, Judge, judged_each, surprise, term_count, terms
+from hedgerow.judge.judging import (
+    HEADROOM,
+    Judge,
+    LeftOut,
+    NoJudge,
+    judged_each,
+    surprise,
+    term_count,
+    terms,
+)
 from hedgerow.storage.container import ModelFileError
 from hedgerow.training.asked import train_asked
 from hedgerow.training.data import TrainingData
@@ -227,9 +237,72 @@ def test_a_judge_that_does_not_rank_better_is_left_out() -> None:
     # Frequency and scorer say nothing, so nothing can be gained over the members.
     candidates = Candidates(np.column_stack([members, noise]), true, np.arange(20_000))
     judge = learn_judge(candidates, ("centroid",), np.array([5]), "held-out")
-    assert judge is None or judge.after - judge.before < 1e-3
+    assert isinstance(judge, NoJudge) or judge.after - judge.before < 1e-3
     few = Candidates(np.zeros((100, 3)), np.ones(100, dtype=bool), np.arange(100))
-    assert learn_judge(few, ("centroid",), np.array([5]), "held-out") is None
+    assert learn_judge(few, ("centroid",), np.array([5]), "held-out") == NoJudge(LeftOut.TOO_LITTLE)
+
+
+def test_a_judge_that_could_only_rank_as_the_members_do_is_left_out_with_both_figures() -> None:
+    # Within an input, all that a judge sees but the members is the same: it can keep their order, not better it.
+    draw = np.random.default_rng(0)
+    members = draw.random(4_000) * 2
+    same = np.repeat(draw.random((400, 2)), 10, axis=0)
+    true = draw.random(4_000) < np.exp(-(members**3))
+    candidates = Candidates(np.column_stack([members, same]), true, np.arange(4_000) // 10)
+    found = learn_judge(candidates, ("centroid",), np.array([5]), "held-out")
+    assert isinstance(found, NoJudge)
+    assert found.reason is LeftOut.NOT_BETTER
+    assert found.before is not None
+    assert found.after is not None
+    assert found.after <= found.before
+
+
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [
+        (NoJudge(LeftOut.NOT_BETTER, 0.51, 0.5), "did not rank better than the trees alone"),
+        (NoJudge(LeftOut.TOO_LITTLE), "too little data"),
+        (NoJudge(LeftOut.NOT_ASKED), "not asked for"),
+    ],
+)
+def test_a_file_says_why_a_judge_was_left_out(
+    left_out: NoJudge, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = left_out.reason is not LeftOut.NOT_ASKED
+    model = HedgerowClassifier(judge=asked, random_state=0).fit(np.eye(4), [[0], [1], [2], [3]])
+    assert model.source.no_judge == NoJudge(LeftOut.TOO_LITTLE if asked else LeftOut.NOT_ASKED)
+    model.model_ = replace(model.model_, no_judge=left_out)
+    path = tmp_path / "m.hedgerow"
+    model.save(path)
+    loaded = HedgerowClassifier.load(path)
+    assert loaded.source.no_judge == left_out
+    assert loaded.describe()["no_judge"] == left_out.describe()
+    assert main(["inspect", str(path)]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_from_before_reasons_were_kept_says_that_it_does_not_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = HedgerowClassifier(judge=True, random_state=0).fit(np.eye(4), [[0], [1], [2], [3]])
+    model.model_ = replace(model.model_, no_judge=None)  # so that the file has no entry, as before
+    model.save(tmp_path / "m.hedgerow")
+    assert HedgerowClassifier.load(tmp_path / "m.hedgerow").source.no_judge is None
+    assert main(["inspect", str(tmp_path / "m.hedgerow")]) == 0
+    assert "the file does not say why" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"reason": "it was tired", "before": None, "after": None},
+        {"reason": "not better on validation", "before": "0.5", "after": 0.4},
+        {"reason": "too little data"},
+    ],
+)
+def test_a_reason_that_makes_no_sense_is_refused(header: dict[str, object]) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        NoJudge.from_header(header)
 
 
 @pytest.mark.parametrize("method", ["single", "bagging", "boosting"])

@@ -11,16 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from named_texts import Named, named_texts
+from named_texts import LABELS, Named, named_texts
 from scipy.special import expit, logit
 
 from hedgerow import HedgerowTextClassifier, Vocabulary, _native, load
 from hedgerow.features.name_matcher import NameMatcher
+from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.judge import boosting
 from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
 from hedgerow.judge.name_matches import LabelRecord, find_names, number_names
-from hedgerow.judge.names import NAMED_EVIDENCE, Said, named_candidates, plain_log_odds
+from hedgerow.judge.names import NAMED_EVIDENCE, Said, named_candidates
+from hedgerow.serve.prediction import Wanted, predict
+from hedgerow.serve.served_model import ServedModel
 from hedgerow.storage.container import ModelFileError
 
 TRUE_SHARE = 0.25
@@ -34,6 +37,12 @@ def named() -> Named:
 @pytest.fixture(scope="module")
 def model(named: Named) -> HedgerowTextClassifier:
     classifier = HedgerowTextClassifier(method="bagging", members=4, judge=True, random_state=0)
+    return classifier.fit(named.texts, named.labels, vocabulary=named.vocabulary)
+
+
+@pytest.fixture(scope="module")
+def single(named: Named) -> HedgerowTextClassifier:
+    classifier = HedgerowTextClassifier(judge=True, random_state=0)
     return classifier.fit(named.texts, named.labels, vocabulary=named.vocabulary)
 
 
@@ -256,6 +265,24 @@ def test_doubt_about_a_label_without_examples_is_lack_of_knowledge(
     assert np.median(share[new]) > 0.5 > np.median(share[old])
 
 
+def test_doubt_of_a_single_model_about_a_label_without_examples_is_lack_of_knowledge(
+    single: HedgerowTextClassifier, named: Named
+) -> None:
+    found = single.predict_uncertain(named.test_texts, k=5)
+    new = np.isin(found.labels.astype(str), sorted(named.unseen))
+    assert (new & (found.total > 0.1)).sum() > 50
+    np.testing.assert_array_equal(found.knowledge, np.where(new, found.total, 0))
+    np.testing.assert_array_equal(found.data, np.where(new, 0, found.total))
+    np.testing.assert_allclose(
+        found.instance.total, found.instance.data + found.instance.knowledge, rtol=1e-5
+    )
+    assert (found.instance.knowledge > 0.05).any()
+    served = ServedModel(single.source, "0")
+    row = int(np.flatnonzero((new & (found.total > 0.1)).any(axis=1))[0])
+    said = predict(served, [named.test_texts[row]], Wanted(5, uncertainty=True))[0]
+    assert [one["knowledge"] for one in said["labels"]] == found.knowledge[row].tolist()
+
+
 def test_probabilities_of_labels_without_examples_come_true(
     model: HedgerowTextClassifier, named: Named
 ) -> None:
@@ -358,19 +385,72 @@ def test_names_that_say_nothing_are_left_out(named: Named) -> None:
     assert not set(classifier.classes_.tolist()) & named.unseen
 
 
-def test_a_subset_is_no_hiding_place_for_names_outside(model: HedgerowTextClassifier, named: Named) -> None:
-    names = model.model_.names
-    assert names is not None
-    answer = model.model_.answer(model.model_.inputs(named.test_texts[:20]))
-    log_odds = plain_log_odds(answer.votes.probs.mean(axis=1, dtype=np.float64))
-    allowed = LabelSubset(np.array([0, 1], np.int32))
-    found, _ = names.propose(
-        model.model_.reader.texts_apart(named.test_texts[:20]),
-        Said(answer.votes.indptr, answer.votes.labels, log_odds),
-        allowed,
-        1,
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [1, 7, 300, 2500])
+def test_a_subset_is_all_labels_with_the_others_crossed_out_names_included(
+    seed: int, size: int, model: HedgerowTextClassifier, named: Named
+) -> None:
+    draw = np.random.default_rng(seed)
+    texts = [named.test_texts[row] for row in draw.choice(len(named.test_texts), 6, replace=False)]
+    columns = np.sort(draw.choice(len(model.classes_), size, replace=False)).astype(np.int32)
+    source = replace(model.model_, search=SearchSettings(candidates="all"))
+    every = source.answer(texts).votes
+    found = source.answer(texts, subset=LabelSubset(columns)).votes
+    expected = every.chosen(np.flatnonzero(np.isin(every.labels, columns)))
+    heard = found.chosen(np.flatnonzero(found.probs.any(axis=1)))  # others fill up to one label per input
+    assert heard.labels.tobytes() == expected.labels.tobytes()
+    assert heard.indptr.tolist() == expected.indptr.tolist()
+    assert heard.probs.tobytes() == expected.probs.tobytes()
+
+
+def test_a_beam_finds_k_labels_of_a_subset_and_names_see_those_outside(
+    model: HedgerowTextClassifier, named: Named
+) -> None:
+    seen = [label for label in model.classes_.tolist() if label not in named.unseen]
+    few = seen[:: len(seen) // 10]
+    found = model.predict_uncertain(named.test_texts, k=8, only=few)
+    assert np.isin(found.labels.astype(str), few).all()
+    whole = model.predict_uncertain(named.test_texts, k=5)
+    of_whole = {
+        (row, label): probability
+        for row, (labels, values) in enumerate(zip(whole.labels, whole.probability, strict=True))
+        for label, probability in zip(labels.tolist(), values.tolist(), strict=True)
+    }
+    pairs = [
+        (probability, of_whole[row, label])
+        for row, (labels, values) in enumerate(zip(found.labels, found.probability, strict=True))
+        for label, probability in zip(labels.tolist(), values.tolist(), strict=True)
+        if (row, label) in of_whole
+    ]
+    assert len(pairs) > 5
+    alone, among_all = np.array(pairs).T
+    np.testing.assert_allclose(alone, among_all, atol=0.05)
+
+
+def test_a_label_that_only_its_name_can_find_may_be_the_only_one(
+    model: HedgerowTextClassifier, named: Named
+) -> None:
+    some = sorted(named.unseen)[:3]
+    names = {entry.id: entry.names[0].text for entry in named.vocabulary}
+    texts = [f"something about {names[some[1]]}", "nothing of the kind"]
+    found = model.predict_uncertain(texts, k=3, only=some)
+    assert found.labels[0, 0] == some[1]
+    assert found.probability[0, 0] == model.predict_uncertain(texts, k=1).probability[0, 0] > 0.1
+    assert sorted(found.labels[1].tolist()) == some
+    assert found.probability[1].tolist() == [0, 0, 0]
+    assert not found.instance.total[1]
+    assert model.top(texts, k=1, only=some[:1]).labels.tolist() == [[some[0]]] * 2
+    with pytest.raises(ValueError, match="leave 3 labels"):
+        model.top(texts, k=4, only=some)
+
+
+def test_as_many_labels_as_names_and_trees_know_can_be_asked_for(
+    model: HedgerowTextClassifier, named: Named
+) -> None:
+    assert model.model_.known == len(model.classes_) == LABELS
+    assert sorted(model.top(named.test_texts[:1], k=LABELS).labels[0].tolist()) == sorted(
+        model.classes_.tolist()
     )
-    assert set(found.labels[found.places < 0].tolist()) <= {0, 1}
 
 
 def test_what_learns_trees_is_not_imported_before_it_is_needed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from test_tuning import TEXTS, TRIAL, TRUE, Clock
 
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, load, preset_parameters
@@ -18,9 +20,13 @@ from hedgerow.cli.app import main
 from hedgerow.cli.duration import parse_duration
 from hedgerow.cli.failures import ExitCode
 from hedgerow.cli.options import Preset
+from hedgerow.cli.presets import Chosen
 from hedgerow.data import write_jsonl
 from hedgerow.data.sample import load_sample
+from hedgerow.estimators import tuning
+from hedgerow.estimators.settings_search import Start
 from hedgerow.inputs.parameters import ParameterError
+from hedgerow.paper import ExperimentSettings, Source, run
 from hedgerow.training.presets import PRESETS, DataSize, choose_settings
 from hedgerow.training.settings import Method, TreeSettings
 
@@ -66,8 +72,38 @@ def test_best_takes_no_less_than_balanced(size: DataSize, method: Method) -> Non
     assert balanced <= 1.01 * best
 
 
-def test_paper_changes_nothing() -> None:
-    assert choose_settings("paper", DataSize(10, 10, 10, 10), Method.SINGLE, 10).parameters == {}
+def test_paper_has_no_floor_under_its_search_and_changes_nothing_else() -> None:
+    assert choose_settings("paper", DataSize(10, 10, 10, 10), Method.SINGLE, 10).parameters == {"floor": 0.0}
+
+
+def test_paper_and_its_reproduction_take_their_settings_from_one_place(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[HedgerowClassifier] = []
+
+    class StopError(Exception):
+        pass
+
+    def fit(classifier: HedgerowClassifier, *_: object, **__: object) -> None:
+        fitted.append(classifier)
+        raise StopError
+
+    monkeypatch.setattr(HedgerowClassifier, "fit", fit)
+    with pytest.raises(StopError):
+        main(["fit", str(data), str(tmp_path / "m"), "--preset", "paper", "--method", "bagging"])
+    folder = tmp_path / "halves"
+    folder.mkdir()
+    records = [json.loads(line) for line in data.read_text().splitlines()]
+    for part, begin in (("train", 0), ("test", 1)):
+        write_jsonl(folder / f"{part}.jsonl", records[begin:200:2])
+    with pytest.raises(StopError):
+        settings = ExperimentSettings(methods=["bagging"], seeds=1)
+        run([Source(folder)], [], tmp_path / "done", settings)
+    ours, theirs = (one.get_params() for one in fitted)
+    different = {name for name in ours if ours[name] != theirs[name]}
+    assert ours["floor"] == 0.0
+    # Only of its uncertainties: votes that are missing count as 0 in the paper.
+    assert different <= {"missing", "n_jobs"}
 
 
 def test_unknown_presets_and_times_are_refused() -> None:
@@ -181,14 +217,160 @@ def test_what_is_given_wins(data: Path, tmp_path: Path) -> None:
     assert used["tolerance"] == 1.0
 
 
-def test_time_chooses(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", str(data), str(tmp_path / "m"), "--time", "1h", "--json"]) == 0
-    settings = json.loads(capsys.readouterr().out)["settings"]
-    assert settings["judge"]
+def test_words_as_they_are_written_can_be_asked_for(small: Path, tmp_path: Path) -> None:
+    assert main(["fit", str(small), str(tmp_path / "m"), "--language", "none"]) == 0
+    used = hedgerow.load(tmp_path / "m").get_params()
+    assert (used["language"], used["judge"]) == (None, True)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "train.jsonl"
+    pairs = zip(TEXTS, TRUE, strict=True)
+    write_jsonl(path, [{"text": text, "labels": labels} for text, labels in pairs])
+    return path
+
+
+def test_time_that_is_left_is_spent_on_a_search_that_keeps_what_was_given(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m"
+    assert main(["fit", str(small), str(path), "--time", "1h", "--C", "2", "--seed", "1", "--json"]) == 0
+    captured = capsys.readouterr()
+    summary = json.loads(captured.out)
+    assert summary["preset"] == "best"
+    search = summary["search"]
+    assert search["ended"] == "nothing more to try"
+    lines = [line for line in captured.err.splitlines() if " ndcg@5 " in line]
+    assert len(lines) == search["trials"] > 5
+    assert ": ndcg@5" in lines[0]
+    assert not any(" C " in line for line in lines)
+    used = hedgerow.load(path).get_params()
+    assert (used["C"], used["judge"]) == (2.0, True)
+    # It is the search of `tune`, from other settings.
+    chosen = preset_parameters("best", TEXTS, TRUE) | {"C": 2.0, "random_state": 1}
+    start = Start("best", frozenset({"C", "random_state"}), then_fit=True)
+    found = hedgerow.tune(HedgerowTextClassifier(**chosen), TEXTS, TRUE, seconds=3600, start=start)
+    assert search["changes"] == {change.name: [change.before, change.after] for change in found.changes}
+    assert {name: used[name] for name in found.parameters} == found.parameters
+    assert not list(tmp_path.glob("*.trials"))
+
+
+def test_search_in_the_time_that_is_left_is_told_in_words(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", str(small), str(tmp_path / "m"), "--time", "1h"]) == 0
+    captured = capsys.readouterr()
+    assert "until there was nothing more to try: " in captured.out
+    assert "held-out rows" in captured.out
+
+
+def test_interrupted_search_goes_on_with_the_same_command(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["fit", str(small), str(tmp_path / "m"), "--time", "1h", "--json"]
+    fit, begun = HedgerowClassifier.fit, []
+
+    def third_is_interrupted(classifier: HedgerowClassifier, *data: object, **options: object) -> object:
+        begun.append(classifier)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return fit(classifier, *data, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HedgerowClassifier, "fit", third_is_interrupted)
+        assert main(arguments) == ExitCode.INTERRUPTED
+    assert f"2 trials are kept in {tmp_path / 'm.trials'}; the same command" in capsys.readouterr().err
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    resumed = [line for line in captured.err.splitlines() if "from the earlier run" in line]
+    assert len(resumed) == 2
+    assert json.loads(captured.out)["search"]["ended"] == "nothing more to try"
+
+
+def test_too_few_rows_to_compare_settings_on_are_fitted_without_a_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.jsonl"
+    few = zip(TEXTS[:40], TRUE[:40], strict=True)
+    write_jsonl(path, [{"text": text, "labels": labels} for text, labels in few])
+    assert main(["fit", str(path), str(tmp_path / "m"), "--time", "1h"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No settings were searched: 40 inputs with labels are too few to compare settings" in said
+
+
+def test_search_leaves_time_for_the_fit_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(tuning, "monotonic", clock)
+    monkeypatch.setattr(HedgerowClassifier, "fit", clock.watching(HedgerowClassifier.fit))
+    few = {"method": "bagging", "members": 6, "random_state": 0, "n_jobs": 1}
+    start = Start("own", then_fit=True)
+    found = hedgerow.tune(HedgerowTextClassifier(**few), TEXTS, TRUE, seconds=6 * TRIAL, start=start)
+    # All rows and twice the members of a trial: what follows takes two to three trials.
+    assert clock.now + 2 * TRIAL <= 6 * TRIAL
+    assert len(found.trials) >= 2
+    assert found.out_of_time
+    assert found.trials[0].change == "own"
+
+
+def test_time_that_is_too_short_is_told_before_training(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["fit", str(data), str(tmp_path / "quick"), "--time", "0.000001s", "--json"]) == 0
-    quick = json.loads(capsys.readouterr().out)
+    captured = capsys.readouterr()
+    quick = json.loads(captured.out)
     assert quick["preset"] == "fast"
     assert not quick["settings"]["judge"]
+    assert "search" not in quick
+    assert "even the quickest settings should take about" in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_time_that_suffices_for_one_fit_only_is_not_searched_in() -> None:
+    chosen = Chosen("best", {}, None, seconds=20.0, within=59.0)
+    assert not chosen.leaves_time
+    assert chosen.warning is None
+    assert replace(chosen, within=61.0).leaves_time
+    assert replace(chosen, within=19.0).warning is not None
+
+
+@given(SIZES, METHODS, st.floats(1, 1e6))
+def test_time_buys_all_of_best_or_as_wide_as_it_allows(
+    size: DataSize, method: Method, seconds: float
+) -> None:
+    best = choose_settings("best", size, method, 10)
+    choice = choose_settings("balanced", size, method, 10, seconds)
+    if best.seconds <= seconds:
+        assert choice.parameters == best.parameters
+    assert choice.seconds <= max(best.seconds, choose_settings("fast", size, method, 10).seconds)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"language": "auto"}, "Texts are read as stems of words and pairs of them (language auto)"),
+        ({"ngrams": (1, 1)}, "Texts are read as words as they are written;"),
+        ({"analyzer": "char_wb"}, "Texts are read as n-grams of 3 to 5 characters;"),
+        (
+            {"analyzer": "word+char_wb", "char_ngrams": (5, 5), "language": "de", "ngrams": (1, 1)},
+            "Texts are read as stems of words and n-grams of 5 characters (language de)",
+        ),
+        (
+            {"fields": {"title": 1, "title~chars": 1, "abstract~words": 1}, "char_ngrams": (5, 5)},
+            "title is read as words as they are written, pairs of them and n-grams of 5 characters;"
+            " abstract is read as words as they are written",
+        ),
+        (None, "Features are damped; classifiers are solved to a tolerance of 0.3, and weights below 0.05"),
+    ],
+)
+def test_what_is_said_names_how_inputs_are_read_and_how_precisely_is_solved(
+    texts: dict[str, object] | None, said: str
+) -> None:
+    usual = {"fields": None, "analyzer": "word", "ngrams": (1, 2), "char_ngrams": (3, 5), "language": None}
+    settings = {"wide": 10, "judge": True, "dampen": True, "tolerance": 0.3, "weight_threshold": 0.05}
+    chosen = Chosen("best", settings, None if texts is None else usual | texts, seconds=1.0)
+    assert said in chosen.sentence
+    assert "tolerance of 0.3" in chosen.sentence
 
 
 @pytest.mark.parametrize(

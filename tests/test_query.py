@@ -12,10 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 from dense_oracle import random_problem
+from named_texts import named_texts
 from scipy.sparse import csr_array, vstack
 
 import hedgerow
-from hedgerow import HedgerowClassifier, HedgerowTextClassifier, label_uncertainty, query
+from hedgerow import (
+    HedgerowClassifier,
+    HedgerowTextClassifier,
+    instance_uncertainty,
+    label_uncertainty,
+    query,
+)
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
 
@@ -393,3 +400,21 @@ def test_command_refuses_what_cannot_work(
     assert (tmp_path / "old.csv").read_text() == "precious"
     assert main(["query", str(saved), str(new), "--out", str(tmp_path / "old.csv"), "--overwrite"]) == 0
     assert (tmp_path / "old.csv").read_text().startswith("row,id,score,knowledge")
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_model_that_judges_by_names_asks_about_texts(pairs: bool, tmp_path: Path, capsys: Any) -> None:
+    named = named_texts(0)
+    model = HedgerowTextClassifier(method="bagging", members=3, judge=True, random_state=0, n_jobs=1)
+    model.fit(named.texts, named.labels, vocabulary=named.vocabulary)
+    assert model.model_.names is not None
+    texts = named.test_texts[:30]
+    asked = query(model, texts, n=3, pairs=pairs, diversity=0)
+    votes = model.predict_votes(texts)
+    knowledge = label_uncertainty(votes).knowledge if pairs else instance_uncertainty(votes).knowledge
+    np.testing.assert_allclose(asked.score, np.sort(knowledge)[::-1][:3], rtol=1e-5)
+    model.save(tmp_path / "named.hedgerow")
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    command = ["query", str(tmp_path / "named.hedgerow"), str(tmp_path / "new.jsonl"), "-n", "2"]
+    assert main([*command, *(["--pairs"] if pairs else [])]) == 0
+    assert capsys.readouterr().out

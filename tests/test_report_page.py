@@ -133,6 +133,7 @@ def test_prediction_then_its_votes_and_its_truth_can_be_seen_and_heard(open_page
         (0.55, 0.1, "a text", "data uncertainty: the text is ambiguous"),
         (0.55, 0.1, None, "data uncertainty: the input is ambiguous"),
         (0.35, 0.3, "a text", "knowledge uncertainty: the members disagree"),
+        (0.0, 0.65, "a text", "knowledge uncertainty: no training text has this label"),
     ],
 )
 def test_uncertainty_then_words_say_its_kind(

@@ -13,6 +13,7 @@ import pytest
 from dense_oracle import random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.special import entr
 
 from hedgerow import (
@@ -20,11 +21,13 @@ from hedgerow import (
     Measures,
     UncertainLabels,
     Votes,
+    _native,
     energy,
     instance_uncertainty,
     joint_energy,
     label_uncertainty,
 )
+from hedgerow.votes.truth import assess
 
 pytestmark = pytest.mark.simd
 
@@ -270,3 +273,65 @@ def test_predictions_written_to_parquet_are_read_as_they_were(
     assert path.read_bytes() == before
     predicted.to_parquet(path, overwrite=True)
     assert_table(pd.read_parquet(path), predicted)
+
+
+# --- labels that a single member has learned nothing of ---
+
+
+@MANY
+@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 40))
+def test_doubt_of_one_member_about_what_it_has_not_learned_is_lack_of_knowledge(
+    seed: int, inputs: int, labels: int
+) -> None:
+    probs = random_probabilities(seed, inputs, labels, 1)
+    draw = np.random.default_rng(seed)
+    unlearned, k = draw.random(labels) < 0.4, int(draw.integers(1, labels + 1))
+    votes = all_candidates(probs).but(unlearned=unlearned)
+    p = probs[:, :, 0].astype(np.float64)
+    total = entr(p) + entr(1 - p)
+    expected = Measures(
+        p,
+        total,
+        np.where(unlearned, 0, total),
+        np.where(unlearned, total, 0),
+        np.where(unlearned, p * (1 - p), 0),
+    )
+    found, of_inputs = label_uncertainty(votes), instance_uncertainty(votes)
+    best = UncertainLabels.from_votes(votes, k)
+    assessed = assess(votes, csr_array((inputs, labels)), k=k)
+    order = np.argsort(-probs[:, :, 0], axis=1, kind="stable")[:, :k]
+    assert best.labels.tolist() == assessed.labels.tolist() == order.tolist()
+    for name in NAMES:
+        values = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), values.ravel(), atol=1e-6)
+        np.testing.assert_allclose(getattr(of_inputs, name), values.sum(axis=1), atol=1e-5)
+        ranked = np.take_along_axis(values, order, axis=1)
+        np.testing.assert_allclose(getattr(best, name), ranked, atol=2e-6)
+        np.testing.assert_allclose(getattr(assessed.best, name), ranked, atol=2e-6)
+        np.testing.assert_allclose(getattr(assessed.inputs, name), values.sum(axis=1), atol=1e-4)
+    for one in (found, of_inputs):
+        np.testing.assert_allclose(one.total, one.data + one.knowledge, rtol=1e-14)
+    assert best.instance.total == pytest.approx(best.instance.data + best.instance.knowledge, abs=1e-4)
+    plain = label_uncertainty(votes.but(unlearned=None))
+    assert not plain.knowledge.any()
+
+
+def test_what_was_not_learned_is_kept_by_files_and_parts_of_votes(tmp_path: Path) -> None:
+    votes = Votes([0, 2, 3], [0, 1, 1], [[0.5], [0.25], [0.75]], 2, unlearned=np.array([False, True]))
+    votes.save(tmp_path / "votes")
+    for same in (Votes.load(tmp_path / "votes"), Votes.concatenate([votes[:1], votes[1:]])):
+        np.testing.assert_array_equal(label_uncertainty(same).knowledge, label_uncertainty(votes).knowledge)
+        assert same.unlearned is not None
+    assert label_uncertainty(votes[[1]]).data.tolist() == [0]
+    with pytest.raises(ValueError, match="other labels"):
+        Votes.concatenate([votes, votes.but(unlearned=None)])
+    with pytest.raises(ValueError, match="each of 2 labels"):
+        Votes([0, 1], [0], [[0.5]], 2, unlearned=np.array([True]))
+
+
+def test_marks_that_do_not_fit_the_candidates_are_refused() -> None:
+    marks, probs = np.zeros(2, np.uint8), np.full((1, 1), 0.5, np.float32)
+    with pytest.raises(ValueError, match="unlearned"):
+        _native.measure_votes(np.array([0, 1]), probs, marks)
+    with pytest.raises(ValueError, match="unlearned"):
+        _native.best_labels(np.array([0, 1]), np.zeros(1, np.int32), probs, marks, None, 1, 1)

@@ -65,7 +65,7 @@ void count(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& label
 
 nb::ndarray<nb::numpy, float, nb::ndim<2>> apply(const Vector<std::int32_t>& labels, const Probabilities& probs,
                                                  const Vector<std::uint8_t>& group, const Values& values, bool each,
-                                                 int threads) {
+                                                 bool odds, int threads) {
   const std::size_t members = probs.shape(1), groups = values.shape(1);
   check_labels(labels, probs, group, groups);
   if (values.shape(2) != static_cast<std::size_t>(calibration_bins()) + 1 || groups < 1 || groups > 256 ||
@@ -75,7 +75,8 @@ nb::ndarray<nb::numpy, float, nb::ndim<2>> apply(const Vector<std::int32_t>& lab
   {
     PythonWatch watch;
     nb::gil_scoped_release release;
-    const CalibrationMaps maps{values.data(), groups > 1 ? group.data() : nullptr, static_cast<int>(groups), each};
+    const CalibrationMaps maps{values.data(), groups > 1 ? group.data() : nullptr, static_cast<int>(groups), each,
+                               odds};
     apply_maps(labels.data(), probs.data(), static_cast<std::int64_t>(labels.size()), static_cast<int>(members), maps,
                resolve_threads(threads), watch, moved.get());
   }
@@ -91,6 +92,6 @@ void bind_calibration(nb::module_& m) {
   m.def("count_votes", &count, "indptr"_a, "labels"_a, "probs"_a, "truth_indptr"_a, "truth_labels"_a, "group"_a,
         "allowed"_a.none(), "each"_a, "best"_a, "counts"_a, "threads"_a,
         "Adds to counts, (members or 1, groups, bins, 4): best candidates, the true ones, others, the true ones.");
-  m.def("apply_maps", &apply, "labels"_a, "probs"_a, "group"_a, "values"_a, "each"_a, "threads"_a,
+  m.def("apply_maps", &apply, "labels"_a, "probs"_a, "group"_a, "values"_a, "each"_a, "odds"_a, "threads"_a,
         "The probabilities as the maps, of shape (members or 1, groups, bins + 1), move them.");
 }

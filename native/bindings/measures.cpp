@@ -10,6 +10,7 @@
 #include "best_labels.h"
 #include "bindings.h"
 #include "judgement.h"
+#include "unlearned.h"
 
 using namespace hedgerow;
 using namespace nb::literals;
@@ -78,8 +79,16 @@ std::size_t rows_of(const Vector<std::int64_t>& indptr, const Probabilities& pro
   return indptr.size() - 1;
 }
 
+// A byte for each candidate, or none.
+using Marks = std::optional<Vector<std::uint8_t>>;
+
+const std::uint8_t* marks_of(const Marks& unlearned, std::size_t candidates) {
+  if (unlearned && unlearned->size() != candidates) throw nb::value_error("unlearned must have a value per label");
+  return unlearned ? unlearned->data() : nullptr;
+}
+
 VoteRows votes_of(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels, const Probabilities& probs,
-                  std::int64_t n_labels) {
+                  std::int64_t n_labels, const Marks& unlearned) {
   const std::size_t rows = rows_of(indptr, probs);
   if (probs.shape(0) != labels.size()) throw nb::value_error("probs must have a row for each label");
   return {static_cast<std::int64_t>(rows),
@@ -87,11 +96,13 @@ VoteRows votes_of(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>
           static_cast<int>(probs.shape(1)),
           indptr.data(),
           labels.data(),
-          probs.data()};
+          probs.data(),
+          marks_of(unlearned, labels.size())};
 }
 
-VoteMeasures measure_votes(const Vector<std::int64_t>& indptr, const Probabilities& probs) {
+VoteMeasures measure_votes(const Vector<std::int64_t>& indptr, const Probabilities& probs, const Marks& unlearned) {
   const std::size_t rows = rows_of(indptr, probs), members = probs.shape(1);
+  const std::uint8_t* marks = marks_of(unlearned, probs.shape(0));
   OwnedMeasures<double> of_labels(probs.shape(0)), of_inputs(rows);
   std::vector<float> room(16 * (members + 3));
   {
@@ -100,11 +111,11 @@ VoteMeasures measure_votes(const Vector<std::int64_t>& indptr, const Probabiliti
     for (std::size_t row = 0; row < rows; ++row) {
       const std::int64_t begin = indptr.data()[row], size = indptr.data()[row + 1] - begin;
       double sums[kMeasures];
+      const ExactMeasures own{of_labels[0] + begin, of_labels[1] + begin, of_labels[2] + begin, of_labels[3] + begin,
+                              of_labels[4] + begin};
       kernels().measure_exactly(probs.data() + static_cast<std::size_t>(begin) * members, static_cast<int>(members),
-                                size,
-                                {of_labels[0] + begin, of_labels[1] + begin, of_labels[2] + begin, of_labels[3] + begin,
-                                 of_labels[4] + begin},
-                                sums, room.data());
+                                size, own, sums, room.data());
+      if (marks) count_as_lack_of_knowledge(marks + begin, size, own, sums);
       for (int i = 0; i < kMeasures; ++i) of_inputs[i][row] = sums[i];
     }
   }
@@ -112,8 +123,9 @@ VoteMeasures measure_votes(const Vector<std::int64_t>& indptr, const Probabiliti
 }
 
 FoundBest best_labels(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels,
-                      const Probabilities& probs, const std::optional<Vector<float>>& ranked_by, int k, int threads) {
-  const VoteRows votes = votes_of(indptr, labels, probs, 0);
+                      const Probabilities& probs, const Marks& unlearned, const std::optional<Vector<float>>& ranked_by,
+                      int k, int threads) {
+  const VoteRows votes = votes_of(indptr, labels, probs, 0, unlearned);
   if (ranked_by && ranked_by->size() != labels.size()) throw nb::value_error("ranked_by must have a value per label");
   for (std::int64_t row = 0; row < votes.rows; ++row)
     if (k < 1 || k > votes.indptr[row + 1] - votes.indptr[row]) throw nb::value_error("a row has fewer labels than k");
@@ -133,9 +145,9 @@ FoundBest best_labels(const Vector<std::int64_t>& indptr, const Vector<std::int3
 }
 
 Assessed assess(const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& labels, const Probabilities& probs,
-                std::int64_t n_labels, const Vector<std::int64_t>& truth_indptr,
+                const Marks& unlearned, std::int64_t n_labels, const Vector<std::int64_t>& truth_indptr,
                 const Vector<std::int32_t>& truth_labels, int k, int threads) {
-  const VoteRows votes = votes_of(indptr, labels, probs, n_labels);
+  const VoteRows votes = votes_of(indptr, labels, probs, n_labels, unlearned);
   const auto rows = static_cast<std::size_t>(votes.rows), columns = static_cast<std::size_t>(std::max(k, 0));
   check_rows(truth_indptr, rows, truth_labels.size());
   if (k < 1) throw nb::value_error("k must be positive");
@@ -194,10 +206,13 @@ void bind_measures(nb::module_& m) {
       .field("best", &Assessed::best)
       .field("rank", &Assessed::rank)
       .field("true_labels", &Assessed::true_labels);
-  m.def("measure_votes", &measure_votes, "indptr"_a, "probs"_a,
-        "The measures of every candidate, and their sums over each row, in double precision.");
-  m.def("best_labels", &best_labels, "indptr"_a, "labels"_a, "probs"_a, "ranked_by"_a.none(), "k"_a, "threads"_a,
+  m.def("measure_votes", &measure_votes, "indptr"_a, "probs"_a, "unlearned"_a.none(),
+        "The measures of every candidate, and their sums over each row, in double precision. Of those marked as"
+        " unlearned, all doubt is lack of knowledge.");
+  m.def("best_labels", &best_labels, "indptr"_a, "labels"_a, "probs"_a, "unlearned"_a.none(), "ranked_by"_a.none(),
+        "k"_a, "threads"_a,
         "The best k candidates of each row by mean probability, or by `ranked_by`, and all measures.");
-  m.def("assess", &assess, "indptr"_a, "labels"_a, "probs"_a, "n_labels"_a, "truth_indptr"_a, "truth_labels"_a, "k"_a,
-        "threads"_a, "Compares votes with the truth: what is right, and whether uncertainty finds what is wrong.");
+  m.def("assess", &assess, "indptr"_a, "labels"_a, "probs"_a, "unlearned"_a.none(), "n_labels"_a, "truth_indptr"_a,
+        "truth_labels"_a, "k"_a, "threads"_a,
+        "Compares votes with the truth: what is right, and whether uncertainty finds what is wrong.");
 }

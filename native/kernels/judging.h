@@ -14,7 +14,7 @@ constexpr float kLeastHeard = 1e-37f;  // no float is smaller without losing dig
 // The least and the most that a member can say, so that a float holds the factor that moves one to the other.
 constexpr float kLeastMoved = 1e-30f, kMostMoved = 1.0f - 0x1p-20f;
 constexpr float kLargest = 3e38f;
-constexpr float kMeanWithin = 3e-6f;  // of what the judge says
+constexpr float kMeanWithin = 3e-6f;  // of what is wanted, or of what it lacks to 1
 constexpr int kMostSteps = 60;
 
 // cbrt(-ln p), from a logarithm and an exponential, with a step of Newton's for the last digits.
@@ -46,30 +46,40 @@ inline F16 log_odds_of(const JudgeLanes& lanes) {
   return larger<16>(smaller<16>(sum, all<16>(kMostLogOdds)), all<16>(kLeastLogOdds));
 }
 
-// Multiplies the odds of all members by one factor so that their mean is `wanted`. The mean is a concave function of
-// the factor, so Newton's steps from below never go too far. Odds that became infinite are certain.
-inline void move_odds(F16 wanted, float* votes, int members) {
-  F16 sum = all<16>(0.0f);
-  for (int m = 0; m < members; ++m) sum = sum + load<F16>(votes + m * kJudgedAtOnce);
-  const F16 goal = wanted * static_cast<float>(members);
-  F16 factor = goal / sum;
-  for (int step = 0; step < kMostSteps; ++step) {
-    F16 mean = all<16>(0.0f), slope = all<16>(0.0f);
+// Multiplies the odds of all members by one factor so that their mean is `wanted`; `sum` is that of their
+// probabilities. The first guess is exact where all say the same. The mean is a concave function of the factor, so one
+// of Newton's steps may go too far down, and those after it never go too far up. Distances are relative to what is
+// nearer, 0 or 1. A lane ends with a step more than it needs, unless nearly all are certain, where a step would be
+// large and change nothing. Odds that became infinite are certain.
+inline void move_odds(F16 wanted, F16 sum, float* votes, int members) {
+  const F16 mean = sum / static_cast<float>(members), lacking = 1.0f - wanted;
+  F16 odds_sum = all<16>(0.0f);
+  for (int m = 0; m < members; ++m) odds_sum = odds_sum + load<F16>(votes + m * kJudgedAtOnce);
+  const F16 least = wanted * static_cast<float>(members) / odds_sum;
+  const F16 guess = wanted * (1.0f - mean) / larger<16>(mean * lacking, all<16>(kLeastMoved));
+  F16 factor = larger<16>(smaller<16>(guess, all<16>(kLargest)), least);
+  const Ints<16> high = wanted > 0.5f, certain = wanted >= 1.0f;
+  const F16 goal = select(high, lacking, wanted) * static_cast<float>(members), within = goal * kMeanWithin;
+  Ints<16> open = ~certain;
+  for (int step = 0; step < kMostSteps && any<16>(open); ++step) {
+    F16 reached = all<16>(0.0f), slope = all<16>(0.0f);
     for (int m = 0; m < members; ++m) {
       const F16 own = load<F16>(votes + m * kJudgedAtOnce), odds = own * factor;
       const F16 share = 1.0f / (odds + 1.0f);
-      mean = mean + select(odds < 1.0f, odds * share, 1.0f - share);
+      reached = reached + select(high, share, select(odds < 1.0f, odds * share, 1.0f - share));
       slope = slope + own * share * share;
     }
-    const F16 off = goal - mean;
-    const Ints<16> apart = off > goal * kMeanWithin;
-    if (!any<16>(apart)) break;
-    factor = select(apart, smaller<16>(factor + off / slope, all<16>(kLargest)), factor);
+    const F16 off = select(high, reached - goal, goal - reached), way = off / larger<16>(slope, all<16>(kLeastHeard));
+    const Ints<16> apart = (off > within) | (off < -within);
+    const Ints<16> small = (way <= factor * 0.5f) & (way >= factor * -0.5f);
+    const F16 next = larger<16>(smaller<16>(factor + way, all<16>(kLargest)), least);
+    factor = select(open & (apart | small), next, factor);
+    open = open & apart;
   }
   for (int m = 0; m < members; ++m) {
     const F16 odds = load<F16>(votes + m * kJudgedAtOnce) * factor;
     const F16 share = 1.0f / (odds + 1.0f);
-    store(votes + m * kJudgedAtOnce, select(odds < 1.0f, odds * share, 1.0f - share));
+    store(votes + m * kJudgedAtOnce, select(certain, all<16>(1.0f), select(odds < 1.0f, odds * share, 1.0f - share)));
   }
 }
 
@@ -89,9 +99,14 @@ inline F16 as_odds(float* votes, int members) {
 inline F16 probability_of(F16 log_odds) { return 1.0f / (exponential(-log_odds) + 1.0f); }
 
 void move_lanes(const float* log_odds, float* votes, int members) {
-  as_odds(votes, members);
+  const F16 sum = as_odds(votes, members);
   const F16 wanted = larger<16>(smaller<16>(load<F16>(log_odds), all<16>(kMostLogOdds)), all<16>(kLeastLogOdds));
-  move_odds(probability_of(wanted), votes, members);
+  move_odds(probability_of(wanted), sum, votes, members);
+}
+
+void move_means(const float* wanted, float* votes, int members) {
+  const F16 sum = as_odds(votes, members);
+  move_odds(load<F16>(wanted), sum, votes, members);
 }
 
 void judge_lanes(const JudgeLanes& lanes) {
@@ -101,7 +116,7 @@ void judge_lanes(const JudgeLanes& lanes) {
     float* scores = lanes.evidence + i * kJudgedAtOnce;
     store(scores, surprise_of(load<F16>(scores)));
   }
-  move_odds(probability_of(log_odds_of(lanes)), lanes.votes, lanes.members);
+  move_odds(probability_of(log_odds_of(lanes)), sum, lanes.votes, lanes.members);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hedgerow.features.tfidf import TfidfVectorizer
     from hedgerow.judge.calibration import Calibration
     from hedgerow.pecos import import_pecos
+    from hedgerow.quality.expectation import ExpectedQuality
     from hedgerow.trees.label_tree import LabelTree
     from hedgerow.vocabulary import Name, Vocabulary, VocabularyWarning, read_vocabulary
     from hedgerow.votes.measures import (
@@ -57,6 +58,7 @@ _HOMES = {
     "HedgerowTextClassifier": "hedgerow.estimators.text",
     "HedgerowTransformerClassifier": "hedgerow.estimators.transformer",
     "InputDecision": "hedgerow.decisions.results",
+    "ExpectedQuality": "hedgerow.quality.expectation",
     "InputUncertainty": "hedgerow.votes.predictions",
     "Assessment": "hedgerow.votes.truth",
     "LabelTree": "hedgerow.trees.label_tree",
@@ -100,6 +102,7 @@ __all__ = [
     "Costs",
     "Decisions",
     "Evaluation",
+    "ExpectedQuality",
     "Explanation",
     "HedgerowClassifier",
     "HedgerowTextClassifier",

@@ -440,17 +440,17 @@ class Assessed:
     @property
     def true_labels(self) -> TrueMeasures: ...
 
-def measure_votes(indptr: numpy.typing.NDArray[numpy.int64], probs: numpy.typing.NDArray[numpy.float32]) -> VoteMeasures:
+def measure_votes(indptr: numpy.typing.NDArray[numpy.int64], probs: numpy.typing.NDArray[numpy.float32], unlearned: numpy.typing.NDArray[numpy.uint8] | None) -> VoteMeasures:
     """
-    The measures of every candidate, and their sums over each row, in double precision.
+    The measures of every candidate, and their sums over each row, in double precision. Of those marked as unlearned, all doubt is lack of knowledge.
     """
 
-def best_labels(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], ranked_by: numpy.typing.NDArray[numpy.float32] | None, k: int, threads: int) -> BestLabels:
+def best_labels(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], unlearned: numpy.typing.NDArray[numpy.uint8] | None, ranked_by: numpy.typing.NDArray[numpy.float32] | None, k: int, threads: int) -> BestLabels:
     """
     The best k candidates of each row by mean probability, or by `ranked_by`, and all measures.
     """
 
-def assess(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> Assessed:
+def assess(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], unlearned: numpy.typing.NDArray[numpy.uint8] | None, n_labels: int, truth_indptr: numpy.typing.NDArray[numpy.int64], truth_labels: numpy.typing.NDArray[numpy.int32], k: int, threads: int) -> Assessed:
     """
     Compares votes with the truth: what is right, and whether uncertainty finds what is wrong.
     """
@@ -463,7 +463,7 @@ def count_votes(indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.
     Adds to counts, (members or 1, groups, bins, 4): best candidates, the true ones, others, the true ones.
     """
 
-def apply_maps(labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], group: numpy.typing.NDArray[numpy.uint8], values: numpy.typing.NDArray[numpy.float64], each: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+def apply_maps(labels: numpy.typing.NDArray[numpy.int32], probs: numpy.typing.NDArray[numpy.float32], group: numpy.typing.NDArray[numpy.uint8], values: numpy.typing.NDArray[numpy.float64], each: bool, odds: bool, threads: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
     """
     The probabilities as the maps, of shape (members or 1, groups, bins + 1), move them.
     """

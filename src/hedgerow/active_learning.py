@@ -112,7 +112,7 @@ def query(
         raise ValueError(f"diversity is {diversity!r}; it must be a number between 0 and 1")
     inputs = source.inputs(X)
     features = source.reader.plain_features(inputs, source.threads).astype(np.float32)
-    if source.forest.rows_each == 1:  # texts were read just now: what is predicted from is their features
+    if source.forest.rows_each == 1 and source.names is None:  # texts were read just now: features are enough
         source, inputs = replace(source, reader=MatrixReader(source.reader.width)), features
     if pairs:
         labels, knowledge = _label_knowledge(source, inputs, int(n), progress)

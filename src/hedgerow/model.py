@@ -26,12 +26,14 @@ from hedgerow.inputs.subset import LabelSubset, label_subset
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
-from hedgerow.judge.judging import Judge, judged_each
+from hedgerow.judge.crossed_out import crossed_out, filled, together
+from hedgerow.judge.judging import Judge, NoJudge, judged_each
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
 from hedgerow.shift.reference import Reference
 from hedgerow.shift.watch import NO_REFERENCE, ShiftWatch, UntestedShift
+from hedgerow.quality.expectation import QualityModel
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Ensemble, Floats, Found
@@ -53,10 +55,10 @@ REACHES = ((1, 2), (2, 4), (3, 8))
 class Model:
     """All fitted state; learning more gives a new object.
 
-    Imported models have no label counts, number of samples and training record. Calibration, OOD detector
-    and policy are None until learned, and so is the vocabulary until one is set. A judge, where there is one,
-    scores what the forest finds, with the help of scorers. No result depends on the threads (0: all
-    processors).
+    Imported models have no label counts, number of samples and training record. Calibration, OOD detector,
+    policy and expected quality are None until learned, and so is the vocabulary until one is set. A judge,
+    where there is one, scores what the forest finds, with the help of scorers; `no_judge` says why there is
+    none, where that is known. No result depends on the threads (0: all processors).
     """
 
     method: Method
@@ -67,11 +69,13 @@ class Model:
     n_samples: int | None = None
     training: TrainingRecord | None = None
     judge: Judge | None = None
+    no_judge: NoJudge | None = None
     scorers: Scorers | None = None
     calibration: Calibration | None = None
     ood: OODDetector | None = None
     policy: Policy | None = None
     reference: Reference | None = None
+    quality: QualityModel | None = None
     broader: BroaderCalibration | None = None
     coarser: CoarserPolicy | None = None
     vocabulary: Vocabulary | None = None
@@ -96,7 +100,7 @@ class Model:
     @property
     def known(self) -> int:
         """Number of labels that can be predicted."""
-        return self.forest.known
+        return self.known_of(None)
 
     @property
     def transform(self) -> str:
@@ -114,6 +118,11 @@ class Model:
         return self.calibration is not None
 
     @cached_property
+    def _unlearned(self) -> npt.NDArray[np.bool_] | None:
+        """Which labels no training input has, where that is known."""
+        return None if self.label_counts is None else np.asarray(self.label_counts == 0)
+
+    @cached_property
     def column(self) -> dict[Any, int]:
         """The column of each label."""
         return {label: number for number, label in enumerate(self.classes.tolist())}
@@ -127,17 +136,21 @@ class Model:
         subset = label_subset(self.column, only, exclude)
         if not self.known_of(subset):
             raise ValueError(
-                f"none of the {len(subset):,} allowed labels is on an input that the model learned from, so"
-                " it can answer none of them; allow others"
+                f"none of the {len(subset):,} allowed labels is on an input that the model learned from"
+                f"{'' if self.names is None else ', or has a name to look for'}, so it can answer none of"
+                " them; allow others"
             )
         return subset
 
     def known_of(self, subset: LabelSubset | None) -> int:
-        """Number of labels of a subset, or of all, that can be predicted."""
-        return self.known if subset is None else self.forest.known_of(subset)
+        """Number of labels of a subset, or of all, that can be predicted: a tree or a name finds them."""
+        if self.names is None:
+            return self.forest.known if subset is None else self.forest.known_of(subset)
+        found = self.forest.knows | self.names.named
+        return int((found if subset is None else found[subset.columns]).sum())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "column"}
+        return {name: value for name, value in vars(self).items() if name not in ("column", "_unlearned")}
 
     def finds(self, k: int, subset: LabelSubset | None = None) -> bool:
         """Whether the search as set finds k labels of any input, without widening the beam."""
@@ -145,11 +158,13 @@ class Model:
             return False
         if self.search.floor > 0 and k > SURE_LABELS:
             return False
+        if self.names is not None:
+            k = min(k, self.forest.known if subset is None else self.forest.known_of(subset))
         return self.search.candidates == "all" or self.forest.leaves_for(k, subset) <= self.search.beam
 
     def with_calibration(self, calibration: Calibration) -> Model:
         """The same model, calibrated; without what it learned of other probabilities, such as its policy."""
-        return replace(self, calibration=calibration, policy=None, reference=None, broader=None, coarser=None)
+        return replace(self.uncalibrated(), calibration=calibration)
 
     def with_broader(self, broader: BroaderCalibration) -> Model:
         """The same model, voting on broader terms; without its policy for other votes on them."""
@@ -169,8 +184,16 @@ class Model:
         )
 
     def uncalibrated(self) -> Model:
-        """The same model without its calibration, and so without its policy."""
-        return replace(self, calibration=None, policy=None, reference=None, broader=None, coarser=None)
+        """The same model without its calibration, and so without its policy and expected quality."""
+        return replace(
+            self,
+            calibration=None,
+            policy=None,
+            reference=None,
+            quality=None,
+            broader=None,
+            coarser=None,
+        )
 
     def watch(
         self, *, some_labels: bool = False, in_order: bool = False
@@ -311,8 +334,19 @@ class Model:
         reading = self.reader.read(inputs, self.threads, wording=signals, progress=progress)
         reach = REACHES if signals else ()
         report = stage(progress, "predicting")
-        found = self.forest.votes(reading.rows, k, search, self.threads, reach, report, subset)
-        votes = self._named(inputs, self._judged(reading.rows, found), subset)
+        if self.names is None:
+            found = self.forest.votes(reading.rows, k, search, self.threads, reach, report, subset)
+            votes = self._judged(reading.rows, found)
+        else:
+            # What names say of a label depends on all candidates, so they are found without the subset, too.
+            least = min(k, self.forest.known)
+            found = self.forest.votes(reading.rows, least, search, self.threads, reach, report)
+            votes = self._judged(reading.rows, found)
+            if subset is not None and search.candidates != "all" and self.forest.known_of(subset):
+                least = min(k, self.forest.known_of(subset))
+                some = self.forest.votes(reading.rows, least, search, self.threads, subset=subset)
+                votes = together(votes, self._judged(reading.rows, some))
+            votes = self._named(self.names, inputs, votes, k, subset)
         ranking = None
         if self.calibration is not None:
             if self.calibration.keeps_order:
@@ -334,15 +368,20 @@ class Model:
             bound = missed = None
         return Votes(found.indptr, found.labels, probs, len(self.classes), bound, missed, self.classes)
 
-    def _named(self, inputs: Any, votes: Votes, subset: LabelSubset | None) -> Votes:
-        """The votes, and what names say of labels and add to them."""
-        if self.names is None:
-            return votes
+    def _named(
+        self, names: NameJudge, inputs: Any, votes: Votes, k: int, subset: LabelSubset | None
+    ) -> Votes:
+        """The votes, and what names say of labels and add to them; of a subset, if one is given."""
         texts = self.reader.texts_apart(inputs)
-        indptr, labels, probs = self.names.apply(
-            texts, votes.indptr, votes.labels, votes.probs, subset, self.threads
-        )
-        return Votes(indptr, labels, probs, len(self.classes), classes=self.classes)
+        indptr, labels, probs = names.apply(texts, votes.indptr, votes.labels, votes.probs, self.threads)
+        unlearned = self._unlearned if self.members == 1 else None
+        votes = Votes(indptr, labels, probs, len(self.classes), classes=self.classes, unlearned=unlearned)
+        if subset is not None:
+            votes = crossed_out(votes, subset)
+        if not len(votes) or np.diff(votes.indptr).min() >= k:
+            return votes
+        can = np.flatnonzero(self.forest.knows | names.named).astype(np.int32)
+        return filled(votes, k, can if subset is None else np.intersect1d(can, subset.columns))
 
     def signals(self, inputs: Any) -> Signals:
         """What the OOD score is computed from; labels are not searched for."""

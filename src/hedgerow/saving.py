@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -21,11 +21,12 @@ from hedgerow.inputs.labels import add_label_sections, read_label_sections
 from hedgerow.inputs.training_record import TrainingRecord
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
-from hedgerow.judge.judging import Judge
+from hedgerow.judge.judging import Judge, LeftOut, NoJudge
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
 from hedgerow.shift.reference import Reference
+from hedgerow.quality.expectation import QualityModel
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Dropout, Ensemble
@@ -52,6 +53,9 @@ def write(
     if model.judge is not None and model.scorers is not None:
         header["judge"] = model.judge.to_header() | {"trees": model.scorers.to_header()}
         sections |= model.judge.to_sections() | model.scorers.to_sections()
+    # Without this entry, a judge was not asked for, as the parameters say, or the file is older than it.
+    if model.no_judge is not None and model.no_judge.reason is not LeftOut.NOT_ASKED:
+        header["no_judge"] = model.no_judge.to_header()
     if model.names is not None:
         header["naming"] = model.names.to_header()
         sections |= model.names.to_sections()
@@ -66,6 +70,9 @@ def write(
         sections |= arrays
     if model.reference is not None:
         header["reference"], arrays = model.reference.to_sections()
+        sections |= arrays
+    if model.quality is not None:
+        header["quality"], arrays = model.quality.to_sections()
         sections |= arrays
     if model.broader is not None:
         header["broader"], arrays = model.broader.to_file()
@@ -139,12 +146,14 @@ def read(file: ModelFile, verify: bool) -> Model:
         n_samples=rows,
         training=training,
         judge=judge,
+        no_judge=_read_no_judge(header),
         scorers=scorers,
         names=names,
         calibration=calibration,
         ood=ood,
         policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,
         reference=reference,
+        quality=QualityModel.from_sections(header["quality"], sections) if "quality" in header else None,
         broader=broader,
         coarser=coarser,
         vocabulary=vocabulary,
@@ -191,6 +200,15 @@ def _read_judge(
     judge = Judge.from_sections(header, file.sections, counts)
     scorers = Scorers.from_sections(judge.scorers, header["trees"], file.sections, forest, verify)
     return judge, scorers
+
+
+def _read_no_judge(header: Mapping[str, Any]) -> NoJudge | None:
+    """Why there is no judge; None where there is one, or the file does not say."""
+    if "judge" in header:
+        return None
+    if "no_judge" in header:
+        return NoJudge.from_header(header["no_judge"])
+    return None if header["parameters"].get("judge", False) else NoJudge(LeftOut.NOT_ASKED)
 
 
 def _signals_of(reader: Reader) -> set[str]:

@@ -70,7 +70,7 @@ class _Candidates:
         if source.names is None:
             return self.labels, probs
         texts = source.reader.texts_apart(self.inputs)
-        _, labels, probs = source.names.apply(texts, self.indptr, self.labels, probs, None, source.threads)
+        _, labels, probs = source.names.apply(texts, self.indptr, self.labels, probs, source.threads)
         return labels, probs
 
     def name_verdicts(self) -> NameVerdicts | None:

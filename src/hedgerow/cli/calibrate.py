@@ -92,7 +92,8 @@ def calibrate(
 
     The rows are split in two at random. One part fits the calibration of probabilities and the detection of
     out-of-distribution (OOD) inputs; the other sets the thresholds that `hedgerow decide` needs for its
-    guarantees. Rows that the model was trained on are left out.
+    guarantees, and learns what `hedgerow predict --quality` tells. Rows that the model was trained on are
+    left out.
 
     The guarantees hold for the search that was calibrated: MODEL keeps --beam, --candidates and --missing.
     To check the guarantees, run `hedgerow evaluate` on further data.
@@ -137,12 +138,13 @@ def calibrate(
         opened.classifier.save(target, overwrite=out is None or overwrite)
     policy, coarser = opened.classifier.policy_, opened.classifier.source.coarser
     if json:
-        counts = {f"rows_{name}": value for name, value in asdict(learned).items() if isinstance(value, int)}
+        counts = {f"rows_{name}": value for name, value in asdict(learned).items() if type(value) is int}
         errors = {
             name: {str(k): value for k, value in of_cut.items()}
             for name, of_cut in (("ece_before", learned.before), ("ece_after", learned.after))
         }
-        found = {"model": str(target), **counts, **errors, "policy": policy.describe()}
+        found = {"model": str(target), **counts, "quality": learned.quality, **errors}
+        found["policy"] = policy.describe()
         print_json(found | ({} if coarser is None else {"broader": coarser.describe()}))
     else:
         _print(policy, learned)
@@ -150,6 +152,8 @@ def calibrate(
             say("With decide --broader:")
             for name, words in coarser.describe()["guarantees"].items():
                 say(f"At {name}: {words}", "dim")
+        if learned.quality:
+            say("hedgerow predict --quality tells how many labels of an input are expected to be right.")
         say(f"Saved {target}")
 
 

@@ -98,6 +98,14 @@ def decide(
     inputs_coverage: Annotated[
         float | None, expert_share("With --inputs-by: accept labels for at least this share of the inputs.")
     ] = None,
+    optimise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEASURE@K",
+            help="Instead of --risk: accept K labels per input, chosen for all inputs together so that rare"
+            " labels count like frequent ones: macro-f1@5, macro-precision@5 or macro-recall@5.",
+        ),
+    ] = None,
     only: options.Only = None,
     exclude: options.Exclude = None,
     only_scheme: options.OnlyScheme = None,
@@ -134,6 +142,7 @@ def decide(
       hedgerow decide tags.hedgerow new.jsonl --wrong 1 --missed 2 --look 0.2 --out todo.csv
       hedgerow decide stw.hedgerow new.jsonl --risk 0.1 --broader
       hedgerow decide tags.hedgerow new.jsonl --inputs-by ood --inputs-coverage 0.9
+      hedgerow decide tags.hedgerow new.jsonl --optimise macro-f1@5
     """  # noqa: D301
     from hedgerow.decisions.costs import Costs
     from hedgerow.decisions.goals import Goal, rule_for
@@ -172,12 +181,19 @@ def decide(
     with failing_as(ExitCode.MODEL, ValueError, options=context.params):
         # Before any data are read: what cannot be guaranteed at all.
         source = classifier.source
-        rule_for(goal, source.policy, source.label_counts, source.coarser)
+        if optimise is None:
+            rule_for(goal, source.policy, source.label_counts, source.coarser)
     with show_progress(verbose) as report:
         rows, inputs = opened.read_inputs(Selection(input, part, threads=threads), report)
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
             found = classifier.decide(
-                inputs, **vars(goal), false_alarm=false_alarm, k=k, **labels, progress=report
+                inputs,
+                **vars(goal),
+                optimise=optimise,
+                false_alarm=false_alarm,
+                k=k,
+                **labels,
+                progress=report,
             )
     warn_of_shift(found.shift, for_programs=json and out is None)
     with failing_as(ExitCode.WRITE):

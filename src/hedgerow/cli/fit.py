@@ -16,7 +16,7 @@ import hedgerow.cli.options as options
 from .duration import parse_duration
 from .failures import ExitCode, Failure, failing_as, reason
 from .fit_summary import print_summary, summarize
-from .kept_members import KeptMembers
+from .kept_members import NOTHING_LEFT, KeptMembers
 from .options import (
     deep_option,
     expert_option,
@@ -30,6 +30,7 @@ from .options import (
 from .settings_file import TunedSettings, read_settings
 from .targets import check_new_file
 from .terminal import Report, announce, print_json, say, show_progress
+from .time_given import GivenTime
 from .warned import warnings_as_lines
 
 if TYPE_CHECKING:
@@ -366,6 +367,8 @@ def _text_settings(context: typer.Context) -> dict[str, Any]:
     fields = dict(map(options.parse_field, context.params["text_field"]))
     plain = all(weight == 1 for weight in fields.values())
     texts["fields"] = (list(fields) if plain else fields) or None
+    if texts["language"] == options.NO_STEMS:
+        texts["language"] = None
     first, last = texts["char_ngrams"].split("-")
     texts |= {"ngrams": (1, texts["ngrams"]), "char_ngrams": (int(first), int(last))}
     if texts["analyzer"] == "char_wb":
@@ -406,6 +409,9 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         kept = KeptMembers(Path(f"{plan.model}.members"), settings["members"] if several else 1)
         kept.announce()
     start = time.perf_counter()
+    limit = None if plan.seconds is None else GivenTime(plan.seconds, start, plan.model)
+    if limit is not None:
+        check_new_file(limit.journal, overwrite=True)
     before = _identity(plan.model)
     try:
         with show_progress(verbose) as report:
@@ -420,8 +426,11 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             if old is None:
                 if not deep and plan.tuned is None:
                     chosen = choose(part, plan.request)
-                    settings, words = chosen.settings, chosen.texts if words else {}
                     announce(chosen.sentence)
+                    if limit is not None:
+                        begun = estimator(**chosen.settings, **(chosen.texts or {}), **own)
+                        chosen = limit.spend(chosen, begun, (inputs, part.Y), plan.given, report, verbose)
+                    settings, words = chosen.settings, chosen.texts or {}
                 classifier = estimator(**settings, **words, **own)
                 _fit(classifier, inputs, part, kept, report, vocabulary)
             else:
@@ -444,6 +453,9 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         if kept is not None:
             with failing_as(ExitCode.WRITE):
                 kept.delete()
+        if limit is not None:
+            with failing_as(ExitCode.WRITE):
+                limit.forget_trials()
         shown = (*plan.settings, *_CHOSEN, *plan.texts)
         seconds = time.perf_counter() - start
         summary = summarize(plan.model, classifier, part.n, seconds, shown, plan.extend is not None)
@@ -454,12 +466,16 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
         else:
             if chosen is not None:
                 say(chosen.sentence)
+                if chosen.searched is not None:
+                    say(chosen.searched.sentence)
             print_summary(summary)
     except KeyboardInterrupt:
         if _identity(plan.model) != before:
             left = f"{plan.model} is saved"
         else:
-            left = kept.left_behind() if kept else "nothing was written"
+            left = kept.left_behind() if kept else NOTHING_LEFT
+            if left == NOTHING_LEFT and limit is not None:
+                left = limit.left_behind or left
         raise Failure(ExitCode.INTERRUPTED, left) from None
 
 

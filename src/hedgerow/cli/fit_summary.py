@@ -40,6 +40,8 @@ def summarize(
         summary["vocabulary"] = about["vocabulary"]
     if params.get("judge"):
         summary["judge"] = about["judge"]
+    if about["no_judge"] is not None:
+        summary["no_judge"] = about["no_judge"]
     if "vocabulary" in about and classifier.source.reader.kind != "features":
         summary["names"] = about["names"]
     # Extending a model leaves its encoder as it is.
@@ -50,9 +52,20 @@ def summarize(
     return summary
 
 
-def _about_judge(judge: dict[str, Any] | None) -> str:
-    if judge is None:
-        return "The judge ranked no better than the trees alone, or had too little data, so it was left out."
+def why_no_judge(found: dict[str, Any]) -> str:
+    """Why a model has no judge, in a sentence."""
+    if found["reason"] == "too little data":
+        return "The judge was left out: too little data to learn it from."
+    if found["reason"] == "not asked for":
+        return "The model has no judge: not asked for. --judge, and the presets balanced and best, learn one."
+    before, after = 100 * found["ndcg_before"], 100 * found["ndcg"]
+    return (
+        "The judge was left out: it did not rank better than the trees alone on held-out inputs (nDCG@5"
+        f" {before:.1f} -> {after:.1f})."
+    )
+
+
+def _about_judge(judge: dict[str, Any]) -> str:
     before, after = 100 * judge["ndcg_before"], 100 * judge["ndcg"]
     return (
         f"The judge ranks better than the trees alone on held-out inputs: nDCG@5 {before:.1f} -> {after:.1f}."
@@ -95,8 +108,10 @@ def print_summary(summary: dict[str, Any]) -> None:
     if "vocabulary" in summary and not names:
         named = summary["vocabulary"]["labels_with_a_name"]
         say(f"{named:,} of the labels have a name in the vocabulary.")
-    if "judge" in summary:
+    if summary.get("judge") is not None:
         say(_about_judge(summary["judge"]))
+    if "no_judge" in summary:
+        say(why_no_judge(summary["no_judge"]))
     if "names" in summary:
         say(_about_names(names, "judge" in summary))
     say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")

@@ -10,6 +10,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from .failures import ExitCode, failing_as
+from .fit_summary import why_no_judge
 from .options import AsJson, ModelFile
 from .terminal import cell, print_json
 
@@ -57,6 +58,12 @@ def _about_file(file: File) -> dict[str, Any]:
 def _print(file: File, description: dict[str, Any]) -> None:
     console = Console(highlight=False)
     console.print(cell(file.path, "bold"))
+    description = dict(description)
+    why = description.pop("no_judge")
+    if why is not None:
+        description["judge"] = why_no_judge(why)
+    elif description["judge"] is None:
+        description["judge"] = "none; the file does not say why"
     facts = _facts(
         {
             "format": f"hedgerow {file.version}, written by hedgerow {file.writer}, all checksums match",

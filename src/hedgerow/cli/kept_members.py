@@ -11,6 +11,8 @@ from pathlib import Path
 from .failures import ExitCode, Failure
 from .terminal import plain
 
+NOTHING_LEFT = "nothing was written"
+
 
 @dataclass(frozen=True)
 class KeptMembers:
@@ -51,7 +53,7 @@ class KeptMembers:
         else:
             with contextlib.suppress(OSError):  # not there, or not ours alone
                 self.folder.rmdir()
-            return "nothing was written"
+            return NOTHING_LEFT
         return f"{left} kept in {self.folder}; the same command continues from there"
 
     def delete(self) -> None:

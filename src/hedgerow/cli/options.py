@@ -21,6 +21,7 @@ from .duration import parse_duration
 
 LARGE = "Large data"
 LONGEST_NGRAM = 32
+NO_STEMS = "none"  # of --language
 # Options for texts, which features do not have.
 TEXTS = ("fields", "language", "analyzer", "ngrams", "char_ngrams", "min_count", "max_features", "sublinear")
 
@@ -143,6 +144,8 @@ def _text_fields(values: list[str]) -> list[str]:
 def _language(value: str | None) -> str | None:
     from hedgerow.features.stemming import check_language  # imports the engine
 
+    if value == NO_STEMS:
+        return value
     try:
         check_language(value)
     except ValueError as error:
@@ -275,8 +278,9 @@ TimeLimit = Annotated[
         "--time",
         metavar="DURATION",
         callback=_duration,
-        help="In place of --preset: the best model that this time allows on this machine, such as 90s, 10m or"
-        " 2h. It is an estimate, not a limit.",
+        help="In place of --preset: spend about this time, such as 90s, 10m or 2h. It buys as wide a classifier"
+        " as should fit; where all of --preset best needs less than a third, the rest is spent on a search for"
+        " settings, as of hedgerow tune. It is an estimate, not a limit: longer is said before training.",
     ),
 ]
 
@@ -400,7 +404,8 @@ LanguageOption = Annotated[
         metavar="LANGUAGE",
         callback=_language,
         help="Reduce words to their stems: a language by name or code, such as english or de, or auto to"
-        " decide for each text or record. Default: words as they are written.",
+        " decide for each text or record; none takes words as they are written. Default: auto with balanced"
+        " and best, else none.",
     ),
 ]
 AnalyzerOption = Annotated[

@@ -10,7 +10,7 @@ import typer
 import hedgerow.cli.options as options
 
 from .failures import ExitCode, Failure, failing_as
-from .options import refuse_without, search_settings
+from .options import expert_share, refuse_without, search_settings
 from .targets import check_table
 from .terminal import show_progress
 
@@ -25,6 +25,17 @@ def predict(
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Add the uncertainty of each label and each input.")
     ] = False,
+    quality: Annotated[
+        bool,
+        typer.Option(
+            "--quality",
+            help="Add how many of the best five labels of each input are expected to be right (precision) and"
+            " how many of its labels are expected to be among them (recall). MODEL must be calibrated.",
+        ),
+    ] = False,
+    confidence: Annotated[
+        float, expert_share("With --quality: the share of inputs that the intervals should hold for.")
+    ] = 0.9,
     out: options.LabelsOut = None,
     part: options.PartName = None,
     threads: options.Threads = 0,
@@ -55,6 +66,11 @@ def predict(
     expected number of labels, the same measures summed over all labels, and how much a search through all
     labels could change a probability (bound) or the total (missed).
 
+    With --quality, the object "input" (columns input_...) also has the expected precision and recall of the
+    best five labels, and their intervals: precision_low, precision_high, recall_low, recall_high. On average
+    over inputs like those MODEL was calibrated on, each interval holds for 90 % of them (split conformal
+    prediction). Recall counts only labels that MODEL knows.
+
     Labels of a model with a vocabulary also have a name, behind the label. It is null or empty where the
     vocabulary has none.
 
@@ -69,12 +85,15 @@ def predict(
     Examples:
       hedgerow predict tags.hedgerow new.jsonl
       hedgerow predict tags.hedgerow new.jsonl --uncertainty --out uncertain.csv
+      hedgerow predict tags.hedgerow new.jsonl --quality --out checked.csv
       hedgerow predict eurlex.hedgerow eurlex-4k/ --k 10 --out predictions.parquet
       hedgerow predict tags.hedgerow new.jsonl --only @subjects.txt --exclude role::program
       hedgerow predict tags.hedgerow tonight/ --out tagged/ --cluster ray://head:10001
     """  # noqa: D301
     if not uncertainty:
         refuse_without(context, {"tolerance"}, "--uncertainty")
+    if not quality:
+        refuse_without(context, {"confidence"}, "--quality")
     from .allowed import Allowed, LabelChoice
     from .predicting import Question, predict_part
 
@@ -83,7 +102,9 @@ def predict(
         LabelChoice.from_options(exclude, exclude_scheme, exclude_subtree),
     )
     search = search_settings(beam, candidates, missing)
-    question = Question(k, part, search, uncertainty, tolerance, allowed, lang)
+    question = Question(
+        k, part, search, uncertainty, tolerance, allowed, lang, confidence if quality else None
+    )
     if cluster is not None:
         if out is None:
             raise Failure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .allowed import Allowed
-from .failures import ExitCode, failing_as
+from .failures import ExitCode, Failure, failing_as
 from .inputs import OpenModel, Selection
 from .label_files import LabelTable
 from .terminal import Report
@@ -27,6 +27,7 @@ class Question:
     tolerance: float | None
     allowed: Allowed
     lang: str | None
+    quality: float | None  # the confidence of its intervals
 
 
 def predict_part(
@@ -51,4 +52,13 @@ def predict_part(
         else:
             best = classifier.top(inputs, k, **labels, progress=report)
     table = LabelTable.of_predictions(best, None if empty else part.ids).named(naming)
+    if question.quality is not None:
+        if labels["only"] is not None or labels["exclude"] is not None:
+            raise Failure(
+                ExitCode.USAGE,
+                "--quality is about the best of all labels; leave out --only..., --exclude... or --quality",
+            )
+        with failing_as(ExitCode.MODEL, ValueError):
+            found = classifier.expected_quality(inputs, confidence=question.quality, progress=report)
+        table = replace(table, of_inputs=table.of_inputs | found.columns())
     return table.emptied() if empty else table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,14 +11,15 @@ import typer
 
 import hedgerow.cli.options as options
 
-from .duration import parse_duration, say_duration
-from .failures import ExitCode, Failure, failing_as, option_words, reason
+from .duration import parse_duration
+from .failures import ExitCode, Failure, failing_as, reason
+from .searching import SearchTask, difference, lines_of_trials, search
 from .settings_file import settings_to_write
 from .targets import check_new_file
-from .terminal import Report, plain, print_json, say, show_progress
+from .terminal import Report, print_json, say, show_progress
 
 if TYPE_CHECKING:
-    from hedgerow import HedgerowClassifier, Trial, Tuning
+    from hedgerow import HedgerowClassifier, Tuning
     from hedgerow.data import Part
 
 _SAID = {
@@ -50,6 +50,11 @@ class _Task:
     def journal(self) -> Path:
         """Where finished trials are kept."""
         return Path(f"{self.settings}.trials")
+
+    @property
+    def search(self) -> SearchTask:
+        """What to search."""
+        return SearchTask(self.seconds, self.by, self.journal)
 
 
 def tune(
@@ -120,10 +125,10 @@ def tune(
         with show_progress(verbose, whole=True) as report:
             part = _read(task, threads, fields, report)
             inputs, classifier = _choose(task, part, parameters, fields)
-            watched = _lines_of_trials() if verbose else report
+            watched = lines_of_trials() if verbose else report
             found = _search(task, classifier, inputs, part, watched)
     except KeyboardInterrupt:
-        raise Failure(ExitCode.INTERRUPTED, _left_behind(task)) from None
+        raise Failure(ExitCode.INTERRUPTED, task.search.left_behind or "nothing was written") from None
     about = {"path": str(data), "labels_field": labels_field, "seed": seed}
     content = settings_to_write(found, about)
     from hedgerow.storage.atomic_file import atomic_file
@@ -187,75 +192,12 @@ def _choose(
 
 
 def _search(task: _Task, classifier: HedgerowClassifier, inputs: Any, part: Part, report: Report) -> Tuning:
-    import hedgerow
-    from hedgerow.estimators.trials import JournalError
-    from hedgerow.inputs.parameters import ParameterError
-
-    told: list[Trial] = []
-
-    def finished(trial: Trial) -> None:
-        told.append(trial)
-        print(f"hedgerow: {len(told):2}. {plain(_line(trial, task.by))}", file=sys.stderr, flush=True)
+    from hedgerow.estimators.validation_part import TooFewInputsError
 
     try:
-        # What a disk refuses here are trials, not data.
-        with failing_as(ExitCode.WRITE):
-            return hedgerow.tune(
-                classifier,
-                inputs,
-                part.Y,
-                seconds=task.seconds,
-                by=task.by,
-                journal=task.journal,
-                progress=report,
-                finished=finished,
-            )
-    except JournalError as error:
-        raise Failure(ExitCode.WRITE, option_words(reason(error), {"by"})) from error
-    except (ValueError, TypeError) as error:
-        usage = isinstance(error, ParameterError)
-        raise Failure(ExitCode.USAGE if usage else ExitCode.DATA, reason(error)) from error
-
-
-def _lines_of_trials() -> Report:
-    """Tell on stderr that a trial begins; how long it will take, nobody knows."""
-    last = ""
-
-    def report(share: float, what: str) -> None:
-        nonlocal last
-        if what != last:
-            passed = f"{100 * share:.0f} % of the time is over"
-            print(f"hedgerow: {plain(what)}; {passed}", file=sys.stderr, flush=True)
-            last = what
-
-    return report
-
-
-def _left_behind(task: _Task) -> str:
-    from hedgerow.estimators.trials import count_trials
-
-    done = count_trials(task.journal)
-    if not done:
-        return "nothing was written"
-    trials = "1 trial is" if done == 1 else f"{done} trials are"
-    return f"{trials} kept in {task.journal}; the same command continues from there"
-
-
-def _line(trial: Trial, by: str) -> str:
-    """A finished trial on one line."""
-    outcome = trial.outcome
-    took = f"{say_duration(outcome.seconds)}{', from the earlier run' if trial.resumed else ''}"
-    if outcome.failed is not None:
-        return f"{trial.change}: not possible, {outcome.failed} ({took})"
-    figure = f"{by} {100 * outcome.figures[by]:.2f}"
-    if trial.comparison is None:
-        return f"{trial.change}: {figure} ({took})"
-    difference = _difference(trial.comparison.difference, trial.comparison.standard_error)
-    return f"{trial.change}: {figure}, {difference}: {'kept' if trial.kept else 'not kept'} ({took})"
-
-
-def _difference(difference: float, error: float) -> str:
-    return f"{100 * difference:+.2f} ± {100 * error:.2f}"
+        return search(task.search, classifier, inputs, part.Y, report)
+    except TooFewInputsError as error:
+        raise Failure(ExitCode.DATA, reason(error)) from error
 
 
 def _print(task: _Task, found: Tuning, seed: int) -> None:
@@ -273,7 +215,7 @@ def _print(task: _Task, found: Tuning, seed: int) -> None:
         width = max(len(change.name) for change in found.changes)
         for change in found.changes:
             say(f"  {change.name:{width}}  {change.before} -> {change.after}  ({_SAID[change.name]})")
-        gain = _difference(found.gain.difference, found.gain.standard_error)
+        gain = difference(found.gain.difference, found.gain.standard_error)
         say(f"{found.by}, %: {after:.2f}, with balanced {before:.2f}: {gain} (standard error).")
         say(
             "These rows chose the settings, so expect less on others; measure it with hedgerow evaluate.",

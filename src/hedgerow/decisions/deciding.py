@@ -27,7 +27,7 @@ from hedgerow.votes.signals import Detector
 from hedgerow.votes.source import Answer, VoteSource
 from hedgerow.votes.votes import Votes
 
-__all__ = ["DecidingSource", "Watch", "check_search", "decide"]
+__all__ = ["DecidingSource", "Watch", "check_search", "decide", "decide_on", "flag_from"]
 
 
 class Watch(Protocol):
@@ -94,7 +94,7 @@ def decide(
         guarantee += about_subset(goal, len(subset))
     if detector is None and goal.inputs_by == "ood":
         raise NotFittedError("the model cannot detect OOD inputs yet; call learn_ood")
-    flagged_from = _false_alarm(false_alarm, detector) if detector is not None else None
+    flagged_from = flag_from(false_alarm, detector) if detector is not None else None
     parts = []
     watch = source.watch(some_labels=subset is not None)
     batches = answer_batches(
@@ -113,7 +113,7 @@ def decide(
         if goal.inputs_by is not None:
             uncertainty = input_uncertainty(answer.votes, None if scores is None else scores.score)
             answered = uncertainty[goal.inputs_by] <= limit
-        found = replace(_decide_on(answer.votes, rule, source.classes, k, answered), guarantee=guarantee)
+        found = replace(decide_on(answer.votes, rule, source.classes, k, answered), guarantee=guarantee)
         if goal.broader:
             found = replace(found, broader=_broader(answer.votes, source, rule.accept_from, answered))
         if scores is not None:
@@ -124,7 +124,7 @@ def decide(
         nothing = np.empty((0, 1), dtype=np.float32)
         empty = Votes(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, len(source.classes))
         nobody = np.ones(0, dtype=bool)
-        found = replace(_decide_on(empty, rule, source.classes, k, nobody), guarantee=guarantee)
+        found = replace(decide_on(empty, rule, source.classes, k, nobody), guarantee=guarantee)
         if goal.broader:
             found = replace(found, broader=_broader(empty, source, rule.accept_from, nobody))
         return found
@@ -142,7 +142,7 @@ def check_search(policy: Policy, search: SearchSettings) -> None:
             )
 
 
-def _decide_on(
+def decide_on(
     votes: Votes, rule: Rule, classes: npt.NDArray[Any], k: int, answered: npt.NDArray[np.bool_]
 ) -> Decisions:
     """Decide on a batch; at least k labels of each input are listed, if it has that many candidates."""
@@ -199,7 +199,8 @@ def _broader(
     return BroaderAnswers(few.indptr, broader.term_names[few.labels[order]], **of_terms)
 
 
-def _false_alarm(share: float | None, detector: Detector) -> float | None:
+def flag_from(share: float | None, detector: Detector) -> float | None:
+    """The p-value up to which an input is flagged as OOD; None flags none."""
     if share is None:
         return None
     share = as_share("false_alarm", share)

@@ -24,6 +24,7 @@ from hedgerow.inputs.rows import count as count_inputs
 from hedgerow.inputs.search import FLOOR
 from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
+from hedgerow.judge.judging import LeftOut, NoJudge
 from hedgerow.model import Model
 from hedgerow.progress import Progress
 from hedgerow.training.data import TrainingData, as_costs
@@ -110,7 +111,7 @@ class HedgerowClassifier(Learning):
         and, of that or of a single tree, what the label's own classifier says without the groups of labels
         that lead to it. Probabilities are calibrated, and members keep their disagreement. It learns from
         some inputs before the model learns from them; the model learns from all. A judge that does not rank
-        better than the members alone is left out; ``describe()["judge"]`` says so. Not with `memory` or
+        better than the members alone is left out; ``describe()["no_judge"]`` says why. Not with `memory` or
         `cluster`.
     wide : int or None, default=None
         With a judge: also train a wide classifier. This is about the number of labels that each label is told
@@ -282,7 +283,7 @@ class HedgerowClassifier(Learning):
             judged = train_judged(plan, read.hashes, judging, assemble, report)
         else:
             trained = train(plan, self.limits(), checkpoint=checkpointed, progress=report)
-            judged = Judged(assemble(trained))
+            judged = Judged(assemble(trained), no_judge=NoJudge(LeftOut.NOT_ASKED))
         model = Model(
             method=settings.ensemble.method,
             reader=read.reader,
@@ -294,6 +295,7 @@ class HedgerowClassifier(Learning):
             n_samples=count,
             training=TrainingRecord.of(read.hashes, labels.indicator, seed),
             judge=judged.judge,
+            no_judge=judged.no_judge,
             scorers=judged.scorers,
             vocabulary=vocabulary,
         )

@@ -16,8 +16,10 @@ from hedgerow import saving
 from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.deciding import decide
 from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.macro import Objective
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import Decisions
+from hedgerow.decisions.together import decide_together
 from hedgerow.estimators.loading import load_as
 from hedgerow.estimators.named import Named
 from hedgerow.estimators.parameters import plain_parameters
@@ -250,6 +252,7 @@ class Fitted(Named):
         inputs_risk: float | None = None,
         inputs_coverage: float | None = None,
         broader: bool = False,
+        optimise: str | None = None,
         false_alarm: float | None = 0.05,
         k: int = 5,
         only: Iterable[Any] | None = None,
@@ -296,6 +299,11 @@ class Fitted(Named):
             Where no narrow label can be accepted, accept the narrowest broader term of the vocabulary that
             can be: one label at or below it is right. The guarantee about wrong labels then covers labels and
             broader terms together, so fewer labels may be accepted. It needs `calibrate_broader`.
+        optimise : {"macro-f1@5", "macro-precision@5", "macro-recall@5"}, optional
+            Instead of a guarantee: accept five labels of each input (or another number), chosen for all
+            inputs together, so that the expected mean of the measure over labels is high. Rare labels count
+            like frequent ones. The labels of an input then depend on the other inputs. It needs calibrated
+            probabilities; see `hedgerow.decisions.macro.choose`.
         false_alarm : float or None, default=0.05
             The share of in-distribution inputs that may be flagged as out-of-distribution; None flags none.
             Flags need `learn_ood`, and change no decision.
@@ -341,9 +349,12 @@ class Fitted(Named):
             broader,
         )
         subset = self._subset(only, exclude)
-        return decide(
-            source, source.inputs(X), goal, false_alarm=false_alarm, k=k, subset=subset, progress=progress
-        )
+        options: dict[str, Any] = {"false_alarm": false_alarm, "k": k, "subset": subset, "progress": progress}
+        if optimise is None:
+            return decide(source, source.inputs(X), goal, **options)
+        if goal != Goal():
+            raise ValueError("optimise gives each input a number of labels; leave out all other goals")
+        return decide_together(source, source.inputs(X), Objective.parse(optimise), **options)
 
     def ood_scores(self, X: Any) -> OODScores:
         """How far each input is from the training data: an OOD score with a p-value.
@@ -480,10 +491,12 @@ class Fitted(Named):
             "weights": sum(tree.weights for tree in forest.trees),
             "bytes_of_weights": sum(int(table[:, 1].sum()) for table in tables),
             "judge": None if model.judge is None else model.judge.describe(),
+            "no_judge": None if model.no_judge is None else model.no_judge.describe(),
             "names": None if model.names is None else model.names.describe(),
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
             "shift": None if model.reference is None else model.reference.describe(),
+            "quality": None if model.quality is None else model.quality.describe(),
             **self.about_vocabulary(),
             **({} if model.coarser is None else {"broader": model.coarser.describe()}),
             "parameters": plain_parameters(self),

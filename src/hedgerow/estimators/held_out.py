@@ -1,7 +1,8 @@
-"""Calibration, OOD detection and policy from held-out data, split where guarantees need it."""
+"""What a model learns from held-out data, split where guarantees need it."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from hedgerow.evaluation import reliability
 from hedgerow.familiarity.detector import NEEDED
 from hedgerow.inputs.rows import take
 from hedgerow.progress import Progress, stage
+from hedgerow.quality.expectation import TooFewInputs
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.source import VoteSource
 from hedgerow.votes.truth import assess
@@ -35,7 +37,9 @@ class Learned:
     first : int
         Rows for calibration, unless it is learned out of bag, and for OOD detection.
     second : int
-        Rows for the policy.
+        Rows for the policy and the expected quality.
+    quality : bool
+        Whether these were enough to learn the expected quality.
     out_of_bag : int
         Training inputs for calibration; 0 if it was learned from held-out rows.
     before, after : dict of int to float
@@ -45,6 +49,7 @@ class Learned:
 
     first: int
     second: int
+    quality: bool
     out_of_bag: int
     before: dict[int, float]
     after: dict[int, float]
@@ -77,11 +82,12 @@ def learn_from_held_out(
     least_depth: int | None = None,
     progress: Progress | None = None,
 ) -> Learned:
-    """Calibrate a model, and learn OOD detection and a policy, on held-out data.
+    """Calibrate a model, and learn OOD detection, a policy and expected quality, on held-out data.
 
     A guarantee of the policy needs held-out inputs that are exchangeable with further ones, so the rows for
     the policy must not be those that the model was calibrated on. Rows are split at random: the first part
-    is for calibration and OOD detection, which do not depend on each other, the second for the policy.
+    is for calibration and OOD detection, which do not depend on each other, the second for the policy and
+    for the expected quality, which do not depend on each other either.
 
     Parameters
     ----------
@@ -128,9 +134,14 @@ def learn_from_held_out(
     if least_depth is not None:
         model.calibrate_broader(take(X, first), truth[first], progress=progress)
     model.learn_policy(own, labels, least_depth=1 if least_depth is None else least_depth, progress=progress)
+    learned_quality = False
+    with contextlib.suppress(TooFewInputs):
+        model.learn_quality(own, labels, progress=progress)
+        learned_quality = True
     return Learned(
         len(first),
         len(second),
+        learned_quality,
         0 if training is None else model.calibration_.rows,
         calibration_errors(model.uncalibrated().source, own, labels, progress),
         calibration_errors(model.source, own, labels, progress),

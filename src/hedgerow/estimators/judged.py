@@ -15,7 +15,7 @@ from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import Hashes
 from hedgerow.judge.judge_fitting import Candidates, learn_judge
-from hedgerow.judge.judging import HEADROOM, Judge, surprise
+from hedgerow.judge.judging import HEADROOM, Judge, LeftOut, NoJudge, surprise
 from hedgerow.judge.name_fitting import HeldOut
 from hedgerow.judge.names import Said, plain_log_odds
 from hedgerow.judge.scorers import Scorers
@@ -53,7 +53,7 @@ class Judging:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The members, and the judge with those it asks; both None where it is no better than the members.
+    """The members, and the judge with those it asks; without them, why there is none.
 
     `held_out` is what was said of the inputs that taught the judge; None where there are too few.
     """
@@ -62,6 +62,7 @@ class Judged:
     judge: Judge | None = None
     scorers: Scorers | None = None
     held_out: HeldOut | None = None
+    no_judge: NoJudge | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,8 @@ def train_judged(
     held_out, costs = held_out_rows(plan, hashes)
     method = plan.settings.ensemble.method
     if costs is None:
-        return Judged(assemble(train(plan, limits, checkpoint=judging.checkpoint, progress=progress)))
+        forest = assemble(train(plan, limits, checkpoint=judging.checkpoint, progress=progress))
+        return Judged(forest, no_judge=NoJudge(LeftOut.TOO_LITTLE))
     apart = replace(plan, data=replace(plan.data, costs=costs))
     asked: HeldOutVotes | None = None
     if not method.trains_members:
@@ -123,8 +125,9 @@ def train_judged(
     inputs = np.repeat(np.arange(len(held_out)), np.diff(found.indptr))
     candidates = Candidates(evidence[kept], _true(truth, inputs, found.labels)[kept], held_out[inputs[kept]])
     judge = learn_judge(candidates, scorers.names, counts, "out-of-bag" if method.bootstraps else "held-out")
-    if judge is None:
-        return Judged(forest, held_out=_held_out(held_out, inputs, found.labels, plain_log_odds(found.means)))
+    if isinstance(judge, NoJudge):
+        said = _held_out(held_out, inputs, found.labels, plain_log_odds(found.means))
+        return Judged(forest, held_out=said, no_judge=judge)
     said = _held_out(held_out, inputs[kept], found.labels[kept], judge.log_odds(evidence[kept]))
     return Judged(forest, judge, scorers, said)
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
 
 from hedgerow.decisions.learning import frequencies, learn_policy
 from hedgerow.estimators.fitted import Fitted
@@ -17,6 +18,8 @@ from hedgerow.inputs.rows import count
 from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_broader, calibrate_out_of_bag
 from hedgerow.progress import Progress
 from hedgerow.shift.reference import ReferenceLearner
+from hedgerow.quality.expectation import ExpectedQuality, QualityModel
+from hedgerow.quality.learning import expected_quality, learn_quality
 from hedgerow.training.data import as_costs
 from hedgerow.vocabulary.coverage import check_vocabulary
 from hedgerow.vocabulary.vocabulary import Vocabulary
@@ -235,6 +238,69 @@ class Learning(Fitted):
             self.model_, policy=learned.policy, reference=watched.finish(), coarser=learned.coarser
         )
         return self
+
+    def learn_quality(self, X: Any, Y: Any, *, progress: Progress | None = None) -> Self:
+        """Learn from held-out data how good the best labels of an input are, for `expected_quality`.
+
+        The model file keeps it; fitting again, adding members and calibrating discard it. It holds for the
+        search it was learned with: set `beam`, `candidates` and `missing` before.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            At least 40 inputs, better some hundred, that were not used for training or calibration; they may
+            be those of `learn_policy`. A random half of them fits the expected precision and recall, the
+            other half gives the intervals. Those that the model was trained on are left out, and if they are
+            more than 5 %, the data are refused.
+        Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
+            Their labels. Recall counts only those that the model knows.
+        progress : callable(share, what), optional
+            Called after each batch.
+
+        Returns
+        -------
+        self
+        """
+        learned = learn_quality(self.source, X, Y, progress)
+        self.model_ = replace(self.model_, quality=learned)
+        return self
+
+    @property
+    def quality_(self) -> QualityModel:
+        """What `learn_quality` learned; absent before."""
+        learned = self._fitted().quality
+        if learned is None:
+            raise NotFittedError(
+                "the model has not learned how good its answers are; call learn_quality, or run hedgerow"
+                " calibrate with held-out data"
+            )
+        return learned
+
+    def expected_quality(
+        self, X: Any, *, confidence: float = 0.9, progress: Progress | None = None
+    ) -> ExpectedQuality:
+        """How many of the best five labels of each input are expected to be right, and how many are missed.
+
+        Precision and recall of the best five labels (all, where the model knows fewer), each with an
+        interval. It needs `learn_quality`.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, shape (n, d)
+            Inputs.
+        confidence : float, default=0.9
+            On average over inputs like the held-out ones, the precision is within its interval for at least
+            this share, and so is the recall (split conformal prediction). That does not hold for one kind of
+            inputs alone, nor for out-of-distribution inputs.
+        progress : callable(share, what), optional
+            Called after each batch.
+
+        Returns
+        -------
+        ExpectedQuality
+        """
+        learned, source = self.quality_, self.source
+        return expected_quality(source, learned, source.inputs(X), confidence, progress)
 
     def set_vocabulary(self, vocabulary: Vocabulary | None) -> Self:
         """Give the labels of the fitted model names, or others; the model file keeps them.

@@ -14,10 +14,10 @@ from hedgerow.features.analyzer import BOTH
 from hedgerow.features.fields import Fields
 from hedgerow.inputs.labels import encode_labels
 from hedgerow.inputs.rows import count as count_inputs
-from hedgerow.training.presets import DataSize, choose_settings
+from hedgerow.training.presets import Choice, DataSize, choose_settings
 from hedgerow.training.settings import Method
 
-__all__ = ["measure_data", "preset_parameters", "reading_parameters"]
+__all__ = ["choose_for_data", "measure_data", "preset_parameters", "reading_parameters"]
 
 # Texts that are looked at to know how many words all of them have, and features per word: itself and a pair,
 # or its n-grams of characters.
@@ -56,7 +56,8 @@ def preset_parameters(
     members : int
         Members of an ensemble.
     seconds : float, optional
-        Processor seconds that training may take, about: "balanced" and "best" are as wide as that allows.
+        Processor seconds that training may take, about: in place of "balanced" and "best", all of "best" where
+        that is enough, else as wide a classifier as it allows.
     fields : optional
         As of `HedgerowTextClassifier`, where inputs are records of several texts. Each of them is then read
         as suits its length.
@@ -77,9 +78,25 @@ def preset_parameters(
     >>> model = HedgerowTextClassifier(**chosen, random_state=0)
     """
     truth = encode_labels(Y, count_inputs(X), None, 1).indicator
-    size = measure_data(X, truth)
-    choice = choose_settings(preset, size, Method(method), members, seconds)
+    choice, size = choose_for_data(preset, X, truth, Method(method), members, seconds)
     return choice.parameters | reading_parameters(choice.preset, X, truth, size, fields)
+
+
+def choose_for_data(
+    preset: str, X: Any, truth: sp.csr_array, method: Method, members: int, seconds: float | None = None
+) -> tuple[Choice, DataSize]:
+    """What a preset chooses for this data but for how it is read, and the size of the data when read so.
+
+    With `seconds` of processors: all of "best" where that is enough, else as wide as they allow.
+    """
+    if seconds is not None and preset in ("balanced", "best"):
+        size = measure_data(X, truth, "best")
+        best = choose_settings("best", size, method, members)
+        if best.seconds <= seconds:
+            return best, size
+        preset = "balanced"
+    size = measure_data(X, truth, preset)
+    return choose_settings(preset, size, method, members, seconds), size
 
 
 def reading_parameters(
@@ -116,13 +133,13 @@ def reading_parameters(
     return {"language": "auto", "fields": weights, "char_ngrams": _CHARACTERS}
 
 
-def measure_data(X: Any, Y: Any) -> DataSize:
-    """The size of a data set; that of texts is guessed from some of them."""
+def measure_data(X: Any, Y: Any, preset: str = "balanced") -> DataSize:
+    """The size of a data set; that of texts, as a preset reads them, is guessed from some of them."""
     truth = sp.csr_array(Y)
     rows = truth.shape[0]
     labels = len(np.unique(truth.indices))
     if not are_features(X):
-        return DataSize(rows, labels, int(_words(X, rows)), truth.nnz)
+        return DataSize(rows, labels, int(_words(X, rows, preset)), truth.nnz)
     entries = int(cast(Any, X).nnz if sp.issparse(X) else np.count_nonzero(X))
     return DataSize(rows, labels, entries, truth.nnz, X.shape[1])
 
@@ -132,10 +149,12 @@ def are_features(X: Any) -> bool:
     return sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object)
 
 
-def _words(texts: Sequence[Any], rows: int) -> float:
+def _words(texts: Sequence[Any], rows: int, preset: str) -> float:
     some = _some(texts, rows)
     words = sum(len(set(part.split())) for text in some for part in _parts(text))
-    each = _NGRAMS_PER_WORD if _are_short(some) else _FEATURES_PER_WORD
+    plain = isinstance(some[0], str) if some else False
+    chars = preset in ("balanced", "best") and (_are_short(some) or (plain and preset == "best"))
+    each = _NGRAMS_PER_WORD if chars else _FEATURES_PER_WORD
     return each * words * rows / max(1, len(some))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,29 @@ from hedgerow.evaluation import RankingMeasure
 from hedgerow.features.tfidf import NoWordsError
 from hedgerow.progress import Progress
 
-__all__ = ["START", "Budget", "Search", "Trainer"]
+__all__ = ["START", "Budget", "Search", "Start", "Trainer"]
 
 START = "balanced"
 _SHOWN = ("precision@1", "precision@5", "recall@5", "ndcg@5")
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a search for settings begins, other than at the preset "balanced".
+
+    Attributes
+    ----------
+    name : str
+        What the first trial is called: the settings that the estimator has.
+    fixed : frozenset of str
+        Parameters that are not changed.
+    then_fit : bool
+        Whether the time must also suffice for a fit to all data with the settings that are found.
+    """
+
+    name: str
+    fixed: frozenset[str] = frozenset()
+    then_fit: bool = False
 
 
 class Budget:
@@ -86,9 +105,12 @@ class Search:
         trainer: Trainer,
         journal: Journal,
         budget: Budget,
+        begin: Start,
         finished: Callable[[Trial], None] | None = None,
     ) -> None:
-        self._start, self._trainer = start, trainer
+        self._start, self._trainer, self._begin = start, trainer, begin
+        # The time of the fit afterwards, as a multiple of a trial's.
+        self._afterwards = 0.0
         self._journal, self._budget, self._finished = journal, budget, finished
         self._told: set[int] = set()  # outcomes, by identity; the journal keeps them alive
         self._earlier: set[int] = set()  # those of an earlier run
@@ -99,15 +121,23 @@ class Search:
 
     def run(self) -> None:
         """Search until nothing is better, or there is no time for what is left to try."""
-        self.best = self._try(START, self._start)
+        self.best = self._try(self._begin.name, self._start)
         if self.best.failed is not None:
             raise NoWordsError(self.best.failed)
-        self._tell(Trial(START, {}, self.best, None, kept=True, resumed=id(self.best) in self._earlier))
+        self._tell(
+            Trial(self._begin.name, {}, self.best, None, kept=True, resumed=id(self.best) in self._earlier)
+        )
         better = True
         while better:
             better, self.out_of_time = False, False
             for name in dict.fromkeys(change.name for change in self._around()):
                 better |= self._vary(name)
+
+    def reserve(self, parameters: Mapping[str, Any]) -> None:
+        """Leave time for a fit to all data with what is found, but with these other parameters."""
+        now, data = self._parameters(), self._trainer.data
+        rows = data.size.rows / len(data.fitting)
+        self._afterwards = rows * max(1.0, relative_cost(now | parameters, now, data.size))
 
     def changes(self) -> list[Change]:
         """What differs from the start, by name."""
@@ -133,7 +163,9 @@ class Search:
         return False
 
     def _around(self) -> list[Change]:
-        return variations(self._parameters(), self._trainer.data.size.labels)
+        fixed = self._begin.fixed
+        found = variations(self._parameters(), self._trainer.data.size.labels)
+        return [change for change in found if not fixed & change.parameters.keys()]
 
     def _parameters(self) -> dict[str, Any]:
         return dict(self._start.get_params(deep=False)) | self.found
@@ -155,7 +187,7 @@ class Search:
         if self._journal.find(plain_parameters(classifier)) is None:
             slower = relative_cost(then, now, self._trainer.data.size)
             # Much of a trial does not depend on the settings, so nothing is expected to be quicker.
-            if not self._budget.allows(self.best.seconds * max(1.0, slower)):
+            if not self._budget.allows(self.best.seconds * max(1.0, slower) * (1 + self._afterwards)):
                 return None
         return self._try(str(change), classifier)
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.parameters import plain_parameters
 from hedgerow.estimators.presets import reading_parameters
-from hedgerow.estimators.settings_search import START, Budget, Search, Trainer
+from hedgerow.estimators.settings_search import START, Budget, Search, Start, Trainer
 from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.estimators.transformer import HedgerowTransformerClassifier
 from hedgerow.estimators.trials import Comparison, Journal, Trial, compare
@@ -39,11 +39,11 @@ class Tuning:
     Attributes
     ----------
     parameters : dict
-        The chosen parameters: those of the preset "balanced" and what was changed.
+        The chosen parameters: those of the preset "balanced", or of another start, and what was changed.
     changes : list of Change
         What differs from the preset, one entry per name.
     trials : list of Trial
-        All that was tried, in order; the first is the preset.
+        All that was tried, in order; the first is the start.
     by : str
         The measure that decided.
     gain : Comparison
@@ -89,6 +89,7 @@ def tune(
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     finished: Callable[[Trial], None] | None = None,
+    start: Start | None = None,
 ) -> Tuning:
     """Search settings for a classifier on a validation part that is cut from X and Y.
 
@@ -118,6 +119,8 @@ def tune(
         Called while trials run, with the share of the time that is over.
     finished : callable(Trial), optional
         Called after each trial.
+    start : Start, optional
+        Begin with the settings that the estimator has, in place of the preset "balanced".
 
     Returns
     -------
@@ -150,22 +153,24 @@ def tune(
     seed = estimator.draw_seed()
     data = SplitData.of(estimator, X, Y, seed)
     method = Method(estimator.method)
-    preset = choose_settings(START, data.size, method, estimator.members).parameters
-    preset = preset | _reading(estimator, data)
+    preset = {} if start is not None else _preset(estimator, data, method)
+    begin = start or Start(START)
     small: HedgerowClassifier = clone(estimator).set_params(**preset, random_state=seed)
     if method.trains_members:
         few = min(_FEW_MEMBERS, estimator.members)
         small.set_params(members=few, trees=None if estimator.trees is None else min(few, estimator.trees))
-    start = plain_parameters(small)
-    del start["random_state"]  # the seed has a name of its own
+    plain = plain_parameters(small)
+    del plain["random_state"]  # the seed has a name of its own
     asked = {
         "hedgerow": version("hedgerow"),
         "data": data.fingerprint,
         "seed": seed,
         "by": str(measure),
-        "start": start,
+        "start": plain,
     }
-    search = Search(small, Trainer(data, measure), Journal(journal, asked), budget, finished)
+    search = Search(small, Trainer(data, measure), Journal(journal, asked), budget, begin, finished)
+    if begin.then_fit:
+        search.reserve({"members": estimator.members})
     search.run()
     return Tuning(
         parameters=preset | search.found,
@@ -178,6 +183,12 @@ def tune(
         trial_members=small.members if method.trains_members else None,
         template=estimator,
     )
+
+
+def _preset(estimator: HedgerowClassifier, data: SplitData, method: Method) -> dict[str, Any]:
+    """The parameters that the preset chooses."""
+    chosen = choose_settings(START, data.size, method, estimator.members).parameters
+    return chosen | _reading(estimator, data)
 
 
 def _reading(estimator: HedgerowClassifier, data: SplitData) -> dict[str, Any]:

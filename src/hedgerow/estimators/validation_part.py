@@ -20,11 +20,15 @@ from hedgerow.inputs.threads import threads_for
 from hedgerow.inputs.training_record import Hashes, hash_data, hash_texts
 from hedgerow.training.presets import DataSize
 
-__all__ = ["NEEDED", "SplitData", "cut_validation"]
+__all__ = ["NEEDED", "SplitData", "TooFewInputsError", "cut_validation"]
 
 _SHARE, _MOST = 0.15, 5000
 NEEDED = 20  # inputs with labels; of fewer, a difference says nothing
 _DRAW = 0x74756E65
+
+
+class TooFewInputsError(ValueError):
+    """There are too few inputs with labels to compare settings on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,7 @@ class SplitData:
         labelled = np.diff(labels.indptr) > 0
         fitting, validation = cut_validation(hashes, seed)
         if labelled[validation].sum() < NEEDED or not labelled[fitting].any():
-            raise ValueError(
+            raise TooFewInputsError(
                 f"{int(labelled.sum())} inputs with labels are too few to compare settings: {_SHARE:.0%} of"
                 f" the different ones are held out, and at least {NEEDED} of these must have labels; give"
                 " more data, or fit without tuning"

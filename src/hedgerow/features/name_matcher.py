@@ -199,6 +199,12 @@ class NameMatcher:
         entries = self._arrays["entries"]
         return int(entries.max()) + 1 if len(entries) else 0
 
+    @property
+    def entries(self) -> npt.NDArray[np.int32]:
+        """The entry of each name that is looked for; entries come again, in any order."""
+        entries: npt.NDArray[np.int32] = self._arrays["entries"]
+        return entries
+
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The names as arrays, which `from_arrays` takes back.
 

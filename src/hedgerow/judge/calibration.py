@@ -25,6 +25,7 @@ Counts = npt.NDArray[np.int64]
 METHODS = ("isotonic", "platt", "temperature", "beta")
 GROUPINGS = ("all", "depth", "frequency")
 TARGETS = ("mean", "members")
+MOVES = ("log-odds", "linear")
 SOURCES = ("held-out", "out-of-bag")
 
 NEEDED = 50  # inputs
@@ -47,10 +48,11 @@ class Calibration:
     candidates of inputs that the model was not trained on. True labels that the search did not find have no
     probability and do not count: calibration cannot repair what the search missed.
 
-    With ``of="mean"``, g(p) is what the map makes of the mean p of the members, and all members are moved so
-    that g(p) is their mean: where g <= p, to q = p_m g / p, elsewhere to q = 1 - (1 - p_m)(1 - g) / (1 - p).
-    They stay in [0, 1] and in their order, so that total uncertainty is still data + knowledge, and neither
-    is negative. With ``of="members"`` every member has its own map, and the mean is that of the results.
+    With ``of="mean"``, g(p) is what the map makes of the mean p of the members. The odds of all members are
+    multiplied by one factor, for which g(p) is their mean: in log-odds all move by the same, so that their
+    disagreement, measured in log-odds, stays. They stay in [0, 1] and in their order, so that total uncertainty
+    is still data + knowledge, and neither is negative. With ``of="members"`` every member has its own map, and
+    the mean is that of the results.
 
     Attributes
     ----------
@@ -60,6 +62,10 @@ class Calibration:
         Which labels share a map.
     of : {"mean", "members"}
         What is mapped.
+    moves : {"log-odds", "linear"}
+        How members move with the mean. Files of earlier versions say "linear": where g <= p, a member's
+        probability becomes p_m g / p, elsewhere 1 - (1 - p_m)(1 - g) / (1 - p). That wipes out most of the
+        disagreement on improbable labels.
     source : {"held-out", "out-of-bag"}
         What it was learned from.
     rows, positives : int
@@ -111,6 +117,7 @@ class Calibration:
     x: Floats
     y: Floats
     shape: Floats
+    moves: str = "log-odds"
 
     @classmethod
     def learn(
@@ -250,7 +257,8 @@ class Calibration:
         self, labels: npt.NDArray[np.int32], probs: npt.NDArray[np.float32], threads: int
     ) -> npt.NDArray[np.float32]:
         """The calibrated probabilities of candidates, shape (entries, members)."""
-        return _native.apply_maps(labels, probs, self.group, self._tables, self.of == "members", threads)
+        each, odds = self.of == "members", self.moves == "log-odds"
+        return _native.apply_maps(labels, probs, self.group, self._tables, each, odds, threads)
 
     def certificate(
         self, bound: npt.NDArray[np.float32] | None
@@ -271,7 +279,7 @@ class Calibration:
         """What it is, for people and programs."""
         about: dict[str, Any] = {
             name: getattr(self, name)
-            for name in ("method", "by", "of", "source", "rows", "positives", "seen", "fingerprint")
+            for name in ("method", "by", "of", "moves", "source", "rows", "positives", "seen", "fingerprint")
         }
         if self.by != "all":
             about["groups"] = self.limits.tolist()
@@ -279,7 +287,7 @@ class Calibration:
 
     def to_header(self) -> dict[str, Any]:
         """Entries of a model file's header."""
-        names = ("method", "by", "of", "source", "rows", "positives", "seen", "fingerprint")
+        names = ("method", "by", "of", "moves", "source", "rows", "positives", "seen", "fingerprint")
         return {name: getattr(self, name) for name in names}
 
     def to_sections(self) -> dict[str, npt.NDArray[Any]]:
@@ -292,10 +300,12 @@ class Calibration:
         cls, header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]], n_labels: int, members: int
     ) -> Calibration:
         """Take back what `to_header` and `to_sections` gave, after checking it."""
+        header = {"moves": "linear", **header}  # the only way to move, before there was a choice
         for name, choices in (
             ("method", METHODS),
             ("by", GROUPINGS),
             ("of", TARGETS),
+            ("moves", MOVES),
             ("source", SOURCES),
         ):
             if header[name] not in choices:

@@ -11,7 +11,7 @@ from scipy.optimize import LinearConstraint, minimize
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, term_count, terms
+from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, LeftOut, NoJudge, term_count, terms
 from hedgerow.judge.maps import OTHERS
 
 __all__ = ["LEAST_TRUE", "Candidates", "learn_judge", "ranking_quality"]
@@ -38,8 +38,8 @@ def learn_judge(
     scorers: tuple[str, ...],
     label_counts: npt.NDArray[np.int64],
     source: str,
-) -> Judge | None:
-    """The judge that makes the truth most likely; None where it does not rank better than the members alone.
+) -> Judge | NoJudge:
+    """The judge that makes the truth most likely, if it ranks better than the members alone.
 
     Whether it does is decided on inputs that it was not learned from: a judge of every other input judges the
     rest. The judge that is given is learned from all of them.
@@ -50,10 +50,10 @@ def learn_judge(
 
 def _learn(
     candidates: Candidates, scorers: tuple[str, ...], label_counts: npt.NDArray[np.int64], source: str
-) -> Judge | None:
+) -> Judge | NoJudge:
     evidence, true, inputs = candidates.evidence, candidates.true, candidates.inputs
     if true.sum() < LEAST_TRUE:
-        return None
+        return NoJudge(LeftOut.TOO_LITTLE)
     # Candidates that nobody believes in are not learned from, but must keep their order, too.
     highest = np.minimum(MOST_SURPRISE, 2 * evidence.max(axis=0))
     highest[-1] = np.log1p(label_counts.max())
@@ -67,7 +67,7 @@ def _learn(
         before.append(ranking_quality(-evidence[judge, 0], true[judge], inputs[judge]))
         after.append(ranking_quality(unseen[judge], true[judge], inputs[judge]))
     if np.mean(after) <= np.mean(before):
-        return None
+        return NoJudge(LeftOut.NOT_BETTER, float(np.mean(before)), float(np.mean(after)))
     scale, shift = _calibrated(unseen, true, inputs)
     coefficients = scale * _fit(evidence, true, known)
     coefficients[0] += shift

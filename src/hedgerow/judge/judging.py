@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,8 @@ __all__ = [
     "HEADROOM",
     "MOST_SURPRISE",
     "Judge",
+    "LeftOut",
+    "NoJudge",
     "evidence_names",
     "judged_each",
     "surprise",
@@ -35,6 +38,51 @@ _JUDGED_EACH, _JUDGED_TOGETHER = 400, 1000
 _LEAST = 1e-37
 _LOG_ODDS = (-20.0, 13.5)  # what floats can tell from certainty
 SOURCES = ("held-out", "out-of-bag")
+
+
+class LeftOut(StrEnum):
+    """Why a model has no judge."""
+
+    NOT_ASKED = "not asked for"
+    TOO_LITTLE = "too little data"
+    NOT_BETTER = "not better on validation"
+
+
+@dataclass(frozen=True)
+class NoJudge:
+    """Why a model has no judge.
+
+    Attributes
+    ----------
+    reason : LeftOut
+        The reason.
+    before, after : float or None
+        Where the judge was not better: nDCG@5 on inputs that it was not learned from, of the members alone
+        and of the judge.
+    """
+
+    reason: LeftOut
+    before: float | None = None
+    after: float | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """For people and programs."""
+        found: dict[str, Any] = {"reason": str(self.reason)}
+        if self.before is not None and self.after is not None:
+            found |= {"ndcg_before": round(self.before, 4), "ndcg": round(self.after, 4)}
+        return found
+
+    def to_header(self) -> dict[str, Any]:
+        """An entry of a model file's header."""
+        return asdict(self)
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any]) -> NoJudge:
+        """Take back what `to_header` gave, after checking it."""
+        figures = (header["before"], header["after"])
+        if not all(figure is None or type(figure) is float for figure in figures):
+            raise ValueError("the figures of the judge that was left out are not numbers")
+        return cls(LeftOut(header["reason"]), *figures)
 
 
 def surprise(probability: npt.ArrayLike) -> Floats:

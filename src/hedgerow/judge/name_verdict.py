@@ -158,7 +158,7 @@ class NameVerdicts:
     ) -> None:
         self._judge, self._vocabulary, self._said = judge, vocabulary, said
         self._fields = (None,) * len(texts) if fields is None else fields
-        self._found, self._log_odds = judge.propose(texts, said, None, threads)
+        self._found, self._log_odds = judge.propose(texts, said, threads)
         self._matches = [judge.matcher.match(own, threads=threads) for own in texts]
 
     def of(self, row: int, label: int, id: Any) -> NameVerdict:

@@ -13,7 +13,6 @@ from scipy.special import expit, ndtri
 
 from hedgerow import _native
 from hedgerow.features.name_matcher import NameMatcher
-from hedgerow.inputs.subset import LabelSubset
 from hedgerow.judge.boosting import BoostedTrees
 from hedgerow.judge.name_matches import LabelRecord, Matched, find_names, number_names
 
@@ -112,17 +111,18 @@ class NameJudge:
     def _log_frequency(self) -> npt.NDArray[np.float32]:
         return np.log1p(self.record.frequency).astype(np.float32)
 
+    @cached_property
+    def named(self) -> npt.NDArray[np.bool_]:
+        """Which labels have a name that is looked for."""
+        named = np.zeros(len(self.record.frequency), dtype=bool)
+        named[self.columns[self.matcher.entries]] = True
+        return named
+
     def propose(
-        self,
-        texts: Sequence[tuple[str, ...]],
-        said: Said,
-        subset: LabelSubset | None,
-        threads: int,
+        self, texts: Sequence[tuple[str, ...]], said: Said, threads: int
     ) -> tuple[NamedCandidates, npt.NDArray[np.float64]]:
         """The candidates that names are considered for, and their log-odds."""
         matched = find_names(self.matcher, self.columns, texts, threads)
-        if subset is not None:
-            matched = _only(matched, subset)
         described = np.hstack([matched.numbers, self.record.describe(matched.labels)])
         lexical = self.lexical.log_odds(described, threads)
         found = named_candidates(said, matched, lexical, described, self._log_frequency)
@@ -134,12 +134,11 @@ class NameJudge:
         indptr: npt.NDArray[np.int64],
         labels: npt.NDArray[np.int32],
         probs: npt.NDArray[np.float32],
-        subset: LabelSubset | None,
         threads: int,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Votes on candidates, in CSR form, with those that names propose."""
         means = probs.astype(np.float64).mean(axis=1)
-        found, log_odds = self.propose(texts, Said(indptr, labels, plain_log_odds(means)), subset, threads)
+        found, log_odds = self.propose(texts, Said(indptr, labels, plain_log_odds(means)), threads)
         known = found.places >= 0
         votes = np.empty((len(found.labels), probs.shape[1]), dtype=np.float32)
         votes[known] = probs[found.places[known]]
@@ -337,10 +336,3 @@ def _highest(
     highest = np.full(inputs, _UNHEARD)
     np.maximum.at(highest, rows, values)
     return highest
-
-
-def _only(matched: Matched, subset: LabelSubset) -> Matched:
-    """What was found of a subset of labels."""
-    kept = np.isin(matched.labels, subset.columns)
-    ends = np.concatenate([[0], np.cumsum(kept)])
-    return Matched(ends[matched.indptr], matched.labels[kept], matched.numbers[kept])

@@ -24,6 +24,7 @@ from hedgerow.inputs.threads import threads_for
 from hedgerow.paper.efficiency import beam_costs, check_theorems
 from hedgerow.progress import Progress
 from hedgerow.storage.atomic_file import atomic_file
+from hedgerow.training.presets import PAPER
 from hedgerow.training.settings import METHODS
 
 from .deep_models import OWN_ENCODERS, WORDS, DeepSettings, SharedEncoder, computed_on
@@ -282,6 +283,7 @@ class _Bench:
             "members": settings.members,
             "beam": settings.beam,
             "missing": settings.missing,
+            **PAPER,
             "weight_threshold": settings.weight_threshold,
             "random_state": seed,
             "n_jobs": self._n_jobs,

@@ -86,7 +86,7 @@
       mark(true, "right: the input has this label"),
       mark(false, "wrong: the input does not have it"),
       html("span", { class: "key-item" }, Votes.part("data", 16), `data (aleatoric) uncertainty: the ${input} itself is ambiguous`),
-      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree; too few examples like this"),
+      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree, or no training input has the label; too few examples like this"),
     );
   }
 

@@ -57,7 +57,9 @@ const Votes = (() => {
   function uncertainty({ total, data, knowledge }, input = "text") {
     if (total < COIN_TOSS / 3) return { kind: "low", words: "low uncertainty" };
     if (knowledge < data / 3) return { kind: "data", words: `data uncertainty: the ${input} is ambiguous` };
-    return { kind: "knowledge", words: "knowledge uncertainty: the members disagree" };
+    // Without any data uncertainty there is one member, and it has learned nothing of the label.
+    const why = data > 0 ? "the members disagree" : `no training ${input} has this label`;
+    return { kind: "knowledge", words: `knowledge uncertainty: ${why}` };
   }
 
   function part(kind, width) {

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hedgerow.decisions.rules import DECISIONS, REJECT
 from hedgerow.inputs.subset import LabelSubset
+from hedgerow.quality.learning import expected_of
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.votes import Votes
 
@@ -54,14 +55,18 @@ def predict(
     model, subset = served.model, wanted.subset
     k = min(wanted.k, model.known_of(subset))
     detector = model.ood if wanted.uncertainty else None
+    # Its intervals hold for the search that they were learned with, and for all labels.
+    learned = served.quality if wanted.uncertainty and subset is None else None
     read = model.inputs(inputs)
     # Guarantees hold for the search that they were learned with, which need not find k labels.
     apart = wanted.sorting is not None and not served.finds(k, subset)
+    if learned is not None and not (served.finds(learned.k) and (apart or served.finds(k))):
+        learned = None
     answer = model.answer(
         read,
         tolerance=served.tolerance,
         k=1 if apart else k,
-        signals=detector is not None,
+        signals=detector is not None or learned is not None,
         subset=subset,
     )
     ranked = model.answer(read, tolerance=served.tolerance, k=k, subset=subset) if apart else answer
@@ -82,6 +87,12 @@ def predict(
             result["ood"] = (
                 None if scores is None else {"score": scores.score[row], "p_value": scores.p_value[row]}
             )
+        expected = None if learned is None else expected_of(answer, learned, threads=model.threads)
+        for row, result in enumerate(results):
+            result["quality"] = None
+            if expected is not None:
+                of_row = {name: values[row] for name, values in expected.columns().items()}
+                result["quality"] = {"k": expected.k, "confidence": expected.confidence, **of_row}
     if wanted.sorting is not None:
         codes = wanted.sorting.rule.codes(votes, votes.means())
         _check_number(codes, most)

@@ -196,7 +196,8 @@ class PredictedLabel(_Answer):
     total: float | None = Field(None, description="Total uncertainty: data plus knowledge.")
     data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
     knowledge: float | None = Field(
-        None, description="Knowledge (epistemic) uncertainty: the members disagree."
+        None,
+        description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the label.",
     )
     variance: float | None = Field(None, description="Variance of the members' probabilities.")
     votes: Votes | None = None
@@ -223,6 +224,25 @@ class OODScores(_Answer):
     is_ood: bool = Field(description="Whether the p-value is at most `false_alarm`.")
 
 
+class ExpectedQuality(_Answer):
+    """How good the best k labels are expected to be, each share with an interval."""
+
+    k: int = Field(description="How many labels are meant: 5, or all where the model knows fewer.")
+    confidence: float = Field(
+        description="On average over inputs like the calibration inputs, each interval holds for this share"
+        " of them (split conformal prediction)."
+    )
+    precision: float = Field(description="Expected share of right labels among the best k.")
+    precision_low: float
+    precision_high: float
+    recall: float = Field(
+        description="Expected share of the input's labels that are among the best k; only labels that the"
+        " model knows count."
+    )
+    recall_low: float
+    recall_high: float
+
+
 class Result(_Answer):
     """The prediction for an input."""
 
@@ -231,6 +251,11 @@ class Result(_Answer):
     )
     input: InputUncertainty | None = None
     ood: OODScores | None = Field(None, description="Null where the model cannot detect OOD inputs.")
+    quality: ExpectedQuality | None = Field(
+        None,
+        description="Null where the model has not learned it, where its search has changed since, or where"
+        " only some labels are allowed.",
+    )
 
 
 _SUMS = {"total": 0.32, "data": 0.31, "knowledge": 0.01, "variance": 0.003}
@@ -240,6 +265,7 @@ _RESULT = {
     ],
     "input": {"expected": 0.9, **_SUMS},
     "ood": {"score": 0.2, "p_value": 0.4, "is_ood": False},
+    "quality": None,
 }
 
 

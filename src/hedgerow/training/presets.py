@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,11 @@ from hedgerow.inputs.parameters import ParameterError, check_choice
 from hedgerow.training.settings import Method
 from hedgerow.training.shape import MOST_FOR_MATCHER, Shape, wide_shape
 
-__all__ = ["PRESETS", "Choice", "DataSize", "choose_settings"]
+__all__ = ["PAPER", "PRESETS", "Choice", "DataSize", "choose_settings"]
 
 PRESETS = ("fast", "balanced", "best", "paper")
+# The paper's settings, where they differ from the defaults of classifiers: its search has no floor.
+PAPER: Mapping[str, Any] = {"floor": 0.0}
 
 # Nanoseconds of a processor for one entry of an input and one child of a node that the input is shown to,
 # until the classifiers are solved to a tolerance of 1. On eurlex-4k, whose 5,000 features stay in the cache,
@@ -66,7 +69,9 @@ class Choice:
 def choose_settings(
     preset: str, size: DataSize, method: Method, members: int, seconds: float | None = None
 ) -> Choice:
-    """The parameters of a preset for this data; with `seconds`, the best that processors can do in that time.
+    """The parameters of a preset for this data; with `seconds`, the widest that processors can do in that time.
+
+    Where nothing fits into that time, it is "fast", the quickest there is; see `Choice.seconds`.
 
     A single model of few labels has wide leaves itself. The members of an ensemble are the small trees of the
     paper, which differ most where the data says least, with one wide tree beside them for the judge. So is a
@@ -76,19 +81,19 @@ def choose_settings(
     if seconds is not None and not seconds > 0:
         raise ParameterError(f"seconds is {seconds!r}; it must be a number above 0")
     if preset == "paper":
-        return Choice(preset, {}, members_cost(size, _PAPER, method, members, 0.1))
+        return Choice(preset, dict(PAPER), members_cost(size, _PAPER, method, members, 0.1))
     fast = Choice("fast", {"tolerance": 1.0}, members_cost(size, _PAPER, method, members, 1.0))
     if preset == "fast":
         return fast
-    most, share = _RIVALS[preset]
+    # Who gives a time starts from the widest.
+    effort = preset if seconds is None else "best"
+    most, share = _RIVALS[effort]
     # Of many labels, a tighter solution was no better.
-    tolerance = 1.0 if preset == "balanced" or size.labels > MOST_FOR_MATCHER else 0.3
+    tolerance = 1.0 if effort == "balanced" or size.labels > MOST_FOR_MATCHER else 0.3
     within = _MOST_SECONDS[preset] if seconds is None else seconds
     rivals = max(1, min(most, int(size.labels * share)))
     if size.labels > MOST_FOR_MATCHER:
-        rivals = _MANY_RIVALS[preset]
-    if seconds is not None:
-        rivals, tolerance = size.labels, min(0.3, tolerance)
+        rivals = _MANY_RIVALS[effort]
     while True:
         choice = _judged(preset, size, method, members, rivals, tolerance)
         if choice.seconds <= within:

@@ -96,14 +96,15 @@ class Ensemble:
     @cached_property
     def known(self) -> int:
         """Number of labels that any tree has: what the sample of one lacks, another may have."""
-        return int(self._knows.sum())
+        return int(self.knows.sum())
 
     def known_of(self, subset: LabelSubset) -> int:
         """How many labels of a subset any tree has."""
-        return int(self._knows[subset.columns].sum())
+        return int(self.knows[subset.columns].sum())
 
     @cached_property
-    def _knows(self) -> npt.NDArray[np.bool_]:
+    def knows(self) -> npt.NDArray[np.bool_]:
+        """Which labels any tree has."""
         seen = np.zeros(self.labels, dtype=bool)
         for tree in self.trees:
             seen[tree.tree.labels] = True

@@ -38,7 +38,8 @@ class Measures:
     data : array
         Data uncertainty: the mean of the members' entropies. More data would not help.
     knowledge : array
-        Knowledge uncertainty, total - data: how much the members disagree. More data would help.
+        Knowledge uncertainty, total - data: how much the members disagree. More data would help. Where there
+        is one member, all uncertainty about a label that it has learned nothing of.
     variance : array
         Variance of the members' probabilities.
     """
@@ -61,7 +62,7 @@ class VoteMeasures:
 def measure_votes(votes: Votes) -> VoteMeasures:
     """What `label_uncertainty` and `instance_uncertainty` give, in one pass."""
     check_votes(votes)
-    found = _native.measure_votes(votes.indptr, votes.probs)
+    found = _native.measure_votes(votes.indptr, votes.probs, votes.marks())
     return VoteMeasures(_measures(found.labels), _measures(found.inputs))
 
 

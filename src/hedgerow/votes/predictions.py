@@ -65,7 +65,8 @@ class UncertainLabels:
     data : float32 array
         Data uncertainty: the members' mean entropy. The label itself is ambiguous; more data would not help.
     knowledge : float32 array
-        Knowledge uncertainty, total - data: the members disagree. More data would help.
+        Knowledge uncertainty, total - data: the members disagree. More data would help. Of a single model, it
+        is 0, but for labels that no training input has: of these it is the total.
     variance : float32 array
         Variance of the members' probabilities.
     instance : InputUncertainty
@@ -117,7 +118,7 @@ class UncertainLabels:
         if ranked_by is not None:
             ranked_by = np.ascontiguousarray(ranked_by, dtype=np.float32)
         found = _native.best_labels(
-            votes.indptr, votes.labels, votes.probs, ranked_by, k, threads_for(n_jobs)
+            votes.indptr, votes.labels, votes.probs, votes.marks(), ranked_by, k, threads_for(n_jobs)
         )
         expected, total, data, knowledge, variance = np.ascontiguousarray(found.sums.T, dtype=np.float32)
         unknown = np.full(len(votes), np.nan, dtype=np.float32)

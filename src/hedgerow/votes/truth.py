@@ -166,6 +166,7 @@ def assess(votes: Votes, Y: Any, *, k: int = 5, n_jobs: int | None = None) -> As
         votes.indptr,
         votes.labels,
         votes.probs,
+        votes.marks(),
         truth.shape[1],
         np.asarray(truth.indptr, dtype=np.int64),
         np.asarray(truth.indices, dtype=np.int32),

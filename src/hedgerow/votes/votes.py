@@ -39,6 +39,9 @@ class Votes:
         How far the total uncertainty of the input may be from the one over all labels.
     classes : array, shape (n_labels,), optional
         Names of the labels; their numbers, if not given.
+    unlearned : bool array, shape (n_labels,), optional
+        Labels of which a single member has learned nothing: all uncertainty about them is lack of knowledge.
+        Without it, members show what they do not know by disagreeing.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Votes:
     bound: npt.NDArray[np.float32] | None = None
     missed: npt.NDArray[np.float32] | None = None
     classes: npt.NDArray[Any] | None = field(default=None, repr=False)
+    unlearned: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__  # the object is frozen from here on
@@ -94,6 +98,10 @@ class Votes:
             set_(self, "classes", names if names.dtype.kind in "iu" else names.astype(object))
             if self.classes.shape != (self.n_labels,):
                 raise ValueError(f"there are {len(self.classes)} classes for {self.n_labels} labels")
+        if self.unlearned is not None:
+            set_(self, "unlearned", np.asarray(self.unlearned))
+            if self.unlearned.shape != (self.n_labels,) or self.unlearned.dtype != np.bool_:
+                raise ValueError(f"unlearned must have True or False for each of {self.n_labels} labels")
 
     @classmethod
     def from_members(cls, members: Sequence[Any], classes: npt.ArrayLike | None = None) -> Votes:
@@ -158,6 +166,7 @@ class Votes:
             None if self.bound is None else self.bound[chosen],
             None if self.missed is None else self.missed[chosen],
             self.classes,
+            self.unlearned,
         )
 
     @staticmethod
@@ -174,6 +183,8 @@ class Votes:
                 first.classes if first.classes is not None else [],
             ):
                 raise ValueError(f"parts[{number}] has other label names than parts[0]")
+            if not np.array_equal(_given(part.unlearned), _given(first.unlearned)):
+                raise ValueError(f"parts[{number}] has learned of other labels than parts[0]")
             if (part.n_labels, part.members) != (first.n_labels, first.members):
                 raise ValueError(
                     f"parts[{number}] has {part.n_labels} labels and {part.members} members, but parts[0] has"
@@ -195,6 +206,7 @@ class Votes:
             joined("bound"),
             joined("missed"),
             first.classes,
+            first.unlearned,
         )
 
     def member(self, number: int) -> sp.csr_array:
@@ -211,6 +223,10 @@ class Votes:
         """The mean probability of each candidate over the members, in the order of `labels`."""
         means: npt.NDArray[np.float32] = self.probs.mean(axis=1, dtype=np.float64).astype(np.float32)
         return means
+
+    def marks(self) -> npt.NDArray[np.uint8] | None:
+        """Whether nothing was learned of the label of each candidate; None where `unlearned` is."""
+        return None if self.unlearned is None else self.unlearned[self.labels].view(np.uint8)
 
     def but(self, **changed: Any) -> Votes:
         """The same votes but for some attributes. Nothing is checked: for votes made from sound ones."""
@@ -258,6 +274,8 @@ class Votes:
             if getattr(self, name) is not None:
                 sections[name] = getattr(self, name)
         header: dict[str, Any] = {"kind": "votes", "labels": int(self.n_labels), "named": False}
+        if self.unlearned is not None:
+            sections["unlearned"] = self.unlearned.view(np.uint8)
         if self.classes is not None:
             header["named"] = True
             add_label_sections(self.classes, sections, header)
@@ -289,12 +307,25 @@ class Votes:
                 sections.get("bound"),
                 sections.get("missed"),
                 read_label_sections(file) if file.header["named"] else None,
+                _as_marks(sections.get("unlearned")),
             )
         except (LookupError, TypeError, ValueError) as error:
             raise Malformed(f"{file.path} does not hold whole votes: {error}") from error
 
     def _matrix(self, values: npt.NDArray[np.float32]) -> sp.csr_array:
         return sp.csr_array((values, self.labels, self.indptr), shape=(len(self), self.n_labels))
+
+
+def _given(marks: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+    return np.zeros(0, dtype=bool) if marks is None else marks
+
+
+def _as_marks(section: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | None:
+    if section is None:
+        return None
+    if section.dtype != np.uint8 or (section > 1).any():
+        raise ValueError("unlearned has other values than 0 and 1")
+    return np.asarray(section).view(np.bool_)
 
 
 def arrow_table(columns: dict[str, Any]) -> Any:

@@ -58,7 +58,9 @@ export function key(members) {
     kind(
       "knowledge",
       "Knowledge (epistemic) uncertainty:",
-      " the members disagree, because the model has seen too few examples like this. Texts that you review help.",
+      members > 1
+        ? " the members disagree, because the model has seen too few examples like this. Texts that you review help."
+        : " the label is proposed by its name alone: no training text has it. Texts that you review help.",
     ),
   );
 }

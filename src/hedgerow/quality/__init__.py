@@ -1,0 +1,1 @@
+"""How good the best labels of an input are expected to be."""
