@@ -31,9 +31,9 @@ from hedgerow.judge.judging import Judge, NoJudge, judged_each
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
+from hedgerow.quality.expectation import QualityModel
 from hedgerow.shift.reference import Reference
 from hedgerow.shift.watch import NO_REFERENCE, ShiftWatch, UntestedShift
-from hedgerow.quality.expectation import QualityModel
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Ensemble, Floats, Found

@@ -25,8 +25,8 @@ from hedgerow.judge.judging import Judge, LeftOut, NoJudge
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
-from hedgerow.shift.reference import Reference
 from hedgerow.quality.expectation import QualityModel
+from hedgerow.shift.reference import Reference
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Dropout, Ensemble

@@ -17,9 +17,9 @@ from hedgerow.familiarity.detector import OODDetector
 from hedgerow.inputs.rows import count
 from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_broader, calibrate_out_of_bag
 from hedgerow.progress import Progress
-from hedgerow.shift.reference import ReferenceLearner
 from hedgerow.quality.expectation import ExpectedQuality, QualityModel
 from hedgerow.quality.learning import expected_quality, learn_quality
+from hedgerow.shift.reference import ReferenceLearner
 from hedgerow.training.data import as_costs
 from hedgerow.vocabulary.coverage import check_vocabulary
 from hedgerow.vocabulary.vocabulary import Vocabulary
