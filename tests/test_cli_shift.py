@@ -224,6 +224,17 @@ def test_sorted_file_then_is_no_shift(model: HedgerowTextClassifier) -> None:
     assert watch.report().log10 > report.log10
 
 
+def test_more_inputs_than_are_compared_then_some_are_drawn(
+    model: HedgerowTextClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hedgerow.shift.watch._MOST", 60)
+    report: Any = model.decide([*texts_of(NEW), *reversed_texts(NEW)], risk=0.2).shift
+    assert report.inputs == 2 * len(NEW)
+    assert report.broken
+    monkeypatch.setattr("hedgerow.shift.watch._MOST", 3)
+    assert not model.decide(reversed_texts(NEW), risk=0.2).shift.broken  # type: ignore[union-attr]
+
+
 def test_decisions_on_some_labels_then_only_the_inputs_are_compared(model: HedgerowTextClassifier) -> None:
     some = model.classes_[:5].tolist()
     report: Any = model.decide(texts_of(NEW), risk=0.2, only=some).shift

@@ -21,6 +21,7 @@ NO_REFERENCE = (
     " calibrate again"
 )
 _SEED = 0
+_MOST = 100_000  # inputs of a set that are compared; more would take longer and show no more
 
 
 class ShiftWatch:
@@ -34,7 +35,8 @@ class ShiftWatch:
         Scores the inputs for OOD; of the same model.
     in_order : bool, default=False
         Whether the inputs come as a stream, so that the test goes on with each. Otherwise they are compared
-        as a set, in a random but fixed order: a file that is sorted is no shift.
+        as a set, in a random but fixed order: a file that is sorted is no shift. Of more than 100,000, as
+        many are drawn.
     """
 
     def __init__(self, reference: Reference, detector: Detector | None, in_order: bool = False) -> None:
@@ -43,6 +45,7 @@ class ShiftWatch:
         self._sums = np.zeros(len(reference.names))
         self._seen = np.zeros(len(reference.names), dtype=np.int64)
         self._waiting: list[Bins] = []
+        self.inputs = 0
 
     def add(self, answer: Answer, some_labels: bool = False) -> None:
         """Add the next inputs; where only some labels could be answered, only what is about the inputs."""
@@ -66,15 +69,11 @@ class ShiftWatch:
             own = own[own != UNSEEN]
             self._sums[place] += float(np.sum(SIGNALS[name].values(own)))
             self._seen[place] += len(own)
+        self.inputs += len(bins)
         if self._in_order:
             self._martingale.add(bins)
         else:
             self._waiting.append(bins)
-
-    @property
-    def inputs(self) -> int:
-        """How many inputs were added."""
-        return self._martingale.inputs + sum(map(len, self._waiting))
 
     @property
     def log10(self) -> float:
@@ -86,7 +85,8 @@ class ShiftWatch:
         if self._waiting:
             table = np.concatenate(self._waiting)
             self._waiting = []
-            self._martingale.add(table[np.random.default_rng(_SEED).permutation(len(table))])
+            order = np.random.default_rng(_SEED).permutation(len(table))[:_MOST]
+            self._martingale.add(table[order])
         found, names = self._martingale, self._reference.names
         evidence = [
             Evidence(
@@ -101,7 +101,7 @@ class ShiftWatch:
         ]
         evidence.sort(key=lambda one: -one.log10)
         return ShiftReport(
-            found.inputs, self._reference.rows, found.highest_log10, found.log10, tuple(evidence)
+            self.inputs, self._reference.rows, found.highest_log10, found.log10, tuple(evidence)
         )
 
 
