@@ -1,7 +1,7 @@
 """Guarantees while the world moves, with and without feedback: `python -m bench.shift`.
 
 Library records (tibkat, a part of its training records) teach models that know only one kind of record:
-books, or English ones, or those without some labels. Held-out records of the same kind set the thresholds.
+books, or English ones, those without some labels, or all. Held-out records of the same kind set thresholds.
 Then a stream begins like them and shifts. Beside each other: thresholds that stay, and thresholds that
 follow the truth of each record once it is known (adaptive conformal inference). The test martingale watches.
 Also: how soon it alarms for other data, and how often it does without shift, over random cuts. Writes
@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bench import datasets, machine, measure
-from bench.plan import PYTHONS, RESULTS
+from bench.plan import PYTHONS, RAW, RESULTS, store
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier, learn_from_held_out, preset_parameters
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.risk import GRID, RiskCurve
@@ -36,6 +36,10 @@ from hedgerow.votes.batches import answer_batches
 PICTURE = Path(__file__).parent.parent / "docs/how-to/drift.svg"
 TRAIN, HELD_OUT, BEFORE, AFTER = 20_000, 4_000, 1_000, 4_000
 WRONG, MISSED, CONFIDENCE = 0.1, 0.2, 0.9
+TYPES, LANGUAGES = "other types of records", "another language"
+TIME, REPLACED = "new labels over time", "labels replaced over time"
+FEATURES = "features"
+PARTS = (TYPES, LANGUAGES, TIME, REPLACED, FEATURES)
 FATES = {
     "wrong": ("an input's accepted labels", "wrong"),
     "missed": ("an input's right candidates", "rejected"),
@@ -43,7 +47,7 @@ FATES = {
 FEEDBACK = (1.0, 0.2)  # the share of records whose truth is learned
 NEWS = "reuters/articles.jsonl.xz"
 LATE = 0.3  # of labels, in the stream whose labels appear over time
-CUTS = 500
+CUTS, CUT_ROWS = 500, 400
 WINDOW = 500  # records that a point of the picture is the mean of
 
 
@@ -71,10 +75,10 @@ class Candidates:
         return float((accepted & ~self.right).sum()) / max(1, given), given
 
     def missed(self, threshold: float) -> tuple[float, int]:
-        """The share of the right candidates that are rejected, and how many candidates are not."""
+        """The share of the right candidates that are rejected, NaN without any; and how many are not."""
         kept = self.mean >= np.float32(threshold)
         true = int(self.right.sum())
-        return float((~kept & self.right).sum()) / max(1, true), int(kept.sum())
+        return float((~kept & self.right).sum()) / true if true else np.nan, int(kept.sum())
 
 
 def main() -> None:
@@ -83,32 +87,48 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=datasets.SOURCE)
     parser.add_argument("--cache", type=Path, default=datasets.CACHE)
-    parser.add_argument("--drawn", action="store_true", help="only write table and picture again")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
+    parser.add_argument("--fresh", action="store_true", help="forget the stored measurements")
     arguments = parser.parse_args()
-    stored = RESULTS / "shift.json"
-    if not arguments.drawn:
-        found: dict[str, Any] = {"machine": machine.describe({"hedgerow": PYTHONS["hedgerow"]})}
-        found["alarms"] = feature_alarms(arguments.data, arguments.cache)
-        found["streams"] = {}
-        for stream in streams(arguments.data):
-            model = fitted(stream)
-            found["streams"][stream.name] = followed(model.source, stream)
-            print(stream.name, summary(found["streams"][stream.name]), flush=True)
-            if stream.name == TYPES:
-                found["alarms"] |= alarms(model.source, arguments.data)
-                found["cuts"] = cuts(model.source, stream)
-                found["words"] = said_of(model.source, arguments.data)
-        stored.write_text(json.dumps(found, indent=1) + "\n")
-    found = json.loads(stored.read_text())
+    for part in arguments.parts:
+        stored = raw(part)
+        if arguments.fresh or not stored.exists():
+            store(stored, measured(part, arguments.data, arguments.cache))
+            print(f"{part}: measured", flush=True)
+    if not all(raw(part).exists() for part in PARTS):
+        return
+    found: dict[str, Any] = {"machine": machine.describe({"hedgerow": PYTHONS["hedgerow"]})}
+    for part in PARTS:
+        for name, of in json.loads(raw(part).read_text()).items():
+            found[name] = found.get(name, {}) | of if isinstance(of, dict) else of
+    (RESULTS / "shift.json").write_text(json.dumps(found, indent=1) + "\n")
     (RESULTS / "shift.md").write_text(markdown(found))
     draw(found["streams"])
 
 
-TYPES, LANGUAGES, TIME = "other types of records", "another language", "new labels over time"
+def raw(part: str) -> Path:
+    """Where the measurements of a part are kept."""
+    return RAW / f"shift.{part.replace(' ', '-')}.json"
+
+
+def measured(part: str, data: Path, cache: Path) -> dict[str, Any]:
+    """A stream and, with the model of the first, alarms for other texts; or alarms for features."""
+    if part == FEATURES:
+        return {"alarms": feature_alarms(data, cache)}
+    stream = next(one for one in streams(data) if one.name == part)
+    source = fitted(stream).source
+    found: dict[str, Any] = {"streams": {part: followed(source, stream)}}
+    if part == TYPES:
+        found |= {
+            "alarms": alarms(source, data),
+            "cuts": cuts(source, stream),
+            "words": said_of(source, data),
+        }
+    return found
 
 
 def streams(data: Path) -> Iterator[Stream]:
-    """The three streams; each has records of its own for training, thresholds and the stream."""
+    """The streams; each has records of its own for training, thresholds and the stream."""
     records = list(datasets.records(data / "tibkat/records.jsonl.xz"))
     order = np.random.default_rng(0).permutation(len(records))
     shuffled = [records[place] for place in order]
@@ -136,6 +156,15 @@ def streams(data: Path) -> Iterator[Stream]:
     new = iter([one for one in test if not early(one)])
     growing = [next(new if random.random() < place / AFTER else old) for place in range(AFTER)]
     yield cut(TIME, early, growing)
+
+    def replaced(label: str, place: int) -> str:
+        return f"{label} (new)" if zlib.crc32(label.encode()) % AFTER < place else label
+
+    renamed = [
+        one | {"labels": [replaced(label, place) for label in one["labels"]]}
+        for place, one in enumerate(test[BEFORE : BEFORE + AFTER])
+    ]
+    yield cut(REPLACED, lambda one: True, renamed)
 
 
 def text_of(record: dict[str, Any]) -> str:
@@ -205,7 +234,8 @@ def followed(source: Model, stream: Stream) -> dict[str, Any]:
         fixed = [getattr(one, goal)(stays[goal]) for one in coming]
         result[goal] = {"target": target, "stays": figures(fixed)}
         labels, fate = FATES[goal]
-        after = Achieved(labels, fate, target, result[goal]["stays"]["after"], len(coming) - BEFORE)
+        counted = int(np.isfinite([loss for loss, _ in fixed[BEFORE:]]).sum())
+        after = Achieved(labels, fate, target, result[goal]["stays"]["after"], counted)
         (test,) = kept_tests([after], policy.rows)
         result[goal] |= {"broken": test.broken, "sentence": test.sentence}
         for share in FEEDBACK:
@@ -213,7 +243,7 @@ def followed(source: Model, stream: Stream) -> dict[str, Any]:
             reviewed = np.random.default_rng(2).random(len(coming)) < share
             for one, learned in zip(coming, reviewed, strict=True):
                 given.append(getattr(one, goal)(adaptive.threshold))
-                if learned:
+                if learned and not np.isnan(given[-1][0]):
                     adaptive = adaptive.updated(given[-1][0])
             result[goal][f"follows {share:g}"] = figures(given) | {"bound": adaptive.bound}
     return result
@@ -225,20 +255,20 @@ def curve_of_missed(source: Model, stream: Stream) -> RiskCurve:
     held_out, _ = candidates(source, [stream.held_out[place] for place in second])
     some = [one for one in held_out if one.right.any()]
     totals = sum(np.array([(one.mean[one.right] < GRID[:, None]).mean(axis=1) for one in some]))
-    return RiskCurve(GRID, totals, len(held_out))
+    return RiskCurve(GRID, totals, len(some))
 
 
 def figures(given: list[tuple[float, int]]) -> dict[str, Any]:
     """Mean losses and numbers of labels before and after the shift, and the losses in windows."""
     losses, labels = (np.array(column, dtype=float) for column in zip(*given, strict=True))
-    running = np.convolve(losses, np.ones(WINDOW) / WINDOW, mode="valid")
+    ends = range(WINDOW, len(losses) + 1, WINDOW // 10)
     return {
-        "before": losses[:BEFORE].mean(),
-        "after": losses[BEFORE:].mean(),
-        "whole": losses.mean(),
+        "before": np.nanmean(losses[:BEFORE]),
+        "after": np.nanmean(losses[BEFORE:]),
+        "whole": np.nanmean(losses),
         "labels before": labels[:BEFORE].mean(),
         "labels after": labels[BEFORE:].mean(),
-        "running": [round(value, 4) for value in running[:: WINDOW // 10]],
+        "running": [round(float(np.nanmean(losses[end - WINDOW : end])), 4) for end in ends],
     }
 
 
@@ -295,7 +325,7 @@ def cuts(source: Model, stream: Stream) -> dict[str, Any]:
     """Alarms over random cuts of records without shift: the held-out ones, each time in two other parts."""
     held_out = [one for one in stream.held_out]
     _, bins = candidates(source, held_out)
-    rows, half = len(bins), len(bins) // 4
+    rows, half = len(bins), CUT_ROWS
     raised = 0
     for seed in range(CUTS):
         order = np.random.default_rng(seed).permutation(rows)
@@ -303,14 +333,6 @@ def cuts(source: Model, stream: Stream) -> dict[str, Any]:
         martingale.add(bins[order[half : 2 * half]])
         raised += martingale.alarmed
     return {"cuts": CUTS, "held out": half, "inputs": half, "alarms": raised}
-
-
-def summary(found: dict[str, Any]) -> str:
-    parts = [f"alarm at {found['alarm at']}"]
-    for goal in ("wrong", "missed"):
-        own = found[goal]
-        parts.append(f"{goal} {own['stays']['after']:.3f} -> {own['follows 1']['after']:.3f}")
-    return ", ".join(parts)
 
 
 def percent(share: float) -> str:
@@ -332,7 +354,7 @@ def markdown(found: dict[str, Any]) -> str:
         "Wrong: mean over records of the share of wrong labels among those accepted, at most"
         f" {percent(WRONG)} % with a confidence of {percent(CONFIDENCE)} % (Learn then Test). Missed: mean"
         " over records of the share of right candidates that are rejected, at most"
-        f" {percent(MISSED)} % (conformal risk control); labels that the search does not find do not"
+        f" {percent(MISSED)} % (conformal risk control); records without a right candidate do not"
         " count. In percent, after the shift; in brackets over the whole stream. Labels: how many"
         " are accepted, or not rejected, per record after the shift.",
         "",
@@ -358,7 +380,7 @@ def markdown(found: dict[str, Any]) -> str:
         f"Alarm after: records after the shift began until the test martingale reached {ALARM:g}; negative"
         " would be a false alarm. Bold: a one-sided test calls the guarantee broken.",
         "",
-        "What `hedgerow evaluate` says of those that are broken:",
+        "The test of those that are broken, as `hedgerow evaluate` makes it:",
         "",
         *(
             f"- {name}: {of[goal]['sentence']}"
@@ -396,7 +418,7 @@ def draw(found: dict[str, Any]) -> None:
     import matplotlib.pyplot as plt
 
     mpl.rcParams["svg.hashsalt"] = "hedgerow"
-    figure, axes = plt.subplots(2, len(found), figsize=(11, 5.4), sharex=True, sharey="row", squeeze=False)
+    figure, axes = plt.subplots(2, len(found), figsize=(13, 5.4), sharex=True, sharey="row", squeeze=False)
     for column, (name, of) in enumerate(found.items()):
         for row, goal in enumerate(("wrong", "missed")):
             axis, own = axes[row, column], of[goal]

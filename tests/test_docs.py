@@ -108,7 +108,14 @@ def test_every_command_is_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/results.md", "docs/how-to/ood.md", "docs/how-to/transformers.md"]
+    "name",
+    [
+        "README.md",
+        "docs/results.md",
+        "docs/how-to/ood.md",
+        "docs/how-to/drift.md",
+        "docs/how-to/transformers.md",
+    ],
 )
 def test_figures_in_tables_are_on_record(name: str) -> None:
     folder = ROOT / "bench/results"
