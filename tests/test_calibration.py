@@ -198,8 +198,8 @@ def test_votes_move_as_the_formulas_say(method: str, by: str, of: str) -> None:
 
 
 def moved_in_odds(p: Floats, wanted: Floats) -> Floats:
-    """Every row with its odds multiplied by the factor for which the mean is what is wanted, by bisection."""
-    own = logit(np.clip(p, 1e-30, 1 - 2.0**-20))
+    """Every row with its odds, of 2e-6 at least, multiplied by one factor so that the mean is what is wanted."""
+    own = logit(np.clip(p, 2e-6, 1 - 2.0**-20))
     shifts = np.array(
         [
             brentq(lambda shift, row=row, goal=goal: expit(row + shift).mean() - goal, -200, 200, xtol=1e-12)

@@ -26,6 +26,7 @@ from hedgerow.cli.demo import print_demo
 from hedgerow.cli.demonstration import DemoResult, Example, Prediction, demonstrate
 from hedgerow.cli.failures import ExitCode
 from hedgerow.cli.terminal import plain, plain_json, shortened, show_progress
+from hedgerow.data.sample import load_sample
 from hedgerow.training.checkpoint import Checkpoint
 
 RECORDS = [
@@ -414,6 +415,43 @@ def test_ensemble_can_be_extended_in_place(data: Path, ensemble: Path) -> None:
     assert hedgerow.load(ensemble).describe()["members"] == 5
 
 
+def test_extending_a_calibrated_model_then_it_says_what_is_discarded_and_how_to_learn_it_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = load_sample()
+    rows = [
+        {"text": text, "labels": labels}
+        for text, labels in zip(sample.train_texts[:600], sample.train_labels[:600], strict=True)
+    ]
+    for name, part in (("train", rows[:200]), ("held", rows[200:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+    train, old, new = tmp_path / "train.jsonl", tmp_path / "old", tmp_path / "new"
+    bagging = ["--method", "bagging", "--preset", "paper", "--seed", "0"]
+    assert main(["fit", str(train), str(old), *bagging, "--members", "2"]) == 0
+    assert main(["calibrate", str(old), str(tmp_path / "held.jsonl"), "--overwrite"]) == 0
+    before = hedgerow.load(old).source
+    assert before.calibration is not None
+    assert before.policy is not None
+    capsys.readouterr()
+    extend = ["fit", str(train), str(new), "--extend", str(old), "--members", "3"]
+    assert main(extend) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "so calibration, OOD detector and policy of the old model are discarded" in said
+    assert f"To learn them again: hedgerow calibrate {new} HELD_OUT_DATA" in said
+    after = hedgerow.load(new).source
+    assert (after.calibration, after.ood, after.policy) == (None, None, None)
+    assert main([*extend, "--overwrite", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["discarded"] == ["calibration", "OOD detector", "policy"]
+
+
+def test_extending_a_model_that_is_not_calibrated_then_nothing_is_discarded(
+    data: Path, ensemble: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["fit", str(data), str(tmp_path / "m"), "--extend", str(ensemble), "--members", "5"]
+    assert main(command) == 0
+    assert "discarded" not in capsys.readouterr().out
+
+
 def test_extend_refuses_what_cannot_be_extended(
     data: Path, model: Path, ensemble: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -757,8 +795,8 @@ def test_demo_predicts_held_out_texts_of_which_it_is_sure_or_in_doubt(demo: Demo
     assert demo.precision[5] > 0.5
     text = printed(demo, width=80)
     assert text.count("The model is fairly sure.") == 1
-    assert text.count("Uncertain: the description is ambiguous.") == 1
-    assert text.count("Uncertain, also because it saw too few descriptions like this one.") == 1
+    assert text.count("Uncertain: some tags could be right or wrong.") == 1
+    assert text.count("Uncertain, and the members disagree.") == 1
     assert "knowledge (epistemic)" in text.lower()
     assert "much" in text
     assert "hardly" in text
@@ -876,10 +914,10 @@ def test_shortened_cuts_at_a_word() -> None:
     assert shortened("one\n two", 9) == "one two"
 
 
-def test_preset_paper_uses_the_defaults_of_the_library(data: Path, tmp_path: Path) -> None:
+def test_preset_paper_uses_the_defaults_of_the_library_but_no_floor(data: Path, tmp_path: Path) -> None:
     assert main(["fit", str(data), str(tmp_path / "m"), "--preset", "paper"]) == 0
     used = hedgerow.load(tmp_path / "m").get_params()
     expected = hedgerow.HedgerowTextClassifier(random_state=0).get_params()
     differing = {name for name in expected if used[name] != expected[name] and name != "ngrams"}
-    assert differing == set(), {name: (used[name], expected[name]) for name in differing}
+    assert differing == {"floor"}, {name: (used[name], expected[name]) for name in differing}
     assert tuple(used["ngrams"]) == expected["ngrams"]

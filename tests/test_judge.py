@@ -243,7 +243,7 @@ def test_a_judge_that_does_not_rank_better_is_left_out() -> None:
 
 
 def test_a_judge_that_could_only_rank_as_the_members_do_is_left_out_with_both_figures() -> None:
-    # Within an input, all that a judge sees but the members is the same: it can keep their order, not better it.
+    # Within an input, all that a judge sees but the members is the same: their order cannot be bettered.
     draw = np.random.default_rng(0)
     members = draw.random(4_000) * 2
     same = np.repeat(draw.random((400, 2)), 10, axis=0)

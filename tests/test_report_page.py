@@ -127,19 +127,21 @@ def test_prediction_then_its_votes_and_its_truth_can_be_seen_and_heard(open_page
 
 
 @pytest.mark.parametrize(
-    ("data", "knowledge", "text", "words"),
+    ("probability", "data", "knowledge", "text", "words"),
     [
-        (0.1, 0.05, "a text", "low uncertainty"),
-        (0.55, 0.1, "a text", "data uncertainty: the text is ambiguous"),
-        (0.55, 0.1, None, "data uncertainty: the input is ambiguous"),
-        (0.35, 0.3, "a text", "knowledge uncertainty: the members disagree"),
-        (0.0, 0.65, "a text", "knowledge uncertainty: no training text has this label"),
+        (0.95, 0.1, 0.05, "a text", "nearly sure that it is right"),
+        (0.05, 0.1, 0.05, "a text", "nearly sure that it is wrong"),
+        (0.4, 0.55, 0.1, "a text", "data uncertainty: could be right or wrong"),
+        (0.4, 0.35, 0.3, "a text", "knowledge uncertainty: the members disagree"),
+        (0.4, 0.0, 0.65, "a text", "knowledge uncertainty: no training text has this label"),
+        (0.4, 0.0, 0.65, None, "knowledge uncertainty: no training input has this label"),
     ],
 )
 def test_uncertainty_then_words_say_its_kind(
-    open_page: Open, data: float, knowledge: float, text: str | None, words: str
+    open_page: Open, probability: float, data: float, knowledge: float, text: str | None, words: str
 ) -> None:
-    found = replace(a_prediction("a"), total=data + knowledge, data=data, knowledge=knowledge)
+    measures = {"probability": probability, "total": data + knowledge, "data": data, "knowledge": knowledge}
+    found = replace(a_prediction("a"), **measures)
     example = Example("e", text, ["a"], [found], 1, 1, 1, None, "Why.")
     assert open_page(Content("t", wrong=[example])).page.locator(".uncertainty").text_content() == words
 

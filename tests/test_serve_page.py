@@ -188,16 +188,64 @@ def test_uncertainty_then_its_kinds_are_told_apart_in_words(
     opened = open_served(demo_server, answers=made_up())
     opened.ask(TEXT)
     words = {name: opened.row(name).locator(".uncertainty").text_content() for name in NAMES}
-    assert words["sure"] == words["no"] == "low uncertainty"
-    assert words["open"] == "data uncertainty: the text is ambiguous"
+    assert words["sure"] == "nearly sure that it is right"
+    assert words["no"] == "nearly sure that it is wrong"
+    assert words["open"] == "data uncertainty: could be right or wrong"
     assert words["disputed"] == "knowledge uncertainty: the members disagree"
-    assert words["mixed"] == "data and knowledge uncertainty: ambiguous, and the members disagree"
+    assert words["mixed"] == (
+        "data and knowledge uncertainty: could be right or wrong, and the members disagree"
+    )
     # Sure and no have low uncertainty; of the others only one is disputed.
     expect(opened.page.locator(".summary")).to_have_text(
-        "The model expects about three labels. It is uncertain about three labels because the text is"
-        " ambiguous (data uncertainty), one label because the members disagree (knowledge uncertainty) and"
-        " one label for both reasons."
+        "The model expects about three labels. It is uncertain about three labels that could be right or"
+        " wrong (data uncertainty), one label on which the members disagree (knowledge uncertainty) and one"
+        " label with both."
     )
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "said"),
+    [
+        ([0.05, 0.03], "No label is more likely right than wrong: the most probable has 5 %."),
+        ([0.97, 0.03], "It is nearly sure of each label below, that it is right or that it is wrong."),
+        (
+            [0.3, 0.03],
+            "No label is more likely right than wrong: the most probable has 30 %. It is uncertain about one"
+            " label that could be right or wrong (data uncertainty).",
+        ),
+    ],
+)
+def test_improbable_labels_then_the_summary_does_not_call_them_certain(
+    demo_server: Server, open_served: OpenPage, probabilities: list[float], said: str
+) -> None:
+    labels = [a_label(f"label {p}", [p] * 10) for p in probabilities]
+    opened = open_served(demo_server, answers=made_up() | {"predict": an_answer(a_prediction(labels))})
+    opened.ask(TEXT)
+    summary = opened.page.locator(".summary").text_content() or ""
+    assert summary.split(". ", 1)[1] == said
+
+
+def test_why_of_a_long_text_then_all_of_it_can_be_read_with_its_words_marked(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    text = "word " * 400 + "player at the end"
+    said = [{"word": "player", "effect": 1.0, "disagreement": 0.0}]
+    explanation = {
+        "label": "sure",
+        "probability": 0.9,
+        "votes": [0.9],
+        "speaks_for": said,
+        "speaks_against": [],
+    }
+    opened = open_served(demo_server, answers=made_up() | {"explain": explanation})
+    opened.ask(text)
+    opened.row("sure").get_by_role("button").click()
+    marked = opened.row("sure").locator(".marked")
+    expect(marked).to_have_text(text)
+    assert marked.locator("mark").all_text_contents() == ["player"]
+    # It scrolls in a box that the keyboard reaches.
+    assert marked.evaluate("(box) => box.scrollHeight > box.clientHeight")
+    expect(marked).to_have_attribute("tabindex", "0")
 
 
 def test_empty_text_then_the_page_says_what_to_do(demo_server: Server, open_served: OpenPage) -> None:

@@ -95,8 +95,8 @@ def print_demo(console: Console, result: DemoResult) -> None:
     console.print(Text.assemble(("✓", "green"), (" a tag that the package has", "dim")))
     for name, meaning in (
         ("Uncertainty of 100 %:", "as good as tossing a coin."),
-        ("Data (aleatoric):", "similar descriptions differ in the tag; more of them would not help."),
-        ("Knowledge (epistemic):", "members disagree; more descriptions like this one would help."),
+        ("Data (aleatoric):", "each member is unsure by itself."),
+        ("Knowledge (epistemic):", "the members disagree."),
     ):
         console.print(Text.assemble(name, " ", (meaning, "dim")))
     console.print()
@@ -145,8 +145,10 @@ def _degree(nats: float) -> Text:
 def _verdict(predictions: list[Prediction]) -> str:
     data = sum(prediction.data for prediction in predictions) / _COIN_TOSS
     knowledge = sum(prediction.knowledge for prediction in predictions) / _COIN_TOSS
+    if not predictions or predictions[0].probability < 0.5:
+        return "No tag is more likely right than wrong."
     if data + knowledge < len(predictions) / 3:
         return "The model is fairly sure."
     if knowledge < data / 3:
-        return "Uncertain: the description is ambiguous."
-    return "Uncertain, also because it saw too few descriptions like this one."
+        return "Uncertain: some tags could be right or wrong."
+    return "Uncertain, and the members disagree."

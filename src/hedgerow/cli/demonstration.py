@@ -15,7 +15,7 @@ from hedgerow.estimators.text import HedgerowTextClassifier
 from hedgerow.progress import Progress
 from hedgerow.votes.predictions import UncertainLabels
 
-# One that the model is sure of, one that is ambiguous, and one of a kind of which it saw too little.
+# One that the model is sure of, one whose members are unsure, and one on which they disagree.
 SHOWN = ("armagetronad-dedicated", "kmouth", "coco-cs")
 MEMBERS = 10
 RANKS = (1, 3, 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,30 @@ from .options import TEXTS, option_of
 
 # Where a transformer computes and keeps embeddings: this may differ from one fit to the next.
 PLACE = ("device", "cache")
+
+
+def learned_from_held_out(model: HedgerowClassifier) -> tuple[str, ...]:
+    """Names of what a model learned from held-out data; it is about the members that it had."""
+    source = model.source
+    parts = (
+        ("calibration", source.calibration),
+        ("OOD detector", source.ood),
+        ("policy", source.policy),
+        ("calibration of broader terms", source.broader),
+        ("policy for broader terms", source.coarser),
+    )
+    return tuple(name for name, part in parts if part is not None)
+
+
+def about_discarded(names: Sequence[str], path: Path) -> str:
+    """That adding members discards these, and the way out."""
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    again = "learn it again" if len(names) == 1 else "learn them again"
+    return (
+        f"Other members vote otherwise, so {listed} of the old model {'is' if len(names) == 1 else 'are'}"
+        f" discarded: probabilities are not calibrated, and decide guarantees nothing. To {again}: hedgerow"
+        f" calibrate {path} HELD_OUT_DATA"
+    )
 
 
 def trains_members(method: str) -> bool:

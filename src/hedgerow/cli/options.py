@@ -278,9 +278,9 @@ TimeLimit = Annotated[
         "--time",
         metavar="DURATION",
         callback=_duration,
-        help="In place of --preset: spend about this time, such as 90s, 10m or 2h. It buys as wide a classifier"
-        " as should fit; where all of --preset best needs less than a third, the rest is spent on a search for"
-        " settings, as of hedgerow tune. It is an estimate, not a limit: longer is said before training.",
+        help="In place of --preset: spend about this time, such as 90s, 10m or 2h. It buys --preset best, or"
+        " as wide a classifier as should fit; where that needs less than a third, the rest goes into a search"
+        " for settings, as of hedgerow tune. It is an estimate, not a limit.",
     ),
 ]
 

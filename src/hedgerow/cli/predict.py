@@ -60,11 +60,11 @@ def predict(
     {"id": ..., "labels": [{"label": ..., "probability": ...}, ...]}.
     CSV and Parquet hold one row per label: row, id, rank, label, probability.
 
-    With --uncertainty, each label also has its total uncertainty, which is the sum of data (aleatoric: the
-    label is ambiguous) and knowledge (epistemic: the members of an ensemble disagree) uncertainty, and the
-    variance of the members' probabilities. Each input has an object "input", or columns input_...: the
-    expected number of labels, the same measures summed over all labels, and how much a search through all
-    labels could change a probability (bound) or the total (missed).
+    With --uncertainty, each label also has its total uncertainty, which is the sum of data (aleatoric: each
+    member is unsure by itself) and knowledge (epistemic: the members disagree) uncertainty, and the variance
+    of the members' probabilities. Each input has an object "input", or columns input_...: the expected number
+    of labels, the same measures summed over all labels, and how much a search through all labels could change
+    a probability (bound) or the total (missed).
 
     With --quality, the object "input" (columns input_...) also has the expected precision and recall of the
     best five labels, and their intervals: precision_low, precision_high, recall_low, recall_high. On average

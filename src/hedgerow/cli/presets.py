@@ -16,7 +16,7 @@ from hedgerow.training.shape import rivals_in
 from .duration import say_duration
 
 if TYPE_CHECKING:
-    from .time_given import Searched
+    from .searching import Searched
 
 __all__ = ["Chosen", "Request", "choose"]
 

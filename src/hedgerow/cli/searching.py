@@ -37,6 +37,53 @@ class SearchTask:
         return f"{trials} kept in {self.journal}; the same command continues from there"
 
 
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """A search for settings, and how long it took; without what it found, why there was none."""
+
+    seconds: float
+    found: Tuning | None
+    refused: str = ""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What differs from the settings that it started from."""
+        return {} if self.found is None else self.found.parameters
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        found = self.found
+        if found is None:
+            return f"No settings were searched: {self.refused}."
+        trials = "1 trial" if len(found.trials) == 1 else f"{len(found.trials)} trials"
+        end = "the time ended it" if found.out_of_time else "there was nothing more to try"
+        said = (
+            f"Searched settings for {say_duration(self.seconds)}, until {end}: {trials} on"
+            f" {len(found.data.validation):,} held-out rows."
+        )
+        if not found.changes:
+            return f"{said} Nothing was better."
+        changes = ", ".join(f"{change.name} {change.before} -> {change.after}" for change in found.changes)
+        gain = difference(found.gain.difference, found.gain.standard_error)
+        return f"{said} Changed: {changes}; {found.by} on these rows {gain} (expect less on others)."
+
+    def describe(self) -> dict[str, Any]:
+        """For programs."""
+        about: dict[str, Any] = {"seconds": round(self.seconds, 3)}
+        found = self.found
+        if found is None:
+            return about | {"trials": 0, "ended": "too little data", "changes": {}}
+        return about | {
+            "trials": len(found.trials),
+            "ended": "time" if found.out_of_time else "nothing more to try",
+            "changes": {change.name: [change.before, change.after] for change in found.changes},
+            "by": found.by,
+            "difference": found.gain.difference,
+            "standard_error": found.gain.standard_error,
+        }
+
+
 def search(task: SearchTask, classifier: HedgerowClassifier, inputs: Any, Y: Any, report: Report) -> Tuning:
     """Search settings, with a line on stderr for each trial."""
     import hedgerow

@@ -318,7 +318,8 @@ class HedgerowClassifier(Learning):
     ) -> Self:
         """Train more members on the same data.
 
-        With a tree for each member, the result is the same as if all had been asked for at once.
+        With a tree for each member, the result is the same as if all had been asked for at once. Calibration,
+        OOD detector and policy are discarded: they are about the votes of the members that the model had.
 
         Parameters
         ----------

@@ -56,8 +56,8 @@ def preset_parameters(
     members : int
         Members of an ensemble.
     seconds : float, optional
-        Processor seconds that training may take, about: in place of "balanced" and "best", all of "best" where
-        that is enough, else as wide a classifier as it allows.
+        Processor seconds that training may take, about: in place of "balanced" and "best", all of "best"
+        where that is enough, else as wide a classifier as it allows.
     fields : optional
         As of `HedgerowTextClassifier`, where inputs are records of several texts. Each of them is then read
         as suits its length.

@@ -14,7 +14,7 @@ from hedgerow.evaluation.results import Evaluation
 from hedgerow.inputs.rows import count, take
 from hedgerow.inputs.training_record import MOST_SEEN
 from hedgerow.judge.name_verdict import NameVerdict
-from hedgerow.judge.verdict import Verdict
+from hedgerow.judge.verdict import Verdict, percent
 from hedgerow.paper.efficiency import TheoremChecks, check_theorems
 from hedgerow.verdicts import label_name_verdicts, label_verdicts
 from hedgerow.vocabulary.naming import Naming
@@ -27,6 +27,7 @@ from .figures import figures
 _EXAMPLES = 15
 _LABELS = 200
 _PREDICTED = 8
+_BEST = 5
 _THEOREM_LABELS = 1_000_000
 _TEXT = 4000
 
@@ -167,19 +168,33 @@ class _Examples:
         self._model, self._data, self._found, self._names = model, data, found, names
 
     def uncertain(self) -> list[Example]:
-        """The inputs with the highest total uncertainty."""
-        rows = np.argsort(-self._found.judgement.inputs.total, kind="stable")[:_EXAMPLES]
+        """The inputs whose best label is least probable.
+
+        Not those with the highest sum over all labels: that grows with the number of improbable ones, and
+        inputs whose labels are surely right can have the most.
+        """
+        best = self._found.judgement.best.probability[:, 0]
+        rows = np.argsort(best, kind="stable")[:_EXAMPLES]
         return self._make(rows, [self._why_uncertain(row) for row in rows])
 
     def _why_uncertain(self, row: int) -> str:
-        sums = self._found.judgement.inputs
-        if not sums.total[row]:
-            return "The model has no uncertainty here."
-        return (
-            f"The model expects {float(sums.probability[row]):.1f} labels;"
-            f" {100 * float(sums.knowledge[row] / sums.total[row]):.0f} % of its total uncertainty is"
-            " knowledge uncertainty."
+        judged = self._found.judgement
+        best = (
+            f"The best label has a probability of {percent(float(judged.best.probability[row, 0]))}; the model"
+            f" expects {float(judged.inputs.probability[row]):.1f} labels."
         )
+        total, knowledge = self._best_five(row)
+        if not total:
+            return best
+        return (
+            f"{best} Of its uncertainty about the best five, {100 * knowledge / total:.0f} % is knowledge"
+            " uncertainty."
+        )
+
+    def _best_five(self, row: int) -> tuple[float, float]:
+        """Total and knowledge uncertainty of the best five labels of an input."""
+        best = self._found.judgement.best
+        return float(best.total[row, :_BEST].sum()), float(best.knowledge[row, :_BEST].sum())
 
     def wrong(self) -> list[Example]:
         """The inputs whose most probable label is wrong, the highest probability first."""
@@ -214,6 +229,7 @@ class _Examples:
     def _example(self, shown: _Shown, row: int, why: str) -> Example:
         judged, data, p_values = self._found.judgement, self._data, self._found.p_values
         votes, measures = shown.votes, shown.measures
+        total, knowledge = self._best_five(row)
         true = judged.truth.indices[judged.truth.indptr[row] : judged.truth.indptr[row + 1]].tolist()
         return Example(
             id=data.ids[row] if data.ids is not None else f"input {row}",
@@ -233,8 +249,8 @@ class _Examples:
                 for place, at in enumerate(shown.best.tolist())
             ],
             expected=float(judged.inputs.probability[row]),
-            total=float(judged.inputs.total[row]),
-            knowledge=float(judged.inputs.knowledge[row]),
+            total=total,
+            knowledge=knowledge,
             ood=None if p_values is None else float(p_values[row]),
             why=why,
         )
@@ -273,8 +289,8 @@ def _notes(found: Evaluation) -> list[str]:
         "A label counts as wrong for an input if it is either true or among the N best labels, but"
         " not both, where N is the number of true labels. AUROC is a mean over inputs, each over all labels.",
         "Total uncertainty is the entropy of the mean probability. Data (aleatoric) uncertainty is the mean"
-        " entropy of the members: the input is ambiguous. Knowledge (epistemic) uncertainty is the"
-        " difference: the members disagree.",
+        " entropy of the members, each by itself. Knowledge (epistemic) uncertainty is the difference: the"
+        " members disagree.",
     ]
     if found.shift is not None:
         notes.insert(0, found.shift.words)

@@ -123,8 +123,8 @@ class Prediction:
 class Example:
     """An input with its labels, the most probable first, and a sentence why it is shown.
 
-    `text` is None where the model reads features, `expected` the expected number of labels, and `ood` the
-    p-value of its OOD score.
+    `text` is None where the model reads features, `expected` the expected number of labels, `total` and
+    `knowledge` the uncertainty of its best five labels, and `ood` the p-value of its OOD score.
     """
 
     id: str

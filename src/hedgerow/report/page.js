@@ -75,8 +75,7 @@
 
   /* Examples */
 
-  function key(list) {
-    const input = list.some(({ text }) => text !== null) ? "text" : "input";
+  function key() {
     const sample = { probability: 0.55, votes: [0.3, 0.38, 0.5, 0.52, 0.62, 0.7, 0.8] };
     const mark = (isTrue, words) => html("span", { class: "key-item" }, verdict(isTrue), words);
     return html(
@@ -85,8 +84,8 @@
       html("span", { class: "key-item" }, Votes.strip(sample), "Each dot is the probability that one member gives, from 0 to 1; the bar is their mean."),
       mark(true, "right: the input has this label"),
       mark(false, "wrong: the input does not have it"),
-      html("span", { class: "key-item" }, Votes.part("data", 16), `data (aleatoric) uncertainty: the ${input} itself is ambiguous`),
-      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree, or no training input has the label; too few examples like this"),
+      html("span", { class: "key-item" }, Votes.part("data", 16), "data (aleatoric) uncertainty: each member is unsure by itself"),
+      html("span", { class: "key-item" }, Votes.part("knowledge", 16), "knowledge (epistemic) uncertainty: the members disagree, or no training input has the label"),
     );
   }
 
@@ -160,8 +159,8 @@
   function card(example) {
     const measures = [
       ["expected number of labels", decimal(example.expected, 1)],
-      ["total uncertainty in nats", decimal(example.total)],
-      ["knowledge uncertainty", decimal(example.knowledge)],
+      ["total uncertainty of the best five labels, in nats", decimal(example.total)],
+      ["knowledge uncertainty among it", decimal(example.knowledge)],
     ];
     if (example.ood !== null) measures.push(["OOD p-value", decimal(example.ood, 3)]);
     const input = example.text === null ? "input" : "text";
@@ -187,7 +186,7 @@
     if (!list.length) return null;
     const cards = list.map((example) => ({ card: card(example), words: searchable(example) }));
     const none = html("p", { class: "none", hidden: true }, "No example has all words of the filter.");
-    const made = section(id, title, introduction, withKey ? key(list) : null, ...cards.map((one) => one.card), none);
+    const made = section(id, title, introduction, withKey ? key() : null, ...cards.map((one) => one.card), none);
     const filter = (matches) => {
       let shown = 0;
       for (const one of cards) {
@@ -352,7 +351,7 @@
     [
       summary(),
       figures(),
-      examples("uncertain", "Most uncertain", "The inputs with the highest total uncertainty, in nats; a coin toss has 0.69.", content.uncertain, true),
+      examples("uncertain", "Most uncertain", "The inputs whose most probable label is least probable.", content.uncertain, true),
       examples("wrong", "Confidently wrong", "The most probable label is wrong, and its probability is high. Check the data for errors, too.", content.wrong, !hasUncertain),
       labels(),
       details(),

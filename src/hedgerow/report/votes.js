@@ -54,9 +54,10 @@ const Votes = (() => {
     return `${votes.length} members, from ${percent(votes[0])} to ${percent(votes.at(-1))}, ${mean}`;
   }
 
-  function uncertainty({ total, data, knowledge }, input = "text") {
-    if (total < COIN_TOSS / 3) return { kind: "low", words: "low uncertainty" };
-    if (knowledge < data / 3) return { kind: "data", words: `data uncertainty: the ${input} is ambiguous` };
+  // Little uncertainty about an improbable label is not little doubt about the input: so it says which way.
+  function uncertainty({ probability, total, data, knowledge }, input = "text") {
+    if (total < COIN_TOSS / 3) return { kind: "low", words: `nearly sure that it is ${probability < 0.5 ? "wrong" : "right"}` };
+    if (knowledge < data / 3) return { kind: "data", words: "data uncertainty: could be right or wrong" };
     // Without any data uncertainty there is one member, and it has learned nothing of the label.
     const why = data > 0 ? "the members disagree" : `no training ${input} has this label`;
     return { kind: "knowledge", words: `knowledge uncertainty: ${why}` };

@@ -9,7 +9,7 @@ from .served_model import ServedModel
 # Held-out packages of the embedded sample, and what there is to see.
 _SHOWN = {
     "armagetronad-dedicated": "a game server: the model is certain",
-    "kmouth": "a speech aid: ambiguous (data uncertainty)",
+    "kmouth": "a speech aid: each member is unsure (data uncertainty)",
     "coco-cs": "a compiler generator: the members disagree (knowledge uncertainty)",
     "abook": "an address book for the terminal",
 }

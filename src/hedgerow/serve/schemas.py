@@ -194,7 +194,9 @@ class PredictedLabel(_Answer):
     name: Name = None
     probability: Probability
     total: float | None = Field(None, description="Total uncertainty: data plus knowledge.")
-    data: float | None = Field(None, description="Data (aleatoric) uncertainty: the input is ambiguous.")
+    data: float | None = Field(
+        None, description="Data (aleatoric) uncertainty: each member is unsure by itself."
+    )
     knowledge: float | None = Field(
         None,
         description="Knowledge (epistemic) uncertainty: the members disagree, or no training input has the label.",

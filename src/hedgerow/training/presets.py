@@ -17,17 +17,19 @@ PRESETS = ("fast", "balanced", "best", "paper")
 PAPER: Mapping[str, Any] = {"floor": 0.0}
 
 # Nanoseconds of a processor for one entry of an input and one child of a node that the input is shown to,
-# until the classifiers are solved to a tolerance of 1. On eurlex-4k, whose 5,000 features stay in the cache,
-# 1.0 to 1.3 were measured; on tibkat, texts of 16 threads, all of a fit is explained by 3 and the reading.
-_IN_CACHE, _FROM_MEMORY = 1.3, 3.0
+# until the classifiers are solved to a tolerance of 1: on eurlex-4k, whose 5,000 features stay in the cache,
+# and on debian-depends and tibkat-en. In the same order, clustering for an entry and a layer of the tree.
+_IN_CACHE, _FROM_MEMORY = 0.6, 1.3
+_CLUSTERED_IN_CACHE, _CLUSTERED_FROM_MEMORY = 35.0, 150.0
 _FEATURES_IN_CACHE = 20_000
 # How much longer a tighter tolerance takes (one leaf of eurlex-4k), and holding inputs out for the judge.
 _TIGHT = {2.0: 0.7, 1.0: 1.0, 0.3: 1.4, 0.1: 1.9}
 # Members beside a wide tree only find: solved more loosely, they find as much and differ more.
 _LOOSE = 2.0
 _ASKED = 1.4
-# What else there is to do per entry: clustering, centroids; and reading texts.
-_OTHER_NANOSECONDS, _READING_NANOSECONDS = 300.0, 2000.0
+# Reading texts, per entry; and learning the judge, per input that is held out for it.
+_READING_NANOSECONDS, _JUDGING_NANOSECONDS = 2000.0, 500_000.0
+_HELD_OUT, _MOST_HELD_OUT = 0.15, 5000
 # What a label is told apart from: at most this many others by default, and a share of all there are.
 _RIVALS = {"balanced": (1500, 1 / 3), "best": (4000, 1 / 2)}
 _MANY_RIVALS = {"balanced": 900, "best": 4000}  # the same of many labels
@@ -69,7 +71,7 @@ class Choice:
 def choose_settings(
     preset: str, size: DataSize, method: Method, members: int, seconds: float | None = None
 ) -> Choice:
-    """The parameters of a preset for this data; with `seconds`, the widest that processors can do in that time.
+    """The parameters of a preset for this data; with `seconds`, the widest that they allow.
 
     Where nothing fits into that time, it is "fast", the quickest there is; see `Choice.seconds`.
 
@@ -111,7 +113,8 @@ def _judged(
 ) -> Choice:
     shape, many = wide_shape(size.labels, rivals), size.labels > MOST_FOR_MATCHER
     chosen: dict[str, Any] = {"tolerance": tolerance, "judge": True}
-    cost = _ASKED * tree_cost(size, shape, tolerance)
+    held_out = min(_MOST_HELD_OUT, _HELD_OUT * size.rows)
+    cost = _ASKED * tree_cost(size, shape, tolerance) + 1e-9 * _JUDGING_NANOSECONDS * held_out
     if method.trains_members:
         if tolerance == 1.0:
             chosen["tolerance"] = _LOOSE
@@ -138,7 +141,8 @@ def tree_cost(size: DataSize, shape: Shape, tolerance: float) -> float:
     shown = shape.children_shown(size.labels, size.labels_each)
     near = size.features is not None and size.features <= _FEATURES_IN_CACHE
     each = (_IN_CACHE if near else _FROM_MEMORY) * _TIGHT.get(tolerance, 1.0)
-    return 1e-9 * size.entries * (each * shown + _OTHER_NANOSECONDS)
+    clustered = (_CLUSTERED_IN_CACHE if near else _CLUSTERED_FROM_MEMORY) * shape.levels(size.labels)
+    return 1e-9 * size.entries * (each * shown + clustered)
 
 
 def _reading(size: DataSize) -> float:

@@ -31,6 +31,13 @@ class Shape:
         """As parameters of a classifier."""
         return dict(vars(self))
 
+    def levels(self, labels: int) -> int:
+        """How often labels are clustered, about: the layers of nodes above the leaves."""
+        count = 0
+        while labels > self.leaf_size * self.branching**count:
+            count += 1
+        return count
+
     def children_shown(self, labels: int, labels_each: float) -> float:
         """How many nodes and labels learn from an input, about: the children of the nodes it comes to."""
         shown, nodes = 0.0, 1

@@ -36,10 +36,10 @@ class Measures:
     total : array
         Total uncertainty: the entropy of the mean.
     data : array
-        Data uncertainty: the mean of the members' entropies. More data would not help.
+        Data uncertainty: the mean of the members' entropies.
     knowledge : array
-        Knowledge uncertainty, total - data: how much the members disagree. More data would help. Where there
-        is one member, all uncertainty about a label that it has learned nothing of.
+        Knowledge uncertainty, total - data: how much the members disagree. Where there is one member, all
+        uncertainty about a label that it has learned nothing of.
     variance : array
         Variance of the members' probabilities.
     """

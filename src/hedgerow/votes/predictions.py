@@ -63,10 +63,10 @@ class UncertainLabels:
     total : float32 array
         Total uncertainty: the entropy of that mean.
     data : float32 array
-        Data uncertainty: the members' mean entropy. The label itself is ambiguous; more data would not help.
+        Data uncertainty: the members' mean entropy: how unsure each is by itself.
     knowledge : float32 array
-        Knowledge uncertainty, total - data: the members disagree. More data would help. Of a single model, it
-        is 0, but for labels that no training input has: of these it is the total.
+        Knowledge uncertainty, total - data: how much the members disagree. Of a single model, it is 0, but for
+        labels that no training input has: of these it is the total.
     variance : float32 array
         Variance of the members' probabilities.
     instance : InputUncertainty

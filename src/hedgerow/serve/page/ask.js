@@ -142,7 +142,7 @@ export function askPage(model, queued) {
       ...[
         html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "Prediction"),
         banner(result),
-        html("p", { class: "summary" }, ...summary(result, model)),
+        html("p", { class: "summary" }, ...summary(result)),
         ...(risk ?? [uncalibrated()]),
         board.made,
         html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
@@ -234,11 +234,11 @@ function oneIn(p) {
   return `Only about one in ${Math.round(1 / p).toLocaleString("en")}`;
 }
 
-function summary({ labels, input, ood }, model) {
+function summary({ labels, input, ood }) {
   const reasons = {
-    data: ` because ${model.texts ? "the text" : "the input"} is ambiguous (data uncertainty)`,
-    knowledge: " because the members disagree (knowledge uncertainty)",
-    both: " for both reasons",
+    data: " that could be right or wrong (data uncertainty)",
+    knowledge: " on which the members disagree (knowledge uncertainty)",
+    both: " with both",
   };
   const open = Object.entries(reasons).flatMap(([kind, reason]) => {
     const number = labels.filter((found) => kindOf(found).kind === kind).length;
@@ -250,8 +250,10 @@ function summary({ labels, input, ood }, model) {
       ? "The model expects hardly any label."
       : `The model expects about ${counted(expected, "label")}.`;
   if (ood?.is_ood) return [all, " For an out-of-distribution text, the uncertainties below are not reliable either."];
-  if (!open.length) return [all, " Its uncertainty about each label below is low."];
-  return [all, " It is uncertain about ", ...listed(open), "."];
+  const [first] = labels;
+  const none = !first || first.probability >= 0.5 ? "" : ` No label is more likely right than wrong: the most probable has ${percent(first.probability)}.`;
+  if (open.length) return [all, none, " It is uncertain about ", ...listed(open), "."];
+  return [all, none || (first ? " It is nearly sure of each label below, that it is right or that it is wrong." : "")];
 }
 
 function spoken({ labels, ood }, decided) {

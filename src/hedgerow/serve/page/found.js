@@ -13,7 +13,7 @@ export const strip = (found) => Votes.strip({ ...found, votes: found.votes ?? []
 export function kindOf(found) {
   const one = Votes.uncertainty(found);
   if (one.kind !== "data" || found.variance < VISIBLE) return one;
-  return { kind: "both", words: "data and knowledge uncertainty: ambiguous, and the members disagree" };
+  return { kind: "both", words: "data and knowledge uncertainty: could be right or wrong, and the members disagree" };
 }
 
 /** The kind of uncertainty, drawn and in words. */
@@ -53,13 +53,13 @@ export function key(members) {
     kind(
       "data",
       "Data (aleatoric) uncertainty:",
-      " the text is ambiguous. A human could not be certain either. More training data would not help; a longer text might.",
+      " each member is unsure by itself: the text may leave it open, or no member has learned enough.",
     ),
     kind(
       "knowledge",
       "Knowledge (epistemic) uncertainty:",
       members > 1
-        ? " the members disagree, because the model has seen too few examples like this. Texts that you review help."
+        ? " the members disagree. Each learned from another part of the training data, or in another way."
         : " the label is proposed by its name alone: no training text has it. Texts that you review help.",
     ),
   );

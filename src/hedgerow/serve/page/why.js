@@ -4,9 +4,9 @@ import { post } from "./api.js";
 import { inLanguage } from "./language.js";
 import { called, joined, tell, unseen } from "./words.js";
 
-const { html, shortened } = Dom;
+const { html } = Dom;
 const TOP = 8;
-const SHORT_TEXT = 700;
+const SHORT_TEXT = 700; // a longer text scrolls in a box of its own
 const MOST = 1000;
 const LEAST = 0.02; // an effect of 2 % or less means nothing
 
@@ -92,18 +92,18 @@ function marked(text, pro, contra) {
   // Words with the same stem come with a slash between them.
   const spellings = (words, side) => words.flatMap(({ word }) => String(word).split("/").map((one) => [spelled(one), side]));
   const sides = new Map([...spellings(pro, "for"), ...spellings(contra, "against")].filter(([word]) => word));
-  const passage = html("p", { class: "text marked", dir: "auto" });
+  const box = text.length > SHORT_TEXT ? { tabindex: 0, role: "region", "aria-label": "The text with these words marked" } : {};
+  const passage = html("p", { class: "text marked", dir: "auto", ...box });
   if (!sides.size) return null;
   // Pairs of words before the single ones; between two words may stand what is no word.
   const wanted = [...sides.keys()].sort((a, b) => b.length - a.length).map((word) => word.split(" ").map(escaped).join(GAP));
   const found = new RegExp(`(?<!${LETTER})(?:${wanted.join("|")})(?!${LETTER})`, "giu");
-  const short = shortened(text, SHORT_TEXT);
   let end = 0;
-  for (const match of short.matchAll(found)) {
-    passage.append(short.slice(end, match.index), html("mark", { class: sides.get(spelled(match[0])) ?? "for" }, match[0]));
+  for (const match of text.matchAll(found)) {
+    passage.append(text.slice(end, match.index), html("mark", { class: sides.get(spelled(match[0])) ?? "for" }, match[0]));
     end = match.index + match[0].length;
   }
-  passage.append(short.slice(end));
+  passage.append(text.slice(end));
   return passage;
 }
 
