@@ -160,7 +160,8 @@ coverage: $(VENV)/with-test-all chromium ## Count which lines the tests run, Pyt
 bench: $(VENV)/with-figures $(VENV)-peers/installed ## Measure the engine beside PECOS, omikuji and napkinXC
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-BENCHES := $(addprefix bench-,frontier records paired scaling ensembles ood calibration decisions cluster scoring out-of-core serve words matcher broader mllm texts explore quality macro shift)
+# A program each, bench/NAME.py for bench-NAME; a line below says what it measures and what it needs.
+BENCHES := $(filter-out bench-trust,$(shell awk -F: '/^bench-[a-z-]+:.*##/ { print $$1 }' $(MAKEFILE_LIST)))
 .PHONY: $(BENCHES) bench-trust
 $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
@@ -171,7 +172,11 @@ bench-scaling: $(VENV)-peers/installed ## Measure how time grows with the number
 bench-ensembles: ## Measure ensembles and uncertainty
 bench-ood: ## Measure detection of out-of-distribution inputs
 bench-calibration: ## Measure calibration
+bench-doubt: ## Measure what calibration leaves of the members' disagreement
+bench-knowledge: ## Measure where more training data help
 bench-decisions: ## Check guarantees over many splits, and compare uncertainties and costs
+bench-lists: ## Count the labels to review by what they are chosen by
+bench-ratios: ## Compare tests of the share of wrong labels among all that are accepted
 bench-cluster: $(VENV)/with-ray ## Fit on two nodes of a local Ray cluster beside two threads
 bench-scoring: $(VENV)/with-ray ## Score a million rows on two nodes, and kill the command in the middle
 bench-out-of-core: ## Fit a generated set within a memory budget
@@ -182,6 +187,7 @@ bench-explore: ## Measure what settings of trees and of members do, on rows cut 
 bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
+bench-vocabulary: $(VENV)/with-test ## Measure how long vocabularies take to load
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records
 bench-macro: ## Measure what choosing labels for all inputs together gains on macro-F1, and costs
 bench-quality: $(VENV)-qualle/installed ## Measure how well the quality of answers is predicted, beside Qualle

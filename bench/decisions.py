@@ -23,11 +23,15 @@ from bench import datasets, machine, measure, memory
 from bench.plan import PYTHONS, RAW, RESULTS, store
 from hedgerow import Calibration, HedgerowClassifier, Votes, load
 from hedgerow.decisions.costs import Costs
+from hedgerow.decisions.given import RATIOS, Given, most_labels, pairs_of
 from hedgerow.decisions.learning import PolicyLearner, label_groups
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.outcomes import CostTally
-from hedgerow.decisions.risk import GRID, RiskCurve
+from hedgerow.decisions.policy import BEST as RANKED
+from hedgerow.decisions.risk import GRID, RiskCurve, least_risk
+from hedgerow.decisions.rules import best_places
 from hedgerow.inputs.matrices import as_truth
+from hedgerow.inputs.search import SearchSettings
 from hedgerow.votes.truth import assess
 
 NAMES = ("eurlex-4k", "tibkat-en")
@@ -39,6 +43,7 @@ BLOCK = 64
 COSTS = (Costs(1, 1, 0.1), Costs(1, 1, 0.2), Costs(1, 2, 0.2), Costs(1, 5, 0.2), Costs(5, 1, 0.2))
 RESAMPLES = 200
 BEST = 5
+NUMBERS = (5, 10, 20, 50)
 COST_ROWS = 1000
 LARGE_NAME = "large"
 LARGE = {"inputs": 10_000, "labels": 670_000, "candidates": 3000, "true": 5}
@@ -98,6 +103,8 @@ def guarantees(name: str, data: Path, cache: Path) -> dict[str, Any]:
     return {
         "rows": {"map": rows, "cut in two": X.shape[0]},
         "guarantee": {"as they are": raw.splits(), "calibrated": calibrated.splits()},
+        "ratios": calibrated.ratios(),
+        "best": calibrated.best_splits(),
         "groups": calibrated.group_splits(),
         "ceiling": calibrated.ceiling(),
         "aurc": doubts.areas(),
@@ -146,6 +153,9 @@ class Losses:
         self._edges = label_groups(counts, truth)[0]
         self._missed: list[np.ndarray] = []
         self._wrong: list[np.ndarray] = []
+        self._most = most_labels(counts, model.model_.n_samples)
+        self._pairs: list[np.ndarray] = []
+        self._best: list[np.ndarray] = []
         self._size: list[np.ndarray] = []
         self._groups: list[list[np.ndarray]] = [[] for _ in self._edges]
         self._unknown: list[np.ndarray] = []
@@ -158,12 +168,24 @@ class Losses:
         self._wrong.append(((everything - right) / np.maximum(everything, 1)).astype(np.float32))
         self._size.append(everything.astype(np.float32))
         true = np.diff(truth.indptr)
-        self._missed.append(share_missed(found, np.ones(truth.nnz, dtype=bool)))
+        self._missed.append(share_missed(found, found.known))
+        places, rank = best_places(votes, found.mean, RANKED)
+        few = places[rank < self._most]
+        parts = {"row": found.row, "value": found.mean, "right": found.right}
+        self._pairs.append(
+            pairs_of(found.rows, {name: of[few] for name, of in parts.items()}).astype(np.int16)
+        )
+        hits = np.zeros((found.rows, RANKED))
+        good = found.right[places]
+        hits[found.row[places[good]], rank[good]] = 1
+        known = np.bincount(found.true_row[found.known], minlength=found.rows)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self._best.append(1 - np.cumsum(hits, axis=1) / known[:, None])
         strange = np.bincount(found.true_row[~found.known], minlength=found.rows)
         self._unknown.append(np.where(true > 0, strange / np.maximum(true, 1), np.nan))
         frequency = self._counts[truth.indices]
         for group, (low, high) in zip(self._groups, self._edges, strict=True):
-            group.append(share_missed(found, (frequency >= low) & (frequency <= high)))
+            group.append(share_missed(found, found.known & (frequency >= low) & (frequency <= high)))
         if votes.bound is not None:
             self._bounds.append(votes.bound)
 
@@ -174,6 +196,56 @@ class Losses:
         return {
             f"{risk:g}": {"missed": missed.conformal(risk, size), "wrong": wrong.tested(risk, size)}
             for risk in RISKS
+        }
+
+    def ratios(self) -> dict[str, Any]:
+        """The share of wrong ones among all accepted labels, and of an answered input, over random halves."""
+        pairs = np.concatenate(self._pairs).astype(np.int64)
+        random = np.random.default_rng(1)
+        found: dict[str, Any] = {of: {f"{share:g}": [] for share in RISKS} for of in RATIOS}
+        for _ in range(SPLITS):
+            order = random.permutation(len(pairs))
+            own, others = (
+                counted(pairs[rows], self._most)
+                for rows in (order[: len(order) // 2], order[len(order) // 2 :])
+            )
+            for of in RATIOS:
+                for share in RISKS:
+                    accept = own.accept_from(of, share, CONFIDENCE)
+                    reached = others.reached(of, accept)
+                    if reached is not None:
+                        found[of][f"{share:g}"].append((reached, others.accepted(accept)))
+        return {
+            of: {
+                share: summary([one for one, _ in cuts], SPLITS - len(cuts))
+                | {
+                    "above": float(np.mean([one > float(share) for one, _ in cuts])) if cuts else None,
+                    "given": float(np.mean([number for _, number in cuts])) if cuts else None,
+                }
+                for share, cuts in by_share.items()
+            }
+            for of, by_share in found.items()
+        }
+
+    def best_splits(self) -> dict[str, Any]:
+        """What the best labels are said to contain, and contain, over random halves."""
+        lost = np.concatenate(self._best)
+        lost = lost[np.isfinite(lost[:, 0])]
+        random = np.random.default_rng(1)
+        found: dict[int, list[tuple[float, float]]] = {number: [] for number in NUMBERS}
+        for _ in range(SPLITS):
+            order = random.permutation(len(lost))
+            own, others = lost[order[: len(order) // 2]], lost[order[len(order) // 2 :]]
+            for number, cuts in found.items():
+                promised = 1 - least_risk(float(own[:, number - 1].mean()), len(own), 1 - CONFIDENCE)
+                cuts.append((promised, 1 - float(others[:, number - 1].mean())))
+        return {
+            str(number): {
+                "promised": float(np.mean([one for one, _ in cuts])),
+                "achieved": float(np.mean([other for _, other in cuts])),
+                "below": float(np.mean([other < one for one, other in cuts])),
+            }
+            for number, cuts in found.items()
         }
 
     def group_splits(self) -> list[dict[str, Any]]:
@@ -194,15 +266,18 @@ class Losses:
     def ceiling(self) -> dict[str, float]:
         """What no threshold finds, and what the search proves."""
         missed, unknown = np.concatenate(self._missed)[:, 0], np.concatenate(self._unknown)
-        result = {
-            "never found": float(np.nanmean(missed)),
-            "unknown": float(np.nanmean(unknown)),
-            "lost by the beam": float(np.nanmean(missed) - np.nanmean(unknown)),
-        }
+        result = {"unknown": float(np.nanmean(unknown)), "lost by the beam": float(np.nanmean(missed))}
         if self._bounds:
             bounds = np.concatenate(self._bounds)
             result |= {f"proven at {t:g}": float((bounds < t).mean()) for t in (0.001, 0.01, 0.1)}
         return result
+
+
+def counted(pairs: np.ndarray, most: int) -> Given:
+    """Counts of inputs by their pairs."""
+    width = (most + 1) * (most + 2) // 2
+    entries = np.arange(pairs.shape[1]) * width + pairs
+    return Given(np.bincount(entries.ravel(), minlength=pairs.shape[1] * width).reshape(-1, width), most)
 
 
 def share_missed(found: Matched, chosen: np.ndarray) -> np.ndarray:
@@ -395,7 +470,7 @@ def large(name: str, data: Path, cache: Path) -> dict[str, Any]:
             learner = PolicyLearner(truth, counts, measure.THREADS)
             for batch in votes():
                 learner.add(batch)
-            learner.finish("0" * 32, {}).guarantee(0.2)
+            learner.finish("0" * 32, SearchSettings()).standard()
         result[what] = {
             "seconds": time.perf_counter() - start,
             "bytes above": memory.peak_bytes() - before,
@@ -431,7 +506,8 @@ def markdown(found: dict[str, Any]) -> str:
         "",
         "## True labels that are rejected",
         "",
-        "Guaranteed: on average over cuts and inputs, at most the risk. Achieved: mean ± its standard"
+        "Of those that the model knows. Guaranteed: on average over cuts and inputs, at most the risk."
+        " Achieved: mean ± its standard"
         " error over"
         " cuts, and the deviation of a single cut. Kept: labels of an input that are not rejected. Where some"
         " cuts"
@@ -452,15 +528,16 @@ def markdown(found: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        "What no threshold finds, which is why low risks are refused; and the share of inputs for which the"
+        "What the model does not know, which is said apart, and what no threshold finds, which is why low"
+        " risks are refused; and the share of inputs for which the"
         " search proves that no label above a probability was lost:",
         "",
-        "| data | never found | unknown to the model | lost by the beam | proven above 0.001 | 0.01 | 0.1 |",
-        "|---|---|---|---|---|---|---|",
+        "| data | unknown to the model | lost by the beam | proven above 0.001 | 0.01 | 0.1 |",
+        "|---|---|---|---|---|---|",
     ]
     for name, result in sets.items():
         ceiling = result["ceiling"]
-        cells = [f"{100 * ceiling[part]:.2f}" for part in ("never found", "unknown", "lost by the beam")]
+        cells = [f"{100 * ceiling[part]:.2f}" for part in ("unknown", "lost by the beam")]
         cells += [percent(ceiling.get(f"proven at {t:g}")) for t in (0.001, 0.01, 0.1)]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines += [
@@ -482,6 +559,44 @@ def markdown(found: dict[str, Any]) -> str:
             f" {100 * losses['deviation']:.2f} | {100 * losses['above']:.1f} | {losses['given']:.2f} |"
             f" {losses['refused'] or ''} |"
         )
+    lines += [
+        "",
+        "The same for all accepted labels, whatever input they are on, and for the mean over the inputs that"
+        " are given any; calibrated probabilities.",
+        "",
+        "| data | share of | risk | achieved | one cut | above | labels given | refused cuts |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, result in sets.items():
+        for of, by_share in result["ratios"].items():
+            for share, losses in by_share.items():
+                cells = ["nothing accepted", "", "", ""]
+                if losses["mean"] is not None:
+                    cells = [f"{100 * losses['mean']:.2f}", f"± {100 * losses['deviation']:.2f}"]
+                    cells += [f"{100 * losses['above']:.1f}", f"{losses['given']:.2f}"]
+                lines.append(
+                    f"| {name} | {of} | {percent(float(share))} | "
+                    + " | ".join(cells)
+                    + f" | {losses['refused'] or ''} |"
+                )
+    lines += [
+        "",
+        "## Right labels among the best",
+        "",
+        f"Guaranteed with a confidence of {percent(CONFIDENCE)}: the mean share of an input's right labels"
+        " that the model knows among its best. Below: cuts in which the other half has less, chance"
+        " included.",
+        "",
+        "| data | best | guaranteed | achieved | below |",
+        "|---|---|---|---|---|",
+    ]
+    for name, result in sets.items():
+        lines += [
+            f"| {name} | {number} | "
+            + " | ".join(f"{100 * of[what]:.1f}" for what in ("promised", "achieved", "below"))
+            + " |"
+            for number, of in result["best"].items()
+        ]
     lines += [
         "",
         "## Rare and frequent labels",

@@ -1,9 +1,9 @@
 """What calibration leaves of the members' disagreement: `python -m bench.doubt`.
 
-Ten bagged members of a preset; calibrated with one half of the test inputs, measured on the other, before and after:
-the share of knowledge in the total uncertainty, how well uncertainty finds wrong labels, and ECE@5. Beside it the
-linear move to the same mean, which model files of earlier versions have. Fitted models are kept in the cache; writes
-`results/doubt.json` and `results/doubt.md`.
+Ten bagged members of a preset; calibrated with one half of the test inputs, measured on the other, before and
+after: the share of knowledge in the total uncertainty, how well uncertainty finds wrong labels, and ECE@5.
+Beside it the linear move to the same mean, which model files of earlier versions have. Fitted models are kept
+in the cache; writes `results/doubt.json` and `results/doubt.md`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def fitted(name: str, preset: str) -> HedgerowClassifier:
         chosen = preset_parameters(preset, train.X, train.Y, method="bagging", members=MEMBERS)
         model = HedgerowClassifier(method="bagging", members=MEMBERS, random_state=0, **chosen)
         model.set_params(n_jobs=measure.THREADS).fit(train.X, train.Y).save(path)
-    return HedgerowClassifier.load(path).set_params(n_jobs=measure.THREADS)
+    model: HedgerowClassifier = HedgerowClassifier.load(path)
+    model.set_params(n_jobs=measure.THREADS)
+    return model
 
 
 def measured(name: str, preset: str, most: int) -> dict[str, Any]:
@@ -111,12 +113,14 @@ def markdown(found: dict[str, Any]) -> str:
     lines = [
         "# What calibration leaves of disagreement",
         "",
-        "Ten bagged members of a preset (`balanced` has a judge), calibrated with one half of the test inputs and"
-        " measured on the other. Knowledge: its share of the total uncertainty, of the best five labels (labels)"
-        " and of all candidates (inputs), sums over sums. AUROC: how well uncertainty finds wrong labels, over all"
-        " labels of an input. Time: what the move takes beside predicting the votes, processor time. Percent.",
+        "Ten bagged members of a preset (`balanced` has a judge), calibrated with one half of the test inputs"
+        " and measured on the other. Knowledge: its share of the total uncertainty, of the best five labels"
+        " (labels) and of all candidates (inputs), sums over sums. AUROC: how well uncertainty finds wrong"
+        " labels, over all labels of an input. Time: what the move takes beside predicting the votes,"
+        " processor time. Percent.",
         "",
-        "| data, preset | members move | knowledge: labels | inputs | AUROC: knowledge | variance | total | ECE@5 | time |",
+        "| data, preset | members move | knowledge: labels | inputs | AUROC: knowledge | variance | total"
+        " | ECE@5 | time |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, presets in found.get("models", {}).items():

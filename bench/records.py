@@ -17,6 +17,7 @@ import lzma
 import os
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from hedgerow import (
     preset_parameters,
 )
 from hedgerow.evaluation import ndcg_at, precision_at
+from hedgerow.storage.container import read_model
 
 FIELDS = ("title", "title+abstract")
 TEN: dict[str, Any] = {"method": "bagging", "members": 10}
@@ -62,6 +64,8 @@ DEEP |= {"fields": {"title": 0.7, "title~chars": 0.7, "title+abstract~words": 1.
 DEEP |= {"language": "auto", "ngrams": (1, 1), "char_ngrams": (5, 5)}
 DEEP |= {"epochs": 2.0, "batch_size": 64, "learning_rate": 1e-4, "max_length": 128}
 VALIDATION = 6000
+_TIMED = 500  # records
+_OF_NAMES = ("names.", "vocabulary.")  # sections of a model file
 VOCABULARY = "tibkat/vocabulary.tsv.xz"
 COLUMNS = (
     ("CPU s", "fit_cpu_seconds", ".0f"),
@@ -142,6 +146,14 @@ def measured(
         path = Path(work) / "model"
         model.save(path)
         size = path.stat().st_size
+        sections = read_model(path).sections
+        of_names = sum(one.nbytes for name, one in sections.items() if name.startswith(_OF_NAMES))
+    costs = {}
+    if model.model_.names is not None:
+        costs["names"] = {"megabytes": of_names / 1e6} | {
+            how: milliseconds(source, test[:_TIMED])
+            for how, source in (("with", model.model_), ("without", replace(model.model_, names=None)))
+        }
     best = model.top(test, k=20).labels
     return {
         "fit_cpu_seconds": seconds,
@@ -149,7 +161,21 @@ def measured(
         "settings": {name: str(value) if name == "encoder" else value for name, value in settings.items()},
         **accuracy(best, truth),
         "unseen@20": unseen_at(best, labels, truth),
+        **costs,
     }
+
+
+def milliseconds(source: Any, records: list[dict[str, Any]]) -> dict[str, float]:
+    """Processor time of the ten best labels of one record at a time, by one thread."""
+    alone = replace(source, threads=1)
+    seconds = []
+    for record in records:
+        inputs = alone.inputs([record])
+        start = time.thread_time()
+        alone.top(inputs, 10)
+        seconds.append(time.thread_time() - start)
+    timed = seconds[len(seconds) // 5 :]  # the first ones fill memory
+    return {f"p{share}": 1000 * float(np.percentile(timed, share)) for share in (50, 99)}
 
 
 def unseen_at(best: np.ndarray, labels: list[list[str]], truth: list[list[str]]) -> float:
@@ -200,10 +226,26 @@ def markdown(described: dict[str, Any]) -> str:
         about(described),
         *table("preset, judged on dev", described.get("runs", {}), tuple(SETTINGS)),
         *table("preset with names, judged on dev", described.get("named", {}), tuple(SETTINGS)),
+        *cost_of_names(described.get("named", {})),
         *table("with names and an encoder, on an H200", described.get(DEEP_KIND, {}), (DEEP_NAME,)),
         *table("read by one tree, judged on a part of train", described.get("readings", {}), tuple(READINGS)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def cost_of_names(found: dict[str, Any]) -> list[str]:
+    """What names cost each model that was measured."""
+    runs = {name: found[name]["names"] for name in SETTINGS if "names" in found.get(name, {})}
+    if not runs:
+        return []
+    lines = ["", "| cost of names | MB of the file | CPU ms a text, p50 | p99 | without names, p50 | p99 |"]
+    lines.append("|---|---|---|---|---|---|")
+    for name, cost in runs.items():
+        times = " | ".join(
+            f"{cost[how][share]:.1f}" for how in ("with", "without") for share in ("p50", "p99")
+        )
+        lines.append(f"| {name} | {cost['megabytes']:.0f} | {times} |")
+    return lines
 
 
 def table(

@@ -173,7 +173,7 @@ def page_requests(model: Path, requests: int, against: Path | None) -> dict[str,
 def ask_as_the_page(server: Server, first: int, requests: int) -> float:
     """Ask for texts in turn as serve/page/ask.js does; the server's processor seconds per request."""
     texts = load_sample().test_texts
-    wanted = {"k": 50, "uncertainty": True, "votes": True, "decide": {"risk": RISK}}
+    wanted = {"k": 50, "uncertainty": True, "votes": True, "decide": {"missed_at_most": RISK}}
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     cpu = server.cpu_seconds()
     for number in range(first, first + requests):

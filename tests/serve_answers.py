@@ -42,12 +42,20 @@ def an_answer(prediction: dict[str, Any], model: str = "made-up") -> dict[str, A
 
 
 def a_policy() -> dict[str, Any]:
-    """Curves with every kind of knot: at 1 % nothing can be decided, at 40 % nothing is left to review."""
+    """Every kind of choice: at 5 % nothing can be accepted, and 15 % cannot be chosen."""
+    accept = {0.05: None, 0.1: 0.9, 0.11: 0.8, 0.12: 0.6, 0.13: 0.3, 0.2: 0.02}
     return {
-        "guarantee": "On average, and for <b>texts</b> like those seen.",
-        "risks": [0.01, 0.05, 0.1, 0.2, 0.4],
-        "accept": [None, 0.9, 0.8, 0.6, 0.3],
-        "reject": [None, 0.05, 0.1, 0.25, 0.4],
+        "wrong": [
+            {"share": share, "accept_from": least, "words": f"At most {100 * share:g} %, <b>surely</b>."}
+            for share, least in accept.items()
+        ],
+        "most": 3,
+        "review": [
+            {"labels": number, "share": 0.5 + number / 200, "words": f"The {number} best contain much."}
+            for number in (1, 3, 5, 10)
+        ],
+        "default": {"wrong_at_most": 0.1, "review_at_most": 10},
+        "limits": "This holds for texts like those seen.",
     }
 
 

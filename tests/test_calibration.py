@@ -198,7 +198,7 @@ def test_votes_move_as_the_formulas_say(method: str, by: str, of: str) -> None:
 
 
 def moved_in_odds(p: Floats, wanted: Floats) -> Floats:
-    """Every row with its odds, of 2e-6 at least, multiplied by one factor so that the mean is what is wanted."""
+    """Every row with its odds, of 2e-6 at least, multiplied by one factor so that the mean is as wanted."""
     own = logit(np.clip(p, 2e-6, 1 - 2.0**-20))
     shifts = np.array(
         [

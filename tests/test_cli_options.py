@@ -14,7 +14,6 @@ import typer.main
 
 from hedgerow.cli import main, options
 from hedgerow.cli.app import app
-from hedgerow.cli.calibrate import guarantee
 from hedgerow.cli.failures import ExitCode, option_words
 from hedgerow.cli.terminal import show_progress
 from hedgerow.decisions.abstention import INPUT_MEASURES, LABEL_MEASURES
@@ -226,29 +225,22 @@ def test_calibrate_out_of_bag_of_a_model_without_bags_says_how_to_get_one(
     assert "leave --out-of-bag out, or train with hedgerow fit --method bagging" in message
 
 
-def test_risk_that_cannot_be_kept_names_the_beam_that_calibrate_takes(
+def test_what_cannot_be_guaranteed_names_options_that_there_are(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from hedgerow import load
-    from hedgerow.decisions.risk import Unreachable
 
     model = tmp_path / "m.hedgerow"
     command = ["calibrate", f"{folder}/bagged.hedgerow", f"{folder}/held.jsonl", "--out", str(model)]
     assert main([*command, "--beam", "7", "--threads", "1"]) == 0
-    capsys.readouterr()
-    policy = load(model).policy_
-    assert load(model).beam == policy.search.beam == 7
-
-    class Strict:
-        describe = staticmethod(policy.describe)
-
-        @staticmethod
-        def guarantee(risk: float) -> str:
-            raise Unreachable("a wider beam, or tolerance=, finds more")
-
-    message = guarantee(Strict(), 0.05)  # type: ignore[arg-type]
-    assert advice(message) == {"--beam"}
-    assert advice(message) <= names("calibrate")
+    assert advice(capsys.readouterr().out) <= names("calibrate") | names("decide")
+    assert load(model).beam == load(model).policy_.search.beam == 7
+    asked = ["--missed-at-most", "0.0001", "--review-at-most", "3"]
+    assert main(["decide", str(model), f"{folder}/held.jsonl", *asked]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Not guaranteed: " in printed
+    assert "--missed-at-most 0.0001" in printed
+    assert advice(printed) <= names("decide")
 
 
 # --- progress ---

@@ -71,7 +71,7 @@ def files(model: HedgerowTextClassifier, tmp_path_factory: pytest.TempPathFactor
 
 
 COMMANDS = {
-    "decide": ["--risk", "0.2"],
+    "decide": ["--wrong-at-most", "0.2", "--wrong-of", "inputs"],
     "evaluate": [],
     "drift": [],
 }
@@ -207,7 +207,7 @@ def test_decisions_in_other_order_of_batches_and_threads_then_the_report_is_the_
     reports = []
     for threads in (1, 2):
         model.set_params(n_jobs=threads)
-        reports.append(model.decide(texts_of(NEW), risk=0.2).shift)
+        reports.append(model.decide(texts_of(NEW), wrong_at_most=0.2, wrong_of="inputs").shift)
     model.set_params(n_jobs=1)
     assert reports[0] == reports[1]
 
@@ -215,7 +215,7 @@ def test_decisions_in_other_order_of_batches_and_threads_then_the_report_is_the_
 def test_sorted_file_then_is_no_shift(model: HedgerowTextClassifier) -> None:
     """Short texts first: as a stream that would be a shift, as a set it is none."""
     texts = sorted(texts_of(NEW), key=len)
-    report = model.decide(texts, risk=0.2).shift
+    report = model.decide(texts, wrong_at_most=0.2, wrong_of="inputs").shift
     assert report is not None
     assert not report.broken
     watch = model.source.watch(in_order=True)
@@ -228,23 +228,28 @@ def test_more_inputs_than_are_compared_then_some_are_drawn(
     model: HedgerowTextClassifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hedgerow.shift.watch._MOST", 60)
-    report: Any = model.decide([*texts_of(NEW), *reversed_texts(NEW)], risk=0.2).shift
+    report: Any = model.decide(
+        [*texts_of(NEW), *reversed_texts(NEW)], wrong_at_most=0.2, wrong_of="inputs"
+    ).shift
     assert report.inputs == 2 * len(NEW)
     assert report.broken
     monkeypatch.setattr("hedgerow.shift.watch._MOST", 3)
-    assert not model.decide(reversed_texts(NEW), risk=0.2).shift.broken  # type: ignore[union-attr]
+    assert not model.decide(reversed_texts(NEW), wrong_at_most=0.2, wrong_of="inputs").shift.broken  # type: ignore[union-attr]
 
 
 def test_decisions_on_some_labels_then_only_the_inputs_are_compared(model: HedgerowTextClassifier) -> None:
     some = model.classes_[:5].tolist()
-    report: Any = model.decide(texts_of(NEW), risk=0.2, only=some).shift
+    report: Any = model.decide(texts_of(NEW), wrong_at_most=0.2, wrong_of="inputs", only=some).shift
     assert {one.name for one in report.evidence} == {"ood", "unknown_words", "words"}
     assert not report.broken
-    assert model.decide(reversed_texts(NEW), risk=0.2, only=some).shift.broken  # type: ignore[union-attr]
+    assert model.decide(reversed_texts(NEW), wrong_at_most=0.2, wrong_of="inputs", only=some).shift.broken  # type: ignore[union-attr]
 
 
 def test_parts_that_are_joined_then_have_no_report(model: HedgerowTextClassifier) -> None:
-    parts = [model.decide(texts_of(NEW[:5]), risk=0.2), model.decide(texts_of(NEW[5:]), risk=0.2)]
+    parts = [
+        model.decide(texts_of(NEW[:5]), wrong_at_most=0.2, wrong_of="inputs"),
+        model.decide(texts_of(NEW[5:]), wrong_at_most=0.2, wrong_of="inputs"),
+    ]
     assert Decisions.concatenate(parts).shift is None
 
 
@@ -307,10 +312,12 @@ def test_features_that_are_shuffled_then_it_alarms() -> None:
     model.fit(*made(400))
     learn_from_held_out(model, *made(600))
     X, _ = made(300)
-    report = model.decide(X, risk=0.2).shift
+    report = model.decide(X, wrong_at_most=0.2, wrong_of="inputs").shift
     assert report is not None
     assert not report.broken
-    shuffled = model.decide(X[:, np.random.default_rng(1).permutation(50)], risk=0.2).shift
+    shuffled = model.decide(
+        X[:, np.random.default_rng(1).permutation(50)], wrong_at_most=0.2, wrong_of="inputs"
+    ).shift
     assert shuffled is not None
     assert shuffled.broken
 

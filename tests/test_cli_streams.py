@@ -67,7 +67,13 @@ def printed(command: str, folder: Path, encoding: str, monkeypatch: pytest.Monke
 
 
 JSON = ["predict m d", "decide m d --json", "query m d --json", "inspect m --json", "evaluate m d --json -"]
-FOR_PEOPLE = ["decide m d --risk 0.4", "query m d --pairs", "inspect m", "evaluate m d", "explain m bürste"]
+FOR_PEOPLE = [
+    "decide m d --missed-at-most 0.4",
+    "query m d --pairs",
+    "inspect m",
+    "evaluate m d",
+    "explain m bürste",
+]
 
 
 @pytest.mark.parametrize("command", JSON)

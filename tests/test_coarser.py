@@ -215,9 +215,9 @@ def test_policy_of_few_inputs_then_is_refused_and_the_guarantee_says_what_is_wro
         with pytest.raises((TypeError, ValueError), match="least_depth"):
             CoarserLearner(made.ancestry, bad)
     made = Made(3, rows=600)
-    said = policy(made, broader_votes(made.votes, made.ancestry)).guarantee(0.2)
-    assert "at most 20 % of what is accepted" in said
-    assert "Learn then Test" in said
+    said = policy(made, broader_votes(made.votes, made.ancestry)).wrong_guarantee(0.2)[1]
+    assert "At most 20 % of an input's accepted labels and broader terms are wrong" in said.words
+    assert "Learn then Test" in said.words
 
 
 @pytest.mark.parametrize(("risk", "least_depth"), [(0.05, 1), (0.1, 0), (0.1, 1), (0.2, 1)])
@@ -339,8 +339,8 @@ def model(vocabulary_file):
 
 def test_model_then_answers_vague_texts_with_the_broader_term_and_keeps_the_guarantee(model):
     texts, labels = tree_records(600, 2)
-    found = model.decide(texts, risk=0.1, broader=True)
-    alone = model.decide(texts, risk=0.1)
+    found = model.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True)
+    alone = model.decide(texts, wrong_at_most=0.1, wrong_of="inputs", missed_at_most=0.1)
     assert found[0].broader == found.broader.of_input(0)
     assert set(found.broader.terms) == {"conifer", "broadleaf"}
     given_, wrong = 0, []
@@ -351,7 +351,7 @@ def test_model_then_answers_vague_texts_with_the_broader_term_and_keeps_the_guar
         assert not any(WIDER.get(label) in own.broader for label in own.accept)
     assert np.mean(wrong) <= 0.13
     assert given_ > 1.3 * sum(bool(own.accept) for own in alone)
-    assert "labels and broader terms are wrong (Learn then Test" in found.guarantee
+    assert "accepted labels and broader terms are wrong, mean over all inputs" in found.guarantee
     assert found.to_dict()["inputs"][0]["broader"] == found[0].broader
     assert alone.broader is None
     assert alone[0].broader == []
@@ -360,17 +360,22 @@ def test_model_then_answers_vague_texts_with_the_broader_term_and_keeps_the_guar
 
 def test_decisions_with_broader_terms_in_other_batches_then_have_the_same_bits(model):
     texts, _ = tree_records(200, 3)
-    whole = model.decide(texts, risk=0.1, broader=True)
-    parts = [model.decide(texts[begin : begin + 17], risk=0.1, broader=True) for begin in range(0, 200, 17)]
+    whole = model.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True)
+    parts = [
+        model.decide(texts[begin : begin + 17], wrong_at_most=0.1, missed_at_most=0.1, broader=True)
+        for begin in range(0, 200, 17)
+    ]
     joined = Decisions.concatenate(parts)
     for name, values in vars(whole.broader).items():
         assert np.array_equal(values, getattr(joined.broader, name))
-    assert not len(model.decide([], risk=0.1, broader=True).broader.terms)
+    assert not len(model.decide([], wrong_at_most=0.1, missed_at_most=0.1, broader=True).broader.terms)
 
 
 def test_inputs_that_are_not_answered_then_have_no_broader_terms(model):
     texts, _ = tree_records(200, 4)
-    found = model.decide(texts, risk=0.1, broader=True, inputs_by="total", inputs_coverage=0.5)
+    found = model.decide(
+        texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True, inputs_by="total", inputs_coverage=0.5
+    )
     assert not found.answered.all()
     assert not any(own.broader for own in found if not own.answered)
 
@@ -379,7 +384,10 @@ def test_model_file_then_answers_with_the_same_broader_terms(model, tmp_path):
     path = tmp_path / "trees.hedgerow"
     model.save(path)
     texts, _ = tree_records(100, 5)
-    before, after = (m.decide(texts, risk=0.1, broader=True).broader for m in (model, load(path)))
+    before, after = (
+        m.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True).broader
+        for m in (model, load(path))
+    )
     for name, values in vars(before).items():
         assert np.array_equal(values, getattr(after, name))
     assert load(path).source.coarser.least_depth == 1
@@ -395,7 +403,7 @@ def test_what_was_learned_of_broader_terms_then_is_forgotten_with_votes_or_vocab
         else:
             own.set_vocabulary(own.vocabulary_)
         with pytest.raises(NotFittedError, match="calibrate_broader"):
-            own.decide(texts, risk=0.1, broader=True)
+            own.decide(texts, wrong_at_most=0.1, missed_at_most=0.1, broader=True)
     own.set_vocabulary(None)
     with pytest.raises(ValueError, match="has no vocabulary"):
         own.calibrate_broader(*held)

@@ -71,9 +71,9 @@ def codes_of(decisions: Decisions, labels: int = LABELS) -> np.ndarray:
 @pytest.mark.parametrize("risk", [0.1, 0.2, 0.4])
 def test_decisions_by_risk_then_are_those_of_the_two_thresholds(model, data, risk):
     X, _ = data["test"]
-    found = model.decide(X, risk=risk)
+    found = model.decide(X, wrong_at_most=risk, wrong_of="inputs", missed_at_most=risk)
     mean = model.predict_votes(X).mean().toarray()
-    accept = np.float32(model.policy_.accept_from(risk))
+    accept = np.float32(model.policy_.accept_from(risk, of="inputs"))
     reject = np.float32(min(model.policy_.reject_below(risk), accept))
     expected = np.where(mean >= accept, ACCEPT, np.where(mean < reject, REJECT, REVIEW))
     assert (codes_of(found) == expected).all()
@@ -84,7 +84,7 @@ def test_decisions_by_risk_then_are_those_of_the_two_thresholds(model, data, ris
 @pytest.mark.parametrize("risk", [0.1, 0.2])
 def test_decisions_by_risk_on_further_inputs_then_about_keep_the_promise(model, data, risk):
     X, Y = data["test"]
-    codes = codes_of(model.decide(X, risk=risk))
+    codes = codes_of(model.decide(X, wrong_at_most=risk, wrong_of="inputs", missed_at_most=risk))
     has = Y.any(axis=1)
     missed = (Y[has] & (codes[has] == REJECT)).sum(axis=1) / Y[has].sum(axis=1)
     given_ = (codes == ACCEPT).sum(axis=1)
@@ -96,7 +96,7 @@ def test_decisions_by_risk_on_further_inputs_then_about_keep_the_promise(model, 
 def test_decisions_then_list_all_that_is_not_rejected_and_the_best_k_in_order(model, data):
     X, _ = data["test"]
     for k in (0, 3, 50):
-        found = model.decide(X, risk=0.2, k=k)
+        found = model.decide(X, wrong_at_most=0.2, missed_at_most=0.2, k=k)
         mean = model.predict_votes(X).mean().toarray()
         for row in range(0, len(found), 37):
             own = slice(found.indptr[row], found.indptr[row + 1])
@@ -110,7 +110,7 @@ def test_decisions_then_list_all_that_is_not_rejected_and_the_best_k_in_order(mo
 
 def test_decisions_then_can_be_walked_through_and_made_plain(model, data):
     X, _ = data["test"]
-    found = model.decide(X[:20], risk=0.2)
+    found = model.decide(X[:20], wrong_at_most=0.2, missed_at_most=0.2)
     plain = found.to_dict()
     json.dumps(plain, allow_nan=False)
     assert len(list(found)) == len(plain["inputs"]) == len(found) == 20
@@ -128,9 +128,12 @@ def test_decisions_then_can_be_walked_through_and_made_plain(model, data):
 def test_decisions_in_other_batches_and_threads_then_have_the_same_bits(model, data):
     X, _ = data["test"]
     model.set_params(n_jobs=2)
-    whole = model.decide(X, risk=0.2)
+    whole = model.decide(X, wrong_at_most=0.2, missed_at_most=0.2)
     model.set_params(n_jobs=1)
-    parts = [model.decide(X[begin : begin + 33], risk=0.2) for begin in range(0, X.shape[0], 33)]
+    parts = [
+        model.decide(X[begin : begin + 33], wrong_at_most=0.2, missed_at_most=0.2)
+        for begin in range(0, X.shape[0], 33)
+    ]
     joined = Decisions.concatenate(parts)
     for name in ("indptr", "columns", "probability", "total", "knowledge", "decision", "p_value", "bound"):
         one, other = getattr(whole, name), getattr(joined, name)
@@ -142,7 +145,7 @@ def test_decisions_in_other_batches_and_threads_then_have_the_same_bits(model, d
 @pytest.mark.parametrize("by", ["total", "data", "knowledge", "variance"])
 def test_decisions_by_a_doubt_then_accept_only_predicted_labels_with_little_of_it(model, data, by):
     X, Y = data["test"]
-    found = model.decide(X, risk=0.3, by=by, k=LABELS)
+    found = model.decide(X, wrong_at_most=0.3, by=by, k=LABELS)
     accepted = found.decision == ACCEPT
     assert accepted.any()
     assert found.probability[accepted].min() >= 0.5
@@ -157,7 +160,7 @@ def test_decisions_by_a_doubt_then_accept_only_predicted_labels_with_little_of_i
 def test_decisions_for_a_coverage_then_accept_that_share_of_predicted_labels(model, data):
     X, _ = data["test"]
     mean = model.predict_votes(X).mean().toarray()
-    codes = codes_of(model.decide(X, risk=0.3, coverage=0.8, by="variance"))
+    codes = codes_of(model.decide(X, coverage=0.8, by="variance"))
     predicted = (mean >= 0.5).sum(axis=1)
     share = np.where(predicted, ((codes == ACCEPT) & (mean >= 0.5)).sum(axis=1) / np.maximum(1, predicted), 1)
     assert share.mean() >= 0.8 - 4 * share.std() / math.sqrt(len(share))
@@ -173,10 +176,10 @@ def test_decisions_for_a_size_then_accept_about_so_many_and_leave_nothing_to_rev
 def test_decisions_by_groups_then_have_a_threshold_for_each_group(model, data):
     X, _ = data["test"]
     policy = model.policy_
-    found = model.decide(X, risk=0.3, groups=True)
+    found = model.decide(X, wrong_at_most=0.3, wrong_of="inputs", missed_at_most=0.3, groups=True)
     codes, mean = codes_of(found), model.predict_votes(X).mean().toarray()
     thresholds = policy.reject_below_by_group(0.3)
-    accept = policy.accept_from(0.3)
+    accept = policy.accept_from(0.3, of="inputs")
     for group, threshold in zip(policy.groups, thresholds, strict=True):
         own = (model.label_counts_ >= group.lowest) & (model.label_counts_ <= group.highest)
         least = np.float32(min(threshold, accept))
@@ -186,7 +189,8 @@ def test_decisions_by_groups_then_have_a_threshold_for_each_group(model, data):
 @pytest.mark.parametrize("by", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
 def test_doubtful_inputs_then_are_not_answered_and_the_rest_keeps_the_coverage(model, data, by):
     X, _ = data["test"]
-    plain, found = model.decide(X, risk=0.3), model.decide(X, risk=0.3, inputs_by=by, inputs_coverage=0.7)
+    both = {"wrong_at_most": 0.3, "wrong_of": "inputs", "missed_at_most": 0.3}
+    plain, found = model.decide(X, **both), model.decide(X, **both, inputs_by=by, inputs_coverage=0.7)
     assert "On average, at least 70 % of the inputs are answered." in found.guarantee
     assert "answered" not in plain.guarantee
     assert 0.7 - 4 * math.sqrt(0.21 / 400) - 0.03 <= found.answered.mean() < 1
@@ -198,7 +202,7 @@ def test_doubtful_inputs_then_are_not_answered_and_the_rest_keeps_the_coverage(m
 
 def test_doubtful_inputs_by_risk_then_leave_answers_that_are_right(model, data):
     X, Y = data["test"]
-    found = model.decide(X, risk=0.3, inputs_by="top", inputs_risk=0.1)
+    found = model.decide(X, wrong_at_most=0.3, inputs_by="top", inputs_wrong_at_most=0.1)
     best = model.top(X, 1).labels[:, 0]
     wrong = Y[np.arange(len(best)), best][found.answered] == 0
     assert wrong.mean() <= 0.1 + 4 * math.sqrt(0.09 / len(wrong))
@@ -295,23 +299,40 @@ def test_decide_without_a_policy_then_says_how_to_get_one(data):
 @pytest.mark.parametrize(
     ("goal", "message"),
     [
-        ({"risk": 0}, "risk is 0"),
-        ({"risk": 1.0}, "risk is 1.0"),
-        ({"risk": math.nan}, "risk is nan"),
-        ({"risk": 0.1, "costs": Costs()}, "risk and costs are given"),
-        ({"risk": 0.2, "by": "entropy"}, "by is 'entropy'"),
-        ({"size": 3, "groups": True}, "need risk"),
-        ({"risk": 0.2, "coverage": 2}, "coverage is 2"),
-        ({"risk": 0.2, "confidence": 1}, "confidence is 1"),
-        ({"risk": 0.2, "inputs_by": "mood", "inputs_risk": 0.1}, "inputs_by is 'mood'"),
-        ({"risk": 0.2, "inputs_by": "top"}, "needs either inputs_risk or inputs_coverage"),
+        ({"wrong_at_most": 0}, "wrong_at_most is 0"),
+        ({"wrong_at_most": 1.0}, "wrong_at_most is 1.0"),
+        ({"missed_at_most": math.nan}, "missed_at_most is nan"),
+        ({"missed_at_most": "0.1"}, "missed_at_most is '0.1'"),
+        ({"review_at_most": 0}, "review_at_most is 0; it must be a whole number from 1 to 100"),
+        ({"review_at_most": 101}, "review_at_most is 101"),
+        ({"review_at_most": 2.5}, "review_at_most is 2.5"),
+        ({"review_at_most": True}, "review_at_most is True"),
+        ({"wrong_of": "texts"}, "wrong_of is 'texts'; it must be one of labels, answered, inputs"),
+        ({"wrong_at_most": 0.1, "costs": Costs()}, "wrong_at_most and costs are given"),
+        ({"missed_at_most": 0.1, "size": 3}, "missed_at_most and size are given"),
+        ({"costs": Costs(), "size": 3}, "costs and size are given"),
+        ({"wrong_at_most": 0.2, "by": "entropy"}, "by is 'entropy'"),
+        ({"wrong_at_most": 0.2, "by": "total", "wrong_of": "labels"}, "use wrong_of='inputs'"),
+        ({"missed_at_most": 0.2, "by": "total"}, "by chooses what is accepted"),
+        ({"size": 3, "groups": True}, "do not work with costs or size"),
+        ({"groups": True}, "groups have thresholds of their own"),
+        ({"groups": True, "missed_at_most": 0.2, "review_at_most": 5}, "do not work with review_at_most"),
+        ({"wrong_at_most": 0.2, "coverage": 0.5}, "coverage and wrong_at_most are given"),
+        ({"coverage": 2}, "coverage is 2"),
+        ({"wrong_at_most": 0.2, "confidence": 1}, "confidence is 1"),
+        ({"wrong_at_most": 0.2, "inputs_by": "mood", "inputs_wrong_at_most": 0.1}, "inputs_by is 'mood'"),
+        ({"wrong_at_most": 0.2, "inputs_by": "top"}, "needs either inputs_wrong_at_most or inputs_coverage"),
         (
-            {"coverage": 0.9, "inputs_by": "top", "inputs_risk": 0.2},
+            {"wrong_at_most": 0.2, "wrong_of": "answered", "inputs_by": "top", "inputs_coverage": 0.5},
+            "holds where all inputs are answered",
+        ),
+        (
+            {"coverage": 0.9, "inputs_by": "top", "inputs_wrong_at_most": 0.2},
             "coverage counts the labels of all inputs",
         ),
-        ({"risk": 0.2, "inputs_risk": 0.1}, "need inputs_by"),
-        ({"risk": 0.2, "k": -1}, "k is -1"),
-        ({"risk": 0.2, "false_alarm": 0}, "false_alarm is 0"),
+        ({"wrong_at_most": 0.2, "inputs_wrong_at_most": 0.1}, "need inputs_by"),
+        ({"wrong_at_most": 0.2, "k": -1}, "k is -1"),
+        ({"wrong_at_most": 0.2, "false_alarm": 0}, "false_alarm is 0"),
     ],
 )
 def test_goals_that_make_no_sense_then_are_refused(model, data, goal, message):
@@ -427,7 +448,10 @@ def test_policy_in_a_model_file_then_decides_the_same(model, data, tmp_path):
     model.save(tmp_path / "m.hedgerow")
     again = load(tmp_path / "m.hedgerow").set_params(n_jobs=1)
     X, _ = data["test"]
-    one, other = model.decide(X, risk=0.2), again.decide(X, risk=0.2)
+    one, other = (
+        model.decide(X, wrong_at_most=0.2, missed_at_most=0.2),
+        again.decide(X, wrong_at_most=0.2, missed_at_most=0.2),
+    )
     assert one.decision.tobytes() == other.decision.tobytes()
     assert one.guarantee == other.guarantee
     assert again.describe()["policy"] == model.describe()["policy"]
@@ -457,15 +481,38 @@ def test_evaluation_then_shows_promised_and_achieved_side_by_side(model, data):
     found = evaluate(model, X, sp.csr_array(Y))
     plain = found.to_dict()
     json.dumps(plain, allow_nan=False)
-    assert list(plain["decisions"]) == ["0.05", "0.1", "0.2"]
-    kept = plain["decisions"]["0.2"]
-    codes = codes_of(model.decide(X, risk=0.2))
-    missed = ((codes == REJECT) & (Y == 1)).sum(axis=1) / Y.sum(axis=1)
-    assert kept["missed"] == pytest.approx(missed.mean())
-    assert kept["accepted"] == pytest.approx((codes == ACCEPT).sum(axis=1).mean())
-    assert kept["reviewed"] == pytest.approx((codes == REVIEW).sum(axis=1).mean())
-    assert kept["flagged"] == pytest.approx((model.ood_scores(X).p_value <= 0.05).mean())
-    assert kept["guaranteed"] == 0.2
+    kept = {(of["kind"], of["of"], of["asked"]): of for of in plain["decisions"]}
+    assert len(kept) == len(plain["decisions"]) == 16
+    true = Y.sum(axis=1)
+    for share in (0.05, 0.1, 0.2):
+        codes = codes_of(model.decide(X, missed_at_most=share))
+        missed = ((codes == REJECT) & (Y == 1)).sum(axis=1) / true
+        of = kept["missed", None, share]
+        assert of["achieved"] == pytest.approx(missed.mean())
+        assert of["labels"] == pytest.approx((codes == REVIEW).sum(axis=1).mean())
+        assert of["promised"] == share
+        assert of["kept"] == (missed.mean() <= share)
+        for kind in ("labels", "answered", "inputs"):
+            codes = codes_of(model.decide(X, wrong_at_most=share, wrong_of=kind))
+            accepted, wrong = (codes == ACCEPT).sum(axis=1), ((codes == ACCEPT) & (Y == 0)).sum(axis=1)
+            shares = wrong / np.maximum(1, accepted)
+            expected = {
+                "labels": wrong.sum() / max(1, accepted.sum()),
+                "answered": shares[accepted > 0].mean() if accepted.any() else None,
+                "inputs": shares.mean(),
+            }[kind]
+            of = kept["wrong", kind, share]
+            assert of["labels"] == pytest.approx(accepted.mean())
+            if accepted.any():
+                assert of["achieved"] == pytest.approx(expected)
+                assert of["kept"] == (expected <= share)
+    for number in (5, 10, 20, 50):
+        found_of = kept["review", None, number]
+        listed = codes_of(model.decide(X, review_at_most=number)) == REVIEW
+        right = ((listed & (Y == 1)).sum(axis=1) / true).mean()
+        assert found_of["achieved"] == pytest.approx(right)
+        assert found_of["kept"] == (right >= found_of["promised"])
+    assert plain["flagged"] == pytest.approx((model.ood_scores(X).p_value <= 0.05).mean())
 
 
 # Command line
@@ -510,13 +557,14 @@ def test_calibrate_command_then_prints_errors_and_promises_and_can_replace_the_m
         "200 rows fit calibration and OOD detection",
         "before",
         "after",
-        "At 10 %",
-        "does not hold for each single label",
+        "At most 10 % of all accepted labels are wrong",
+        "The 10 best labels of an input contain at least",
+        "not for each single label",
     ):
         assert words in printed
     assert load(model).policy_.rows == 200
     assert main(["inspect", str(model)]) == 0
-    assert "at_10_%" in capsys.readouterr().out
+    assert "guarantees" in capsys.readouterr().out
     assert main(["inspect", str(model), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["policy"]["inputs"] == 200
 
@@ -543,17 +591,20 @@ def test_calibrate_command_with_training_data_then_fails_and_leaves_the_model(fo
 
 
 def test_decide_command_then_shows_a_table_without_control_characters(folder, capsys):
-    assert main(["decide", str(folder / "sure.hedgerow"), str(folder / "new.jsonl"), "--risk", "0.2"]) == 0
+    assert (
+        main(["decide", str(folder / "sure.hedgerow"), str(folder / "new.jsonl"), "--wrong-at-most", "0.2"])
+        == 0
+    )
     printed = capsys.readouterr().out
     assert "r0" in printed
     assert "40 more" in printed
-    assert "at most 20 %" in " ".join(printed.split())
+    assert "At most 20 % of all accepted labels are wrong" in " ".join(printed.split())
     assert "\x1b[31m" not in printed
     assert "\u202e" not in printed
 
 
 def test_decide_command_for_programs_then_all_formats_say_the_same(folder, tmp_path, capsys):
-    arguments = ["decide", str(folder / "sure.hedgerow"), str(folder / "new.jsonl"), "--risk", "0.2"]
+    arguments = ["decide", str(folder / "sure.hedgerow"), str(folder / "new.jsonl"), "--wrong-at-most", "0.2"]
     assert main([*arguments, "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for name in ("d.jsonl", "d.jsonl.gz", "d.csv", "d.parquet"):
@@ -561,7 +612,7 @@ def test_decide_command_for_programs_then_all_formats_say_the_same(folder, tmp_p
     assert [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()] == lines
     model = load(folder / "sure.hedgerow")
     texts = [json.loads(line)["text"] for line in (folder / "new.jsonl").read_text().splitlines()]
-    found = model.decide(texts, risk=0.2)
+    found = model.decide(texts, wrong_at_most=0.2)
     flat = [(line["id"], label["label"], label["decision"]) for line in lines for label in line["labels"]]
     assert [label for _, label, _ in flat] == found.labels.tolist()
     assert any(label == HOSTILE for _, label, _ in flat)
@@ -586,13 +637,15 @@ def test_decide_command_with_costs_then_tells_the_expected_cost(folder, capsys):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--risk", "1.5"], 2, "is not between 0 and 1"),
+        (["--wrong-at-most", "1.5"], 2, "is not between 0 and 1"),
         (["--look", "-1"], 2, "not a finite cost"),
         (["--look", "nan"], 2, "not a finite cost"),
-        (["--risk", "0.1", "--look", "1"], 2, "risk and costs are given"),
+        (["--wrong-at-most", "0.1", "--look", "1"], 2, "--wrong-at-most and costs are given"),
+        (["--review-at-most", "0"], 2, "--review-at-most"),
+        (["--missed-at-most", "0.001"], 4, "needs at least 999"),
         (["--by", "entropy"], 2, "entropy"),
-        (["--risk", "0.001"], 4, "needs at least 2302"),
-        (["--inputs-by", "top"], 3, "--inputs-risk or --inputs-coverage"),
+        (["--wrong-at-most", "0.001"], 4, "needs at least 2877"),
+        (["--inputs-by", "top"], 3, "--inputs-wrong-at-most or --inputs-coverage"),
         (["--out", "x.txt"], 2, "ending tells the format"),
     ],
 )
@@ -612,7 +665,7 @@ def test_evaluate_and_report_commands_then_show_promises(folder, tmp_path, capsy
     model, data = str(folder / "sure.hedgerow"), str(folder / "new.jsonl")
     assert main(["evaluate", model, data, "--json", str(tmp_path / "e.json")]) == 0
     assert "What its policy guarantees" in capsys.readouterr().out
-    assert set(json.loads((tmp_path / "e.json").read_text())["decisions"]) == {"0.05", "0.1", "0.2"}
+    assert len(json.loads((tmp_path / "e.json").read_text())["decisions"]) == 16
     assert main(["report", model, data, "--out", str(tmp_path / "r.html")]) == 0
     assert "Guaranteed and achieved" in (tmp_path / "r.html").read_text()
 
@@ -622,7 +675,7 @@ def test_text_classifier_given_an_iterator_then_decides():
     labels = [["hawthorn"], ["holly"]] * 40
     model = HedgerowTextClassifier(method="bagging", members=3, random_state=0).fit(texts, labels)
     model.learn_policy([f"{text} x{n}" for n, text in enumerate(texts)], labels)
-    found = model.decide(iter(["a thorny shrub", "tree"]), risk=0.2)
+    found = model.decide(iter(["a thorny shrub", "tree"]), wrong_at_most=0.2, missed_at_most=0.2)
     assert found.is_ood is None
     assert found[0].accept == ["hawthorn"]
-    assert len(model.decide([], risk=0.2)) == 0
+    assert len(model.decide([], wrong_at_most=0.2, missed_at_most=0.2)) == 0

@@ -208,7 +208,9 @@ def test_model_with_a_judge_is_evaluated_calibrated_and_decides(tiny_encoder: Pa
     learn_from_held_out(own, SAMPLE.test_texts[160:], SAMPLE.test_labels[160:])
     own.save(tmp_path / "model")
     again = load(tmp_path / "model").set_params(device="cpu", n_jobs=1)
-    for one, other in zip(own.decide(NEW, risk=0.5), again.decide(NEW, risk=0.5), strict=True):
+    for one, other in zip(
+        own.decide(NEW, missed_at_most=0.5), again.decide(NEW, missed_at_most=0.5), strict=True
+    ):
         assert one == other
     with pytest.raises(ValueError, match="what the judge asks was trained on all training data"):
         own.calibrate_out_of_bag(TEXTS, LABELS)

@@ -347,7 +347,7 @@ def test_model_with_fields_is_calibrated_decides_and_knows_its_training_data(
     assert model.seen_in_training(RECORDS[:5]).all()
     swapped = [{"title": one["abstract"], "abstract": one["title"]} for one in RECORDS[:5]]
     assert not model.seen_in_training(swapped).any()
-    assert len(model.decide(NEW, risk=0.3)) == len(NEW)
+    assert len(model.decide(NEW, missed_at_most=0.3)) == len(NEW)
     assert len(model.ood_scores(NEW).score) == len(NEW)
     found = hedgerow.query(model, NEW, n=3)
     assert len(found) == 3

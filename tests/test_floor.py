@@ -193,9 +193,9 @@ def test_policy_refuses_a_search_with_another_floor(tmp_path: Path) -> None:
     model.learn_policy(X[new], Y[new])
     model.save(tmp_path / "model")
     again = hedgerow.load(tmp_path / "model")
-    again.decide(X[:3], risk=0.9)
+    again.decide(X[:3], missed_at_most=0.9)
     with pytest.raises(ValueError, match=r"floor is 0\.0, but the policy was learned with 0\.01"):
-        again.set_params(floor=0.0).decide(X[:3], risk=0.9)
+        again.set_params(floor=0.0).decide(X[:3], missed_at_most=0.9)
 
 
 @pytest.mark.parametrize("floor", [-0.1, 1, float("nan"), True, "low", None])

@@ -1,4 +1,4 @@
-"""What uncertainty says of the use of more training data: models of a quarter of the sample, and of all of it."""
+"""What uncertainty says of the use of more training data: models of a quarter of the sample, and of all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best labels of the test texts under the model of a quarter, and how much their log loss falls with all."""
+    """The best labels of texts under a model of a quarter, and how much their log loss falls with all."""
 
     probability: Floats
     knowledge: Floats

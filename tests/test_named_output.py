@@ -189,7 +189,7 @@ def test_labels_in_schemes_and_subtrees(tmp_path: Path, monkeypatch: pytest.Monk
 COMMANDS = [
     ("predict", "--uncertainty"),
     ("predict", "--k", "3"),
-    ("decide", "--risk", "0.4", "--json"),
+    ("decide", "--missed-at-most", "0.4", "--json"),
 ]
 
 
@@ -230,7 +230,7 @@ def test_csv_and_parquet_have_a_column_of_names(run: Run) -> None:
 
 def test_broader_answers_have_names(folder: Path, tmp_path: Path) -> None:
     """They are entries of the vocabulary that need not be labels, behind the labels of each input."""
-    found = hedgerow.load("named.hedgerow").decide(TEXTS[:2], risk=0.4, k=1)
+    found = hedgerow.load("named.hedgerow").decide(TEXTS[:2], missed_at_most=0.4, k=1)
     one = np.array([0.7], dtype=np.float32)
     broader = BroaderAnswers(np.array([0, 1, 1]), np.array(["t:5"], dtype=object), one, one, one, one, one)
     table = LabelTable.of_decisions(replace(found, broader=broader), None).named(Naming(plants()))
@@ -242,11 +242,11 @@ def test_broader_answers_have_names(folder: Path, tmp_path: Path) -> None:
 
 
 def test_tables_on_a_terminal_show_names_and_no_markup(run: Run) -> None:
-    table = run("decide", "named.hedgerow", "data.jsonl", "--risk", "0.4")
+    table = run("decide", "named.hedgerow", "data.jsonl", "--missed-at-most", "0.4")
     assert "Weißdorn" in table
     assert "Stechpalme" in table
     assert "t:2" not in table
-    english = run("decide", "named.hedgerow", "data.jsonl", "--risk", "0.4", "--lang", "en")
+    english = run("decide", "named.hedgerow", "data.jsonl", "--missed-at-most", "0.4", "--lang", "en")
     assert "<script>" in english
     assert "\x1b" not in english
 
@@ -322,7 +322,7 @@ def test_schemes_and_subtrees_choose_labels(run: Run, options: list[str], labels
     save_named("named.hedgerow", in_schemes())
     by_name = [part for label in sorted(labels) for part in ("--only", label)]
     for command in (["predict", "named.hedgerow", "data.jsonl", "--uncertainty"],
-                    ["decide", "named.hedgerow", "data.jsonl", "--risk", "0.4", "--json"],
+                    ["decide", "named.hedgerow", "data.jsonl", "--missed-at-most", "0.4", "--json"],
                     ["explain", "named.hedgerow", "data.jsonl", "--row", "2", "--json"]):  # fmt: skip
         found = run(*command, *options)
         assert found == run(*command, *by_name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,14 @@ from hypothesis import strategies as st
 from named_texts import LABELS, Named, named_texts
 from scipy.special import expit, logit
 
-from hedgerow import HedgerowTextClassifier, Vocabulary, _native, load
+from hedgerow import HedgerowTextClassifier, Vocabulary, VocabularyWarning, _native, explain, load
+from hedgerow.decisions.policy import Policy
 from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.judge import boosting
 from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
+from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.name_matches import LabelRecord, find_names, number_names
 from hedgerow.judge.names import NAMED_EVIDENCE, Said, named_candidates
 from hedgerow.serve.prediction import Wanted, predict
@@ -373,6 +377,73 @@ def test_another_vocabulary_brings_new_labels_and_keeps_old_ones(
     opened.set_vocabulary(None)
     assert opened.model_.names is None
     assert not np.isin(np.array(ranked(opened, named.test_texts)).astype(str), sorted(named.unseen)).any()
+
+
+def test_what_leaves_the_vocabulary_is_answered_as_before_and_listed(
+    model: HedgerowTextClassifier, named: Named, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "m.hedgerow")
+    opened = load(tmp_path / "m.hedgerow")
+    gone = sorted({*sorted(named.unseen)[:100], *model.top(named.test_texts, k=1).labels.ravel().tolist()})
+    names = {entry.id: entry.names[0].text for entry in named.vocabulary}
+    opened.model_ = replace(opened.model_, calibration=some_calibration(model, named))
+    before = opened.predict_votes(named.test_texts)
+    with pytest.warns(VocabularyWarning):
+        opened.set_vocabulary(Vocabulary.from_names({id: names[id] for id in names if id not in gone}, "en"))
+    opened.save(tmp_path / "left.hedgerow")
+    opened = load(tmp_path / "left.hedgerow")
+    after = opened.predict_votes(named.test_texts)
+    assert opened.model_.calibrated  # as the same names are looked for
+    assert after.labels.tobytes() == before.labels.tobytes()
+    assert after.probs.tobytes() == before.probs.tobytes()
+    assert sorted(opened.describe()["vocabulary"]["labels_that_left"]) == gone
+    unseen = next(id for id in gone if id in named.unseen)
+    verdict = explain(opened, f"about {names[unseen]}", unseen).names
+    assert verdict.name == names[unseen]
+    assert verdict.finds
+
+    # Other names discard the calibration, and what left is still found; what comes back has left no more.
+    back = {id: names[id] for id in names if id not in gone[1:]} | {"x:new": "zymurgical zeppelin"}
+    with pytest.warns(VocabularyWarning):
+        opened.set_vocabulary(Vocabulary.from_names(back, "en"))
+    assert not opened.model_.calibrated
+    assert sorted(opened.describe()["vocabulary"]["labels_that_left"]) == gone[1:]
+    assert opened.top([f"about {names[unseen]}"], k=1).labels.tolist() == [[unseen]]
+    with pytest.warns(VocabularyWarning):
+        opened.set_vocabulary(named.vocabulary)
+    assert opened.model_.left is not None
+    assert opened.model_.left.ids == ["x:new"]
+
+
+def test_labels_that_names_find_are_not_unknown_to_a_policy(
+    model: HedgerowTextClassifier, named: Named
+) -> None:
+    learned = copy.copy(model).learn_policy(named.test_texts, named.test_labels)
+    policy = learned.policy_
+    found = model.predict_votes(named.test_texts)
+    candidates = [
+        set(model.classes_[found.labels[begin:end]].tolist())
+        for begin, end in itertools.pairwise(found.indptr)
+    ]
+    never = [[label for label in own if label in named.unseen] for own in named.test_labels]
+    rows = list(zip(named.test_labels, never, candidates, strict=True))
+    by_name = np.mean([len(set(new) & there) / len(own) for own, new, there in rows])
+    assert policy.named == pytest.approx(by_name)
+    assert policy.named > 0.05
+    assert policy.unknown == pytest.approx(np.mean([len(new) / len(own) for own, new, _ in rows]) - by_name)
+    assert policy.describe()["lost_by_the_beam"] >= 0
+    said = policy.review_guarantee(10).words
+    assert f"about {100 * policy.unknown:.2g} % of the right labels have never been seen in training" in said
+    assert f"{100 * policy.named:.2g} % more are found by their names only" in said
+    header, sections = policy.to_sections()
+    assert Policy.from_sections(header, sections).named == policy.named
+
+
+def some_calibration(model: HedgerowTextClassifier, named: Named) -> Calibration:
+    plain = copy.copy(model)
+    found = plain.calibrate(named.test_texts, named.test_labels).model_.calibration
+    assert found is not None
+    return found
 
 
 def test_names_that_say_nothing_are_left_out(named: Named) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import re
 
 import numpy as np
 import pytest
@@ -61,10 +60,11 @@ class Made:
         return np.pad(self.mean, ((0, 0), (0, self.Y.shape[1] - self.labels)), constant_values=-1)
 
     def missed(self, threshold: float) -> np.ndarray:
-        """Of each input that has labels, the share below the threshold."""
-        has = self.Y.any(axis=1)
-        lost = self.Y & (self.wide_mean() < threshold)
-        return lost[has].sum(axis=1) / self.Y[has].sum(axis=1)
+        """Of each input that has labels that the model knows, the share of these below the threshold."""
+        known = self.Y[:, : self.labels]
+        has = known.any(axis=1)
+        lost = known & (self.mean < threshold)
+        return lost[has].sum(axis=1) / known[has].sum(axis=1)
 
     def wrong(self, threshold: float) -> np.ndarray:
         given_ = self.wide_mean() >= threshold
@@ -82,7 +82,7 @@ def test_rejection_then_is_the_largest_threshold_that_a_dense_computation_allows
     assert np.min(np.abs(bounds - risk)) > 1e-9
     least = made.missed(0).mean()
     ceiling = max(bounds[0], least + 1.2816 * math.sqrt(least * (1 - least) / n))
-    assert policy.lowest_risk() == pytest.approx(ceiling)
+    assert policy.lowest_missed() == pytest.approx(ceiling)
     if ceiling <= risk:
         assert policy.reject_below(risk) == GRID[bounds <= risk][-1]
     else:
@@ -105,7 +105,7 @@ def test_acceptance_then_is_where_tests_from_above_stop_by_a_dense_computation(s
         if min(math.exp(-n * divergence), math.e * tail) > 0.1:
             break
         reached = threshold
-    assert policy.accept_from(risk, 0.9) == reached
+    assert policy.accept_from(risk, 0.9, of="inputs") == reached
 
 
 def test_size_then_counts_labels_up_to_the_cap_and_keeps_the_mean():
@@ -149,7 +149,7 @@ def test_groups_then_have_the_losses_of_a_dense_computation_over_inputs_that_hav
     counts = np.concatenate([made.counts, np.zeros(made.Y.shape[1] - made.labels, dtype=int)])
     assert policy.groups[0].lowest == 0
     for group in policy.groups:
-        own = made.Y & ((counts >= group.lowest) & (counts <= group.highest))
+        own = made.Y & ((counts >= max(1, group.lowest)) & (counts <= group.highest))
         has = own.any(axis=1)
         assert group.missed.rows == has.sum() >= 99
         for place in (0, 300, 600, len(GRID) - 1):
@@ -190,7 +190,7 @@ def test_thresholds_when_more_risk_is_taken_then_reject_more_and_accept_more(see
     low, high = sorted([one, other])
     with contextlib.suppress(Unreachable):
         assert policy.reject_below(low) <= policy.reject_below(high)
-    assert policy.accept_from(low) >= policy.accept_from(high)
+    assert policy.accept_from(low, of="inputs") >= policy.accept_from(high, of="inputs")
     assert policy.accept_share(low) >= 0
     assert policy.accept_share(low) >= policy.accept_share(high)
 
@@ -204,42 +204,36 @@ def test_policy_learned_in_other_batches_and_threads_then_has_the_same_bits(size
     assert whole.to_sections()[0] == parts.to_sections()[0]
 
 
-def test_promise_over_random_halves_then_is_kept_on_average():
-    random = np.random.default_rng(0)
-    made = Made(6, rows=400)
-    has = np.flatnonzero(made.Y.any(axis=1))
-    losses = np.stack([made.missed(t) for t in GRID], axis=1)
-    achieved = []
-    for _ in range(300):
-        order = random.permutation(len(has))
-        one, other = order[: len(has) // 2], order[len(has) // 2 :]
-        learner = PolicyLearner(made.truth[has[one]], None, 1)
-        learner.add(made.votes[has[one]])
-        threshold = learner.finish(MARK, SEARCH).reject_below(0.4)
-        achieved.append(losses[other, np.searchsorted(GRID, np.float32(threshold))].mean())
-    assert np.mean(achieved) <= 0.4 + 3 * np.std(achieved) / math.sqrt(300)
-    assert np.mean(achieved) > 0.3
-
-
-def test_risk_below_the_ceiling_then_is_refused_with_its_parts():
+def test_missed_below_what_the_search_finds_then_is_refused_with_its_parts():
     made = Made(7)
     policy = made.policy()
     has = made.Y.any(axis=1)
     unknown = (made.Y[has][:, made.labels :].sum(axis=1) / made.Y[has].sum(axis=1)).mean()
-    lost = made.missed(0).mean() - unknown
+    lost = made.missed(0).mean()
     assert policy.unknown == pytest.approx(unknown)
+    assert policy.lost() == pytest.approx(lost)
     with pytest.raises(Unreachable) as refused:
-        policy.reject_below(0.01)
+        policy.reject_below(0.02)
     message = str(refused.value)
-    assert f"{100 * unknown:.2f} % of the true labels never occur in training" in message
-    assert f"{100 * lost:.2f} % are lost by the beam" in message
-    margin = policy.lowest_risk() - made.missed(0).mean()
+    assert f"the search does not find {100 * lost:.2f} % of the right labels that the model knows" in message
+    margin = policy.lowest_missed() - lost
     assert f"with {policy.missed.rows} inputs is {100 * margin:.2f} %" in message
-    assert "tolerance=" in message
+    assert "calibrate again with a wider beam" in message
     lowest = float(message.partition("at least ")[2].partition(",")[0])
     assert policy.reject_below(lowest) >= 0
     with pytest.raises(Unreachable, match="labels that occur 0 to"):
         policy.reject_below_by_group(0.02)
+
+
+def test_labels_that_the_model_does_not_know_then_do_not_stop_what_it_can_guarantee():
+    made = Made(7, strange=30)
+    policy = made.policy()
+    assert policy.unknown > 0.3
+    assert 0 < policy.reject_below(0.5) < 1
+    _, guarantee = policy.missed_guarantee(0.5)
+    assert guarantee.promised == 0.5
+    assert guarantee.reached == pytest.approx(made.missed(policy.reject_below(0.5)).mean())
+    assert f"about {100 * policy.unknown:.2g} % of the right labels have never been seen" in guarantee.words
 
 
 def test_certificates_then_give_the_share_of_inputs_that_lost_nothing():
@@ -282,23 +276,27 @@ def test_too_few_inputs_then_the_error_says_how_many_are_needed():
     with pytest.raises(TooFewRows, match="at least 19"):
         policy.reject_below(0.05)
     with pytest.raises(TooFewRows, match="needs at least 45"):
+        policy.accept_from(0.05, 0.9, of="inputs")
+    with pytest.raises(TooFewRows, match="needs at least 56"):
         policy.accept_from(0.05, 0.9)
     with pytest.raises(TooFewRows, match="at least 19"):
         policy.accept_share(0.95)
 
 
-@pytest.mark.parametrize("risk", [0, 1, -1, math.nan, "a"])
-def test_risk_outside_0_and_1_then_is_refused(risk):
+@pytest.mark.parametrize("share", [0, 1, -1, math.nan, "a"])
+def test_share_outside_0_and_1_then_is_refused_by_name(share):
     policy = Made(9, rows=40).policy()
-    for ask in (policy.reject_below, policy.accept_from, policy.reject_below_by_group, policy.guarantee):
-        with pytest.raises(ValueError, match="risk is"):
-            ask(risk)
+    for ask in (policy.reject_below, policy.reject_below_by_group, policy.best_for):
+        with pytest.raises(ValueError, match="missed_at_most is"):
+            ask(share)
+    with pytest.raises(ValueError, match="wrong_at_most is"):
+        policy.accept_from(share)
 
 
 def test_unknown_measure_then_is_refused():
     policy = Made(9, rows=40).policy()
     with pytest.raises(ValueError, match="by is 'entropy'; it must be one of probability, total"):
-        policy.accept_from(0.2, by="entropy")
+        policy.accept_from(0.2, of="inputs", by="entropy")
 
 
 def test_policy_without_labels_then_is_refused():
@@ -306,22 +304,28 @@ def test_policy_without_labels_then_is_refused():
     nothing = as_truth(sp.csr_array(made.Y.shape, dtype=np.int8), 40, made.labels)
     learner = PolicyLearner(nothing, None, 1)
     learner.add(made.votes)
-    with pytest.raises(ValueError, match="no input has a label"):
+    with pytest.raises(ValueError, match="no input has a label that the model knows"):
         learner.finish(MARK, SEARCH)
     with pytest.raises(ValueError, match="votes on more inputs than"):
         learner.add(made.votes)
 
 
-def test_promise_in_words_then_names_thresholds_rows_and_what_it_is_not():
+def test_guarantees_in_words_then_name_shares_confidence_and_what_they_are_of():
     policy = Made(11).policy()
-    words = policy.guarantee(0.4)
-    assert "at most 40 % of an input's true labels" in words
-    assert "with a confidence of 90 %" in words
-    assert "inputs like the 300 held-out ones" in words
-    assert "does not hold for each single label" in words
+    _, labels = policy.wrong_guarantee(0.5)
+    _, answered = policy.wrong_guarantee(0.5, of="answered")
+    _, inputs = policy.wrong_guarantee(0.5, of="inputs")
+    assert "At most 50 % of all accepted labels are wrong, with a confidence of 90 %" in labels.words
+    assert "mean over such inputs" in answered.words
+    assert "mean over all inputs, where those that are given none count as 0 %" in inputs.words
+    best = policy.review_guarantee(10)
+    assert f"The 10 best labels of an input contain at least {int(1000 * best.promised) / 10} %" in best.words
+    assert "inputs like the 300 held-out ones: not for each single label" in policy.limits()
     description = policy.describe()
     assert description["inputs"] == 300
-    assert re.match(r"not possible: .* so a risk of 0\.05 cannot be guaranteed", description["at_5_%"])
+    refused = [of for of in description["guarantees"] if of["refused"]]
+    assert {(of["kind"], of["asked"]) for of in refused} >= {("missed", 0.05), ("missed", 0.1)}
+    assert all(of["promised"] is None and of["words"].startswith("Not guaranteed") for of in refused)
 
 
 def test_policy_in_sections_then_comes_back_whole():
@@ -330,9 +334,30 @@ def test_policy_in_sections_then_comes_back_whole():
     back = Policy.from_sections(header, sections)
     assert back.to_sections()[0] == header
     assert back.reject_below(0.5) == policy.reject_below(0.5)
-    assert back.accept_from(0.3, by="variance") == policy.accept_from(0.3, by="variance")
+    assert back.accept_from(0.3, of="inputs", by="variance") == policy.accept_from(
+        0.3, of="inputs", by="variance"
+    )
+    assert back.accept_from(0.5) == policy.accept_from(0.5) < 1
+    assert back.share_of_best(7) == policy.share_of_best(7)
     assert back.inputs["top"].for_coverage(0.6) == policy.inputs["top"].for_coverage(0.6)
     assert back.describe() == policy.describe()
+
+
+def test_policy_of_an_older_release_then_keeps_what_it_can_and_says_what_to_do():
+    header, sections = Made(12).policy().to_sections()
+    old = {name: value for name, value in header.items() if name != "most"}
+    kept = {name: of for name, of in sections.items() if name not in ("policy.given", "policy.ranks")}
+    policy = Policy.from_sections(old, kept)
+    assert policy.accept_from(0.3, of="inputs") == Made(12).policy().accept_from(0.3, of="inputs")
+    for ask in (
+        lambda: policy.accept_from(0.3),
+        lambda: policy.reject_below(0.5),
+        lambda: policy.share_of_best(5),
+    ):
+        with pytest.raises(Unreachable, match=r"older release.*run hedgerow calibrate again"):
+            ask()
+    assert [of.refused is None for of in policy.standard()].count(True) == 3
+    assert Policy.from_sections(*policy.to_sections()).standard() == policy.standard()
 
 
 def test_damaged_policy_then_is_refused():
@@ -365,6 +390,9 @@ def test_damaged_policy_then_is_refused():
         broken_header(rows=-1),
         broken_header(left_out=True),
         broken_header(unknown=1.5),
+        broken_header(most=0),
+        broken_header(most=True),
+        broken_header(most=header["most"] + 1),
     ]
     for wrong in headers:
         with pytest.raises((ValueError, KeyError, TypeError)):
@@ -377,6 +405,12 @@ def test_damaged_policy_then_is_refused():
         broken("policy.totals", put((0, 500), -3.0)),
         broken("policy.totals", put((0, 0), sections["policy.totals"][0, -1])),
         broken("policy.proven", put(0, 2.0)),
+        broken("policy.given", put((3, 0), 99999)),
+        broken("policy.given", lambda array: array.__iadd__(1)),
+        broken("policy.ranks", put(50, 1e9)),
+        broken("policy.ranks", put(0, math.nan)),
+        {name: array for name, array in sections.items() if name != "policy.ranks"},
+        {**sections, "policy.given": sections["policy.given"][:-1]},
         broken("policy.inputs.top", put((0, 0), math.inf)),
         {**sections, "policy.totals": sections["policy.totals"][:, :-1]},
         {name: array for name, array in sections.items() if name != "policy.inputs.total"},

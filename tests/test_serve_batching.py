@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from served_models import Open
 
 from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.planning import Plan
 from hedgerow.decisions.rules import Rule
 from hedgerow.serve.admission import Admitted
 from hedgerow.serve.batching import Batcher
@@ -84,14 +85,17 @@ def test_requests_that_want_other_things_then_they_do_not_share() -> None:
         engine = Engine()
         batches = batcher(engine)
         first = await held_up(engine, batches)
-        by_risk = [Wanted(sorting=Sorting(Goal(risk=risk), Rule())) for risk in (0.1, 0.2, 0.1)]
+        by_share = [
+            Wanted(sorting=Sorting(Goal(missed_at_most=share), Plan(Rule(), (), ())))
+            for share in (0.1, 0.2, 0.1)
+        ]
         wanted = [
             (MODEL, PLAIN),
             (MODEL, Wanted(k=3)),
             (OTHER, PLAIN),
             (MODEL, PLAIN),
             (MODEL, Wanted(k=3)),
-            *((MODEL, own) for own in by_risk),
+            *((MODEL, own) for own in by_share),
         ]
         others = [
             asyncio.create_task(batches.predict(served, [f"t{i}"], 1, own))
@@ -348,7 +352,11 @@ def test_reload_then_a_request_under_way_ends_on_the_model_it_began_with(
         gate.set()
         assert first.result().json()["model"] == old
     assert client.post("/predict", json={"text": "a game"}).json()["model"] == told["model"]
-    assert client.post("/reload").json() == {"model": told["model"], "before": told["model"]}
+    assert client.post("/reload").json() == {
+        "model": told["model"],
+        "before": told["model"],
+        "labels_that_left": 0,
+    }
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense" * 100, None])

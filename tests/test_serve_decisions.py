@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ RECIPE = "Whisk the eggs with sugar, fold in the flour and bake the cake until g
 
 def asked_of(goal: dict[str, Any]) -> dict[str, Any]:
     """A goal of the API, as the library takes it."""
-    return {"costs": Costs(**goal["costs"])} if "costs" in goal else {"risk": goal.get("risk", 0.1)}
+    return {"costs": Costs(**goal["costs"])} if "costs" in goal else goal
 
 
 def kept_by(result: dict[str, Any]) -> dict[str, str]:
@@ -47,9 +46,11 @@ def kept_of(own: Decisions, row: int) -> dict[str, str]:
 @pytest.mark.parametrize(
     "goal",
     [
-        {"risk": 0.1},
-        {"risk": 0.25},
-        {"risk": 0.45},
+        {"missed_at_most": 0.4},
+        {"missed_at_most": 0.25, "wrong_at_most": 0.25},
+        {"missed_at_most": 0.45, "wrong_at_most": 0.3, "wrong_of": "inputs"},
+        {"wrong_at_most": 0.3, "wrong_of": "answered", "review_at_most": 5},
+        {"missed_at_most": 0.3, "review_at_most": 20},
         {},
         {"costs": {"wrong": 1, "missed": 2, "look": 0.2}},
         {"costs": {"wrong": 3, "missed": 0.5, "look": 0.4}},
@@ -75,7 +76,8 @@ def test_decide_then_labels_are_sorted_as_the_library_sorts_them(
 
 @pytest.mark.parametrize("k", [1, 10])
 @pytest.mark.parametrize(
-    "goal", [{"risk": 0.05}, {"risk": 0.1}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}]
+    "goal",
+    [{"missed_at_most": 0.05}, {"review_at_most": 7}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}],
 )
 def test_decide_then_no_more_true_labels_are_lost_than_the_library_rejects(
     open_client: Open, deciding_model: Path, goal: dict[str, Any], k: int
@@ -100,7 +102,7 @@ def test_decide_then_the_numbers_are_those_of_the_model_and_of_an_answer_without
     client, model = open_client(deciding_model), load(deciding_model)
     body = {"texts": TEXTS, "k": 4, "votes": True}
     plain = client.post("/predict", json=body).json()["results"]
-    decided = client.post("/predict", json=body | {"decide": {"risk": 0.1}}).json()["results"]
+    decided = client.post("/predict", json=body | {"decide": {"missed_at_most": 0.1}}).json()["results"]
     votes = model.predict_votes(TEXTS)
     for row, (text, before, result) in enumerate(zip(TEXTS, plain, decided, strict=True)):
         labels = result["labels"]
@@ -142,7 +144,7 @@ def test_search_that_finds_few_labels_then_what_it_does_not_find_is_rejected(
     found = np.diff(model.predict_votes(TEXTS).indptr)
     assert found.max() < 100
     client = open_client(tmp_path / "narrow.hedgerow")
-    for goal in ({"risk": 0.9}, EVERYTHING):
+    for goal in ({"missed_at_most": 0.9}, EVERYTHING):
         answer = client.post("/predict", json={"texts": TEXTS, "k": 100, "decide": goal})
         own = model.decide(TEXTS, **asked_of(goal), k=0)
         for row, result in enumerate(answer.json()["results"]):
@@ -158,7 +160,7 @@ def test_groups_of_labels_that_are_calibrated_apart_then_labels_are_sorted_as_th
     assert not model.calibration_.keeps_order
     model.save(tmp_path / "groups.hedgerow")
     client = open_client(tmp_path / "groups.hedgerow")
-    for goal in ({"risk": 0.1}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}):
+    for goal in ({"missed_at_most": 0.1}, {}, {"costs": {"wrong": 1, "missed": 5, "look": 0.1}}):
         answer = client.post("/predict", json={"texts": TEXTS, "k": 2, "decide": goal})
         own = model.decide(TEXTS, **asked_of(goal), k=0)
         for row, result in enumerate(answer.json()["results"]):
@@ -168,11 +170,11 @@ def test_groups_of_labels_that_are_calibrated_apart_then_labels_are_sorted_as_th
 def test_more_labels_than_an_answer_may_have_then_it_is_refused(
     open_client: Open, deciding_model: Path
 ) -> None:
-    own = load(deciding_model).decide(TEXTS[:2], risk=0.1, k=0)
+    own = load(deciding_model).decide(TEXTS[:2], missed_at_most=0.1, k=0)
     most = len(own.labels)
     for limit, status in ((most, 200), (most - 1, 422)):
         client = open_client(deciding_model, limits=Limits(labels=limit))
-        answer = client.post("/predict", json={"texts": TEXTS[:2], "decide": {"risk": 0.1}})
+        answer = client.post("/predict", json={"texts": TEXTS[:2], "decide": {"missed_at_most": 0.1}})
         assert answer.status_code == status
     assert answer.json()["error"]["code"] == "too_many"
     assert f"{most} labels" in answer.json()["error"]["message"]
@@ -185,7 +187,7 @@ def test_search_that_the_policy_was_not_learned_with_then_it_is_refused_in_the_w
     model = load(deciding_model).set_params(**change)
     model.save(tmp_path / "changed.hedgerow")
     client = open_client(tmp_path / "changed.hedgerow")
-    for goal in ({"risk": 0.2}, {"costs": {"wrong": 1, "missed": 2, "look": 0.2}}):
+    for goal in ({"missed_at_most": 0.2}, {"costs": {"wrong": 1, "missed": 2, "look": 0.2}}):
         with pytest.raises(ValueError, match="but the policy was learned with") as refused:
             model.decide(TEXTS[:1], **asked_of(goal))
         answer = client.post("/predict", json={"text": TEXTS[0], "decide": goal})
@@ -199,12 +201,30 @@ def test_search_that_the_policy_was_not_learned_with_then_it_is_refused_in_the_w
     assert client.post("/predict", json={"text": TEXTS[0]}).status_code == 200
 
 
-def test_policy_that_can_guarantee_nothing_then_there_are_no_curves(
+def test_policy_that_can_guarantee_little_then_only_that_can_be_chosen(
     open_client: Open, tmp_path: Path
 ) -> None:
     model = a_text_model().learn_policy(SAMPLE.test_texts[100:103], SAMPLE.test_labels[100:103])
     model.save(tmp_path / "few.hedgerow")
-    assert open_client(tmp_path / "few.hedgerow").get("/model").json()["policy"] is None
+    policy = open_client(tmp_path / "few.hedgerow").get("/model").json()["policy"]
+    assert all(one["share"] > 0.4 for one in policy["wrong"])
+    assert all(0 <= one["share"] < 0.6 for one in policy["review"])
+
+
+def test_policy_of_an_older_release_then_nothing_is_offered(
+    open_client: Open, deciding_model: Path, tmp_path: Path
+) -> None:
+    file = read_model(deciding_model)
+    policy = {name: value for name, value in file.header["policy"].items() if name != "most"}
+    kept = {n: a for n, a in file.sections.items() if n not in ("policy.given", "policy.ranks")}
+    write_model(tmp_path / "old.hedgerow", kept, file.header | {"policy": policy})
+    client = open_client(tmp_path / "old.hedgerow")
+    assert client.get("/model").json()["policy"] is None
+    refused = client.post("/predict", json={"text": "a", "decide": {}})
+    assert refused.status_code == 422
+    assert "run hedgerow calibrate again" in refused.json()["error"]["message"]
+    asked = {"wrong_at_most": 0.3, "wrong_of": "inputs"}
+    assert client.post("/predict", json={"text": "a", "decide": asked}).status_code == 200
 
 
 @pytest.mark.parametrize("method", ["single", "bagging", "boosting", "boosted-bagging", "mc-dropout"])
@@ -255,12 +275,12 @@ def test_false_alarm_then_it_sets_what_is_out_of_distribution(
     client = open_client(deciding_model)
     p_value = load(deciding_model).ood_scores([RECIPE]).p_value[0]
     for rate, is_ood in ((p_value * 1.01, True), (p_value * 0.99, False)):
-        body = {"text": RECIPE, "decide": {"risk": 0.2, "false_alarm": rate}}
+        body = {"text": RECIPE, "decide": {"missed_at_most": 0.2, "false_alarm": rate}}
         told = client.post("/predict", json=body).json()["results"][0]["ood"]
         assert told["is_ood"] is is_ood
 
 
-def test_policy_of_the_model_then_its_curves_decide_as_the_server_does(
+def test_policy_of_the_model_then_its_choices_decide_as_the_server_does(
     open_client: Open, deciding_model: Path
 ) -> None:
     client = open_client(deciding_model)
@@ -268,42 +288,56 @@ def test_policy_of_the_model_then_its_curves_decide_as_the_server_does(
     assert info.calibrated
     assert info.policy is not None
     policy = info.policy
-    assert len(policy.risks) == len(policy.accept) == len(policy.reject)
-    assert policy.risks == sorted(policy.risks)
-    assert policy.guarantee
-    for risk in (0.2, 0.3):
-        place = bisect_left(policy.risks, risk)
-        accept, reject = policy.accept[place], policy.reject[place]
-        assert policy.risks[place] == risk
-        assert reject is not None
-        answer = client.post("/predict", json={"texts": TEXTS, "k": 20, "decide": {"risk": risk}}).json()
-        for result in answer["results"]:
-            for label in result["labels"]:
-                p = label["probability"]
-                expected = (
-                    "accept" if accept is not None and p >= accept else "review" if p >= reject else "reject"
-                )
-                assert label["decision"] == expected
-    known = [value for value in policy.reject if value is not None]
-    bounds = [value for value in policy.accept if value is not None]
-    assert bounds == sorted(bounds, reverse=True)
-    assert known
+    shares = [one.share for one in policy.wrong]
+    assert shares == sorted(shares)
+    assert policy.limits.startswith("This holds for inputs like the ")
+    for wrong in policy.wrong[9::10]:
+        for review in policy.review[:2]:
+            goal = {"wrong_at_most": wrong.share, "review_at_most": review.labels}
+            answer = client.post("/predict", json={"texts": TEXTS, "k": 30, "decide": goal}).json()
+            assert [of["words"] for of in answer["guarantees"]] == [wrong.words, review.words]
+            assert answer["guarantees"][1]["promised"] == review.share
+            for result in answer["results"]:
+                for rank, label in enumerate(result["labels"]):
+                    least = wrong.accept_from
+                    if least is not None and rank < policy.most and np.float32(label["probability"]) >= least:
+                        expected = "accept"
+                    else:
+                        expected = "review" if rank < review.labels else "reject"
+                    assert label["decision"] == expected
+    bounds = [one.accept_from for one in policy.wrong if one.accept_from is not None]
+    assert bounds
 
 
-def test_risk_that_cannot_be_guaranteed_then_the_reason_is_said(
+def test_goals_of_which_one_cannot_be_kept_then_the_other_is_and_the_reason_is_said(
+    open_client: Open, deciding_model: Path
+) -> None:
+    goal = {"missed_at_most": 0.0001, "review_at_most": 3}
+    answer = open_client(deciding_model).post("/predict", json={"text": TEXTS[0], "decide": goal}).json()
+    missed, review = answer["guarantees"]
+    assert missed["promised"] is None
+    assert missed["refused"] in missed["words"]
+    assert (review["refused"], review["asked"]) == (None, 3)
+    assert len(kept_by(answer["results"][0])) == 3
+
+
+def test_goal_that_cannot_be_guaranteed_then_the_reason_is_said(
     open_client: Open, deciding_model: Path
 ) -> None:
     client = open_client(deciding_model)
-    answer = client.post("/predict", json={"text": "a", "decide": {"risk": 0.0001}})
+    answer = client.post("/predict", json={"text": "a", "decide": {"missed_at_most": 0.0001}})
     assert answer.status_code == 422
     error = answer.json()["error"]
-    assert (error["code"], error["where"]) == ("no_guarantee", "decide.risk")
+    assert (error["code"], error["where"]) == ("no_guarantee", "decide")
     assert "0.0001" in error["message"]
 
 
 @pytest.mark.parametrize(
     ("goal", "code"),
-    [({"risk": 0.1}, "no_policy"), ({"costs": {"wrong": 1, "missed": 1, "look": 0.1}}, "not_calibrated")],
+    [
+        ({"wrong_at_most": 0.1}, "no_policy"),
+        ({"costs": {"wrong": 1, "missed": 1, "look": 0.1}}, "not_calibrated"),
+    ],
 )
 def test_model_that_has_not_learned_to_decide_then_it_says_how(
     client: TestClient, goal: dict[str, Any], code: str
@@ -346,7 +380,7 @@ def test_reload_of_a_policy_with_an_odd_search_then_the_model_stays(
     write_model(served, file.sections, header, overwrite=True)
     answer = client.post("/reload")
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_model")
-    assert client.post("/predict", json={"text": "a", "decide": {"risk": 0.2}}).status_code == 200
+    assert client.post("/predict", json={"text": "a", "decide": {"missed_at_most": 0.2}}).status_code == 200
 
 
 @pytest.mark.parametrize("search", [{"tolerance": 0.1}, {"tolerance": 0}, {"candidates": 5}])
@@ -378,15 +412,4 @@ def test_model_that_keeps_more_labels_than_are_told_at_once_then_it_is_served(
     deciding_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Limits, "labels", 1)
-    assert load_model(deciding_model, 1).curves is not None
-
-
-def test_policy_then_what_is_guaranteed_of_accepted_labels_is_a_mean_over_inputs(
-    open_client: Open, deciding_model: Path
-) -> None:
-    guarantee = open_client(deciding_model).get("/model").json()["policy"]["guarantee"]
-    assert guarantee.startswith("On average over inputs like the ")
-    assert (
-        "with a confidence of 90 %, at most that share of its accepted labels is wrong"
-        " (0 % if none is accepted)"
-    ) in guarantee
+    assert load_model(deciding_model, 1).choices is not None

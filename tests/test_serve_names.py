@@ -285,3 +285,19 @@ def test_schemes_of_a_model_without_a_vocabulary_are_refused(client: TestClient)
     error = refusal(client.post("/predict", json={"text": "x", "only_scheme": ["s"]}), 422)
     assert "no vocabulary" in error["message"]
     assert error["where"] == "only_scheme"
+
+
+def test_reload_says_how_many_labels_left_the_vocabulary(
+    open_client: Open, named_model: Path, labels: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = tmp_path / "served.hedgerow"
+    served.write_bytes(named_model.read_bytes())
+    client = open_client(served)
+    classifier = hedgerow.load(served)
+    names = {id: classifier.vocabulary_.name(id) or id for id in classifier.vocabulary_.ids[3:]}
+    with pytest.warns(hedgerow.VocabularyWarning):
+        classifier.set_vocabulary(hedgerow.Vocabulary.from_names(names))
+    classifier.save(served, overwrite=True)
+    with caplog.at_level("INFO"):
+        assert client.post("/reload").json()["labels_that_left"] == 3
+    assert any("labels_that_left" in str(vars(record)) for record in caplog.records)

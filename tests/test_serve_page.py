@@ -109,7 +109,7 @@ def test_ood_text_then_its_p_value_is_said_in_words(
     opened = open_served(demo_server, answers=answers)
     opened.ask(TEXT)
     expect(opened.page.locator(".banner")).to_contain_text(words)
-    expect(opened.page.locator(".guarantee")).to_contain_text(
+    expect(opened.page.locator(".limits")).to_contain_text(
         "None of this holds for an out-of-distribution input like this one."
     )
 
@@ -267,49 +267,50 @@ def test_more_labels_of_a_model_without_policy_then_less_probable_ones_follow(
     expect(opened.page.locator(".found")).to_have_count(50)
 
 
-# --- risk ---
+# --- what is to be guaranteed ---
 
 
-def decided(p: float, risk: float) -> str:
+def decided(p: float, rank: int, percent: int, listed: int) -> str:
     policy = a_policy()
-    place = max(i for i, knot in enumerate(policy["risks"]) if knot <= risk + 1e-9)
-    accept, reject = policy["accept"][place], policy["reject"][place]
-    if accept is not None and p >= accept:
+    least = next(of["accept_from"] for of in reversed(policy["wrong"]) if 100 * of["share"] <= percent + 1e-9)
+    if least is not None and p >= least and rank < policy["most"]:
         return "accept"
-    return "reject" if reject is not None and p < reject else "review"
+    return "review" if rank < listed else "reject"
 
 
-def test_slider_then_labels_move_between_accept_review_and_reject(
+def test_slider_and_list_then_labels_move_between_accept_review_and_reject(
     demo_server: Server, open_served: OpenPage
 ) -> None:
     opened = open_served(demo_server, answers=made_up())
     opened.ask(TEXT)
-    slider = opened.page.get_by_role("slider", name="How much risk do you accept?")
-    slider.focus()
-    assert slider.input_value() == "10"
-    opened.page.keyboard.press("Home")
+    slider = opened.page.get_by_role("slider", name="How many accepted labels may be wrong?")
+    numbers = opened.page.get_by_label("How many labels do you look at?")
+    assert (slider.input_value(), numbers.input_value()) == ("10", "10")
     seen = set()
-    # Less cannot be guaranteed.
-    for risk in range(5, 41):
-        assert slider.input_value() == str(risk)
-        groups = {name: opened.group(name) for name in ("accept", "review", "reject")}
-        for name, labels in groups.items():
-            assert labels == [
-                one["label"] for one in LABELS if decided(one["probability"], risk / 100) == name
-            ]
-        sums = [len(labels) for labels in groups.values()]
-        sums[2] += 1234 - len(LABELS)  # what the server does not list is rejected
-        spoken = f"{risk} %: {sums[0]} accepted, {sums[1]} to review, {sums[2]:,} rejected"
-        expect(slider).to_have_attribute("aria-valuetext", spoken)
-        assert opened.page.locator(".sum").all_text_contents() == [f"{n:,}" for n in sums]
-        seen.add(tuple(sums))
-        opened.page.keyboard.press("ArrowRight")
-    # The curves end there.
-    assert slider.input_value() == "40"
-    assert len(seen) == 4
-    # The next text is judged by the same risk.
+    for listed in ("1", "3", "5"):
+        numbers.select_option(listed)
+        slider.focus()
+        opened.page.keyboard.press("Home")
+        for percent in range(5, 21):
+            assert slider.input_value() == str(percent)
+            groups: dict[str, list[str]] = {name: [] for name in ("accept", "review", "reject")}
+            for rank, one in enumerate(LABELS):
+                groups[decided(one["probability"], rank, percent, int(listed))].append(one["label"])
+            for name, labels in groups.items():
+                assert opened.group(name) == labels[: 5 if name == "reject" else None]
+            sums = [len(labels) for labels in groups.values()]
+            sums[2] += 1234 - len(LABELS)  # what the server does not list is rejected
+            spoken = f"{percent} %: {sums[0]} accepted, {sums[1]} to review, {sums[2]:,} rejected"
+            expect(slider).to_have_attribute("aria-valuetext", spoken)
+            assert opened.page.locator(".sum").all_text_contents() == [f"{n:,}" for n in sums]
+            seen.add(tuple(sums))
+            opened.page.keyboard.press("ArrowRight")
+        # The choices end there.
+        assert slider.input_value() == "20"
+    assert len(seen) > 5
+    # The next text is judged by the same choices.
     opened.ask("another text")
-    assert slider.input_value() == "40"
+    assert (slider.input_value(), numbers.input_value()) == ("20", "5")
 
 
 def test_label_on_a_threshold_then_it_is_sorted_as_the_server_does(
@@ -319,45 +320,47 @@ def test_label_on_a_threshold_then_it_is_sorted_as_the_server_does(
     shares = np.linspace(0.5, 0.6, 100, dtype=np.float32)
     threshold = next(one for one in shares if float(str(one)) < float(one))
     label = a_label("edge", [0.5]) | {"probability": float(str(threshold))}
-    policy = a_policy() | {"accept": [None, *[float(threshold)] * 4]}
+    policy = a_policy() | {"wrong": [{"share": 0.1, "accept_from": float(threshold), "words": "so much"}]}
     answers = made_up(policy=policy) | {"predict": an_answer(a_prediction([label]))}
     opened = open_served(demo_server, answers=answers)
     opened.ask(TEXT)
     assert opened.group("accept") == ["edge"]
 
 
-def test_risk_then_the_guarantee_is_said(demo_server: Server, open_served: OpenPage) -> None:
-    policy = a_policy() | {"accept": [None, None, 0.8, 0.6, 0.3]}
-    opened = open_served(demo_server, answers=made_up(policy=policy))
+def test_choices_then_what_is_guaranteed_is_said_in_the_words_of_the_server(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server, answers=made_up())
     opened.ask(TEXT)
-    guarantee = opened.page.locator(".guarantee")
-    scale = opened.page.locator(".scale")
-    expect(guarantee).to_have_text(
-        "Guaranteed on average, for texts like the calibration data: at most 10 % of the true labels of a"
-        " text are rejected, and, with a confidence of 90 %, at most 10 % of its accepted labels are wrong"
-        " (0 % if none is accepted)."
-    )
-    expect(scale).to_have_attribute(
-        "aria-label", "Labels are rejected below 10 % and accepted from 80 % probability."
-    )
-    opened.page.locator("#risk").fill("5")
-    expect(guarantee).to_have_text(
-        "Guaranteed on average, for texts like the calibration data: at most 5 % of the true labels of a text"
-        " are rejected. At this risk no label can be accepted without review."
-    )
-    expect(scale).to_have_attribute("aria-label", "Labels are rejected below 5 % probability.")
-    opened.page.get_by_text("What exactly is guaranteed").click()
-    expect(opened.page.locator(".exact")).to_have_text(a_policy()["guarantee"])
+    expect(opened.page.locator("#wrong-guarantee")).to_have_text("At most 10 %, <b>surely</b>.")
+    expect(opened.page.locator("#review-guarantee")).to_have_text("The 10 best contain much.")
+    expect(opened.page.locator(".limits")).to_have_text("This holds for texts like those seen.")
+    opened.page.locator("#wrong-at-most").fill("14")
+    expect(opened.page.locator("#wrong-guarantee")).to_have_text("At most 13 %, <b>surely</b>.")
+    opened.page.locator("#review-at-most").select_option("3")
+    expect(opened.page.locator("#review-guarantee")).to_have_text("The 3 best contain much.")
 
 
-@pytest.mark.parametrize("risk", [1, 5, 10, 25, 50])
-def test_risk_then_the_page_has_all_that_the_library_does_not_reject(
-    demo_server: Server, open_served: OpenPage, risk: int
+def test_nothing_that_can_be_accepted_then_the_list_is_there_without_a_slider(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    opened = open_served(demo_server, answers=made_up(policy=a_policy() | {"wrong": []}))
+    opened.ask(TEXT)
+    assert opened.page.get_by_role("slider").count() == 0
+    expect(opened.page.locator("#wrong-guarantee")).to_contain_text("Nothing is accepted")
+    assert opened.group("accept") == []
+    assert opened.group("review") == NAMES[:10]
+
+
+@pytest.mark.parametrize(("percent", "listed"), [(5, 5), (10, 10), (25, 20), (50, 50)])
+def test_choices_then_the_page_sorts_labels_as_the_library_does(
+    demo_server: Server, open_served: OpenPage, percent: int, listed: int
 ) -> None:
     opened = open_served(demo_server)
     opened.ask(TEXT)
-    opened.page.locator("#risk").fill(str(risk))
-    own = demo_server.model.decide([TEXT], risk=risk / 100, k=0)[0]
+    opened.page.locator("#wrong-at-most").fill(str(percent))
+    opened.page.locator("#review-at-most").select_option(str(listed))
+    own = demo_server.model.decide([TEXT], wrong_at_most=percent / 100, review_at_most=listed, k=0)[0]
     known = len(demo_server.model.classes_)
     sums = [len(own.accept), len(own.review), known - len(own.accept) - len(own.review)]
     assert opened.page.locator(".sum").all_text_contents() == [str(n) for n in sums]
@@ -366,15 +369,6 @@ def test_risk_then_the_page_has_all_that_the_library_does_not_reject(
         rest = opened.page.locator(f".group.{name} .rest .more:visible")
         hidden = len(labels) - few
         assert rest.all_text_contents() == ([f"{hidden} more to {name}"] if hidden > 0 else [])
-    opened.reveal()
-    # What is equal but for rounding may have changed places.
-    assert sorted(opened.group("accept")) == sorted(own.accept)
-    assert sorted(opened.group("review")) == sorted(own.review)
-    unlisted = known - opened.page.locator(".found").count()
-    expect(opened.page.locator(".group.reject .rest .hint")).to_have_text(
-        f"{unlisted} other labels are rejected, too."
-    )
-    expect(opened.page.locator(".rest .more:visible")).to_have_count(0)
 
 
 def test_more_labels_by_keyboard_then_the_first_of_them_has_the_focus(
@@ -382,12 +376,13 @@ def test_more_labels_by_keyboard_then_the_first_of_them_has_the_focus(
 ) -> None:
     opened = open_served(demo_server)
     opened.ask(TEXT)
+    opened.page.locator("#review-at-most").select_option("50")
     opened.page.get_by_role("button", name="more to review").press("Enter")
     focused = opened.page.locator(".found:focus .found-name")
     expect(focused).to_have_text(opened.group("review")[15])
 
 
-def test_policy_then_the_server_is_asked_for_all_that_any_risk_leaves(
+def test_policy_then_the_server_is_asked_for_all_that_can_be_looked_at(
     demo_server: Server, open_served: OpenPage
 ) -> None:
     sent = []
@@ -396,11 +391,9 @@ def test_policy_then_the_server_is_asked_for_all_that_any_risk_leaves(
         sent.append(route.request.post_data_json["decide"])
         route.fulfill(json=an_answer(a_prediction(LABELS)))
 
-    # Where more wrong ones may pass, also what could be rejected is accepted.
-    policy = a_policy() | {"accept": [None, 0.9, 0.8, 0.2, 0.02], "reject": [None, 0.05, 0.1, 0.2, 0.02]}
-    opened = open_served(demo_server, answers=made_up(policy=policy) | {"predict": answer})
+    opened = open_served(demo_server, answers=made_up() | {"predict": answer})
     opened.ask(TEXT)
-    assert sent == [{"risk": 0.4}]
+    assert sent == [{"review_at_most": 10}]
 
 
 def test_model_without_policy_then_labels_are_one_list_and_the_page_says_why(
@@ -408,9 +401,9 @@ def test_model_without_policy_then_labels_are_one_list_and_the_page_says_why(
 ) -> None:
     opened = open_served(demo_server, answers=made_up(policy=None))
     opened.ask(TEXT)
-    assert opened.page.locator("#risk").count() == 0
+    assert opened.page.locator("#wrong-at-most").count() == 0
     assert opened.page.locator(".group .found-name").all_text_contents() == NAMES
-    expect(opened.page.locator(".risk")).to_contain_text("hedgerow calibrate")
+    expect(opened.page.locator(".goals")).to_contain_text("hedgerow calibrate")
 
 
 def test_model_that_changed_meanwhile_then_the_new_policy_counts(
@@ -420,7 +413,7 @@ def test_model_that_changed_meanwhile_then_the_new_policy_counts(
     opened.page.unroute(demo_server.url + "model")
     opened.page.route(demo_server.url + "model", lambda route: route.fulfill(json=a_model()))
     opened.ask(TEXT)
-    assert opened.group("accept") == ["sure", "likely"]
+    assert opened.group("accept") == ["sure"]
 
 
 def test_model_that_may_decide_no_longer_then_it_is_asked_again_and_shows_one_list(
@@ -437,7 +430,7 @@ def test_model_that_may_decide_no_longer_then_it_is_asked_again_and_shows_one_li
     now = a_model(id="after", policy=None)
     opened.page.route(demo_server.url + "model", lambda route: route.fulfill(json=now))
     opened.ask(TEXT)
-    assert opened.page.locator("#risk").count() == 0
+    assert opened.page.locator("#wrong-at-most").count() == 0
     assert opened.page.locator(".group .found-name").all_text_contents() == NAMES
     opened.refused(422)
 
@@ -460,8 +453,8 @@ def test_model_that_searches_otherwise_than_it_learned_then_no_thresholds_are_of
     changed = hedgerow.load(tmp_path / "demo.hedgerow").set_params(beam=1)
     opened = open_served(serve_model(changed))
     opened.ask(TEXT)
-    assert opened.page.locator("#risk").count() == 0
-    expect(opened.page.locator(".risk")).to_contain_text("its search has changed")
+    assert opened.page.locator("#wrong-at-most").count() == 0
+    expect(opened.page.locator(".goals")).to_contain_text("its search has changed")
 
 
 # --- review ---
@@ -936,7 +929,8 @@ def test_tab_then_every_control_is_reached_and_seen(
     page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
     page.locator("body").press("Escape")
     controls = page.locator(
-        "a[href]:visible, button:enabled:visible, input:visible, textarea:visible, summary:visible"
+        "a[href]:visible, button:enabled:visible, input:visible, select:visible, textarea:visible,"
+        " summary:visible"
     ).count()
     reached = set()
     for _ in range(controls + 5):

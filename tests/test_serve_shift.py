@@ -23,7 +23,7 @@ from hedgerow.shift import AdaptiveThreshold
 SAMPLE = load_sample()
 USUAL = SAMPLE.test_texts[100:220]
 ODD = [text[::-1] for text in USUAL]
-DECIDE = {"risk": 0.2}
+DECIDE = {"wrong_at_most": 0.2, "wrong_of": "inputs", "missed_at_most": 0.2}
 
 
 def gauges(client: Any) -> dict[str, float]:
@@ -193,13 +193,13 @@ def test_wrong_labels_then_fewer_are_accepted_and_only_where_that_share_is_asked
     review_all(client, right=False)
     assert accept_from(client) > before
 
-    def accepted(risk: float) -> list[float]:
-        answers = ask(client, USUAL[60:], decide={"risk": risk})
+    def accepted(share: float) -> list[float]:
+        answers = ask(client, USUAL[60:], decide={"wrong_at_most": share, "wrong_of": "inputs"})
         labels = [one for answer in answers for result in answer["results"] for one in result["labels"]]
         return [one["probability"] for one in labels if one["decision"] == "accept"]
 
     assert min(accepted(0.2), default=math.inf) >= accept_from(client)
-    plain = load(deciding_model).decide(USUAL[60:], risk=0.3)
+    plain = load(deciding_model).decide(USUAL[60:], wrong_at_most=0.3, wrong_of="inputs")
     assert sorted(accepted(0.3)) == pytest.approx(sorted(plain.probability[plain.decision == 2].tolist()))
 
 

@@ -617,7 +617,9 @@ def mean_share(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> float:
     return float((part.sum(axis=1) / np.maximum(1, whole.sum(axis=1))).mean())
 
 
-@pytest.mark.parametrize("how", [{"risk": 0.1}, {"risk": 0.2, "groups": True}, {"size": 2.0}])
+@pytest.mark.parametrize(
+    "how", [{"missed_at_most": 0.1}, {"missed_at_most": 0.2, "groups": True}, {"size": 2.0}]
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_decisions_on_a_subset_are_those_on_all_labels_where_all_are_searched(
     how: dict[str, Any], seed: int, deciding: HedgerowClassifier
@@ -635,10 +637,10 @@ def test_guarantee_is_kept_of_all_true_labels_and_not_of_the_allowed_ones(
 ) -> None:
     X, Y = noisy(4000, 3)
     risk, hidden = 0.2, np.arange(OWN, OWN + NOISE)
-    everything = decided(deciding, X, risk=risk)
+    everything = decided(deciding, X, wrong_at_most=risk, wrong_of="inputs", missed_at_most=risk)
     noise = 0.02  # of a mean over 4,000 inputs
     assert mean_share((everything == REJECT) & (Y == 1), Y) <= risk + noise
-    alone = decided(deciding, X, risk=risk, only=hidden)
+    alone = decided(deciding, X, wrong_at_most=risk, wrong_of="inputs", missed_at_most=risk, only=hidden)
     rejected = (alone[:, hidden] == REJECT) & (Y[:, hidden] == 1)
     # Of all true labels of an input: at most the risk.
     assert mean_share(rejected, Y) <= risk + noise
@@ -649,7 +651,7 @@ def test_guarantee_is_kept_of_all_true_labels_and_not_of_the_allowed_ones(
     wrong = (everything == ACCEPT) & (Y == 0)
     assert mean_share(wrong, everything == ACCEPT) <= risk + noise
     worst = int(np.argmax(wrong.sum(axis=0) / np.maximum(1, (everything == ACCEPT).sum(axis=0))))
-    few = decided(deciding, X, risk=risk, only=[worst])
+    few = decided(deciding, X, wrong_at_most=risk, wrong_of="inputs", missed_at_most=risk, only=[worst])
     accepted = few[:, worst] == ACCEPT
     of_all = (wrong.sum() / (everything == ACCEPT).sum()).item()
     assert accepted.any()
@@ -658,20 +660,27 @@ def test_guarantee_is_kept_of_all_true_labels_and_not_of_the_allowed_ones(
 
 def test_decisions_on_a_subset_say_what_is_guaranteed(deciding: HedgerowClassifier) -> None:
     X, _ = noisy(20, 2)
-    found = deciding.decide(X, risk=0.2, only=[1, 2, 3])
-    plain = deciding.decide(X, risk=0.2)
+    found = deciding.decide(X, wrong_at_most=0.2, missed_at_most=0.2, only=[1, 2, 3])
+    plain = deciding.decide(X, wrong_at_most=0.2, missed_at_most=0.2)
     assert found.guarantee.startswith(plain.guarantee)
     assert "Only 3 labels were allowed" in found.guarantee
     assert "of the allowed labels alone, a larger share can be missed or wrong" in found.guarantee
     assert "Only" not in plain.guarantee
     with pytest.raises(ValueError, match=r"inputs_by is 'total'.*over all labels"):
-        deciding.decide(X, risk=0.2, inputs_by="total", inputs_coverage=0.5, only=[1])
+        deciding.decide(
+            X, wrong_at_most=0.2, missed_at_most=0.2, inputs_by="total", inputs_coverage=0.5, only=[1]
+        )
 
 
 def test_withheld_by_ood_score_then_the_subset_changes_nothing(deciding: HedgerowClassifier) -> None:
     X, _ = noisy(300, 2)
     model = deciding.learn_policy(*noisy(2000, 1))
-    how: dict[str, Any] = {"risk": 0.2, "inputs_by": "ood", "inputs_coverage": 0.5}
+    how: dict[str, Any] = {
+        "wrong_at_most": 0.2,
+        "missed_at_most": 0.2,
+        "inputs_by": "ood",
+        "inputs_coverage": 0.5,
+    }
     np.testing.assert_array_equal(
         model.decide(X, only=[1, 2], **how).answered, model.decide(X, **how).answered
     )
@@ -793,8 +802,10 @@ def test_server_with_only_then_it_answers_as_the_library(open_client: Open, deci
     plain = client.post("/predict", json={"texts": texts, "k": 4}).json()["results"]
     assert [result["ood"] for result in results] == [result["ood"] for result in plain]
     # More than there are, and decisions.
-    results = client.post("/predict", json={**asked, "k": 50, "decide": {"risk": 0.2}}).json()["results"]
-    decisions = model.decide(texts, risk=0.2, only=left)
+    results = client.post("/predict", json={**asked, "k": 50, "decide": {"missed_at_most": 0.2}}).json()[
+        "results"
+    ]
+    decisions = model.decide(texts, missed_at_most=0.2, only=left)
     for result, found in zip(results, decisions, strict=True):
         assert {label["label"] for label in result["labels"]} == set(left)
         for name in ("accept", "review"):

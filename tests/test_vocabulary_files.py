@@ -7,6 +7,7 @@ import json
 import lzma
 import resource
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -226,9 +227,16 @@ def test_file_of_no_known_format_is_refused(tmp_path: Path) -> None:
         ("x.ttl", SKOS_PREFIX + "<urn:hedgerow:id:%ff> a skos:Concept .", None, "not UTF-8"),
         ("x.ttl", SKOS_PREFIX + "<urn:hedgerow:id:a%0Ab> a skos:Concept .", None, "control character"),
         ("x.ttl", "<t:a> <t:b> " + "[<t:c> " * 20_000, None, "deeply"),
-        ("x.rdf", "<rdf:RDF>\n<broken\n</rdf:RDF>", 3, "not valid XML"),
+        ("x.rdf", "<a>\n<broken\n</a>", 3, "not valid XML"),
         ("x.rdf", '<?xml version="1.0" encoding="klingon"?><a/>', 1, "XML"),
-        ("x.rdf", b"<?xml version='1.0'?>\n<a>f\xfcr</a>", 2, "not valid XML"),
+        ("x.rdf", b"<?xml version='1.0'?>\n<a>f\xfcr</a>", 2, "not UTF-8, so name its encoding"),
+        ("x.rdf", "<?xml version='1.0' encoding='ISO-8859-1'?>\n<a>für</a>", 1, "but its bytes are UTF-8"),
+        ("x.rdf", "<?xml version='1.0' encoding='UTF-16'?>\n<a>für</a>", 1, "encoding"),
+        ("x.rdf", b"<?xml version='1.0' encoding='shift_jis'?>\n<a/>", 1, "save it in UTF-8"),
+        ("x.rdf", CONCEPT_IN_XML.replace(' rdf:about="t:1"', ""), None, "URI of the skos:Concept is missing"),
+        ("x.ttl", SKOS_PREFIX + "[] a skos:Concept; skos:prefLabel 'A' .", None, "skos:Concept 'A'"),
+        ("x.ttl", f"{SKOS_PREFIX}<t:a> skos:prefLabel\n'''{'x' * 100_001}''' .", 3, "100,000 characters"),
+        ("x.json", json.dumps({"a": "x" * 100_001}), None, "100,001 characters"),
     ],
 )  # fmt: skip
 def test_broken_files_are_refused_with_the_line(
@@ -242,6 +250,79 @@ def test_broken_files_are_refused_with_the_line(
     error = refused(path)
     assert message in error.message
     assert error.line == line
+
+
+NAMED_IN_XML = CONCEPT_IN_XML.replace(
+    "/></rdf", "><skos:prefLabel>Hülse, Baum</skos:prefLabel></skos:Concept></rdf"
+)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-2", "windows-1250"])
+def test_rdf_xml_is_read_in_the_encoding_that_it_names(tmp_path: Path, encoding: str) -> None:
+    named = encoding.removesuffix("-sig")
+    name = "Hülse, Żubr"
+    text = NAMED_IN_XML.replace("?>", f" encoding='{named}'?>", 1).replace("Hülse, Baum", name)
+    vocabulary = read_vocabulary(written(tmp_path, "x.rdf", text.encode(encoding)))
+    assert vocabulary.name("t:1") == name
+
+
+def test_literal_of_the_greatest_length_is_read_however_it_is_written(tmp_path: Path) -> None:
+    plain, escaped = "x" * 100_000, r"\u0078" * 100_000
+    for text in (f'"{plain}"', f'"{escaped}"', f"'''{escaped}'''"):
+        path = written(tmp_path, "x.ttl", SKOS_PREFIX + f"<t:1> a skos:Concept ; skos:prefLabel {text} .")
+        assert read_vocabulary(path).name("t:1") == plain
+    path = written(tmp_path, "x.rdf", NAMED_IN_XML.replace("Hülse, Baum", "&#120;" * 100_000))
+    assert read_vocabulary(path).name("t:1") == plain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<t:1> a skos:Concept . # it's",
+        "<t:1#'> a skos:Concept .",
+        '<t:1> a skos:Concept ; skos:prefLabel "" , "\\"", \'"\', """a "quoted\\"\n""".',
+        "@prefix t: <t:> . t:a\\'b a skos:Concept .",
+    ],
+    ids=["comment", "URI", "quotes in literals", "local name"],
+)
+def test_quotes_that_begin_no_literal_make_none_too_long(tmp_path: Path, text: str) -> None:
+    others = "".join(f"<t:o{number}> a skos:Concept .\n" for number in range(4000))
+    path = written(tmp_path, "x.ttl", f"{SKOS_PREFIX}{text}\n{others}")
+    assert path.stat().st_size > 100_000
+    assert len(read_vocabulary(path)) == 4001
+
+
+def test_nested_rdf_xml_means_what_rdflib_says(tmp_path: Path) -> None:
+    """Properties that vocabularies do not have are passed over, but never what is described within them."""
+    inner = """<x:part xml:lang="de">
+        <skos:Concept rdf:about="t:2" skos:prefLabel="Zwei"><x:note>no <x:Thing rdf:about="t:4"/></x:note>
+          <skos:broader><x:Kind rdf:about="t:3"/></skos:broader></skos:Concept>
+      </x:part><x:also rdf:resource="t:9"/>
+      <x:list rdf:parseType="Collection"><skos:Concept rdf:about="t:3"/></x:list>
+      <x:all rdf:parseType="Resource"><x:a>b</x:a><skos:prefLabel>Not one</skos:prefLabel></x:all>
+      <skos:prefLabel rdf:parseType="Literal">A &amp; <x:i><x:b/>B</x:i>!</skos:prefLabel>
+      <x:note>B</x:note><skos:altLabel>C</skos:altLabel>"""
+    text = CONCEPT_IN_XML.replace('"t:1"/>', f'"t:1" xmlns:x="http://x.org/">{inner}</skos:Concept>')
+    with pytest.warns(VocabularyWarning, match="1 things have a skos:prefLabel, but neither"):
+        vocabulary = read_vocabulary(written(tmp_path, "x.rdf", text))
+    graph = Graph().parse(data=text, format="xml")
+    assert set(vocabulary.ids) == {str(concept) for concept in graph.subjects(RDF.type, SKOS.Concept)}
+    assert vocabulary.names("t:1") == [Name("A & B!", None, True), Name("C", None, False)]
+    assert vocabulary.names("t:2") == [Name("Zwei", "de", True)]
+    assert vocabulary.broader("t:2") == ["t:3"]
+
+
+def test_several_preferred_names_in_a_language_are_kept_with_a_warning(tmp_path: Path) -> None:
+    text = f'{SKOS_PREFIX}<t:1> a skos:Concept ; skos:prefLabel "Holly"@en .\n<t:1> skos:prefLabel "Ivy"@EN .'
+    with pytest.warns(VocabularyWarning, match="such as <t:1> in 'en': 'Holly' and 'Ivy'"):
+        vocabulary = read_vocabulary(written(tmp_path, "x.ttl", text))
+    assert [name.text for name in vocabulary.names("t:1")] == ["Holly", "Ivy"]
+
+
+def test_a_preferred_name_in_each_language_gives_no_warning(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_vocabulary(written(tmp_path, "trees.ttl", TURTLE))
 
 
 def test_cycle_in_skos_is_refused(tmp_path: Path) -> None:

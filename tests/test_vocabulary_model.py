@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def test_labels_that_the_vocabulary_lacks_are_reported_and_predicted() -> None:
         "languages": [],
         "labels_with_a_name": 1,
         "labels_without_an_entry": 1,
+        "labels_that_left": [],
     }
 
 
@@ -172,6 +174,7 @@ def test_set_replaces_the_vocabulary_in_place_and_says_what_left(
         "labels_with_a_name": 1,
         "labels_without_an_entry": ["holly"],
         "labels_that_left": ["holly"],
+        "discarded": [],
     }
     model = hedgerow.load("m.hedgerow")
     assert model.vocabulary_.name("hawthorn") == "<b>Hawthorn</b>"
@@ -180,6 +183,35 @@ def test_set_replaces_the_vocabulary_in_place_and_says_what_left(
     out = capsys.readouterr().out
     assert "1 of 2 labels have a name" in out
     assert "1 labels left the vocabulary: hawthorn" in out
+    assert main(["inspect", "m.hedgerow", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["vocabulary"]["labels_that_left"] == ["hawthorn"]
+    assert main(["inspect", "m.hedgerow"]) == 0
+    assert re.search("labels_that_left +hawthorn", capsys.readouterr().out)
+
+
+def new_only(texts: list[str], labels: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """The second half, without texts of the first."""
+    kept = [row for row in range(120, 240) if texts[row] not in texts[:120]]
+    return [texts[row] for row in kept], [labels[row] for row in kept]
+
+
+def test_another_vocabulary_keeps_the_calibration_of_a_model_that_looks_for_no_names(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = np.random.default_rng(0)
+    words = [f"w{number}" for number in range(300)]
+    texts = [
+        f"a {word} bush {draw.choice(words)}" for word in draw.choice(["thorny", "evergreen", "green"], 240)
+    ]
+    labels = [["holly"] if "ever" in text else ["hawthorn"] for text in texts]
+    model = hedgerow.HedgerowTextClassifier(random_state=0).fit(texts[:120], labels[:120])
+    model.calibrate(*new_only(texts, labels))
+    model.save("calibrated.hedgerow")
+    assert main(["vocabulary", "set", "calibrated.hedgerow", "trees.tsv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["discarded"] == []
+    opened = hedgerow.load("calibrated.hedgerow")
+    assert opened.model_.calibrated
+    assert np.array_equal(opened.predict_votes(texts).probs, model.predict_votes(texts).probs)
 
 
 def test_set_that_fails_leaves_the_model_as_it_was(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,3 +296,41 @@ def test_tibkat_has_its_known_shape() -> None:
     assert vocabulary.languages == ("de", "en")
     assert vocabulary.name("gnd:10000578-0") == "Ethnologisches Museum Berlin"
     assert vocabulary.search("Ethnologsches Musuem Berlin")[0].id == "gnd:10000578-0"
+
+
+def test_inspect_shows_the_most_frequent_labels_with_their_names(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["prickly evergreen", "prickly leaf", "acorns", "a thorn"] * 10
+    model = HedgerowTextClassifier(random_state=0, n_jobs=1).fit(
+        texts, [["t:1"], ["t:1"], ["t:2"], ["t:3"]] * 10
+    )
+    entries = [
+        {"id": "t:1", "names": {"en": "Holly", "de": "Hülse"}},
+        {"id": "t:2", "names": {"en": "[red]Oak"}},
+    ]
+    (tmp_path / "trees.json").write_text(json.dumps(entries))
+    model.set_vocabulary(Vocabulary.read(tmp_path / "trees.json")).save(tmp_path / "m")
+    capsys.readouterr()
+    assert main(["inspect", str(tmp_path / "m"), "--json", "--lang", "de"]) == 0
+    assert json.loads(capsys.readouterr().out)["most_frequent_labels"] == [
+        {"label": "t:1", "name": "Hülse", "examples": 20},
+        {"label": "t:2", "name": "[red]Oak", "examples": 10},
+        {"label": "t:3", "name": None, "examples": 10},
+    ]
+    assert main(["inspect", str(tmp_path / "m")]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["t:1", "Holly", "20"] in shown
+    assert ["t:2", "[red]Oak", "10"] in shown
+    assert main(["inspect", str(tmp_path / "m"), "--lang", "!"]) == 2
+
+
+def test_inspect_without_a_vocabulary_shows_labels_without_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    HedgerowTextClassifier(random_state=0, n_jobs=1).fit(["one", "two"] * 9, [[1], [2]] * 9).save(
+        tmp_path / "m"
+    )
+    assert main(["inspect", str(tmp_path / "m"), "--json"]) == 0
+    frequent = json.loads(capsys.readouterr().out)["most_frequent_labels"]
+    assert frequent == [{"label": 1, "examples": 9}, {"label": 2, "examples": 9}]

@@ -58,7 +58,8 @@ class Model:
     Imported models have no label counts, number of samples and training record. Calibration, OOD detector,
     policy and expected quality are None until learned, and so is the vocabulary until one is set. A judge,
     where there is one, scores what the forest finds, with the help of scorers; `no_judge` says why there is
-    none, where that is known. No result depends on the threads (0: all processors).
+    none, where that is known. What left the vocabulary keeps its names for those who look for them, and is
+    reported; fitting again forgets it. No result depends on the threads (0: all processors).
     """
 
     method: Method
@@ -79,6 +80,7 @@ class Model:
     broader: BroaderCalibration | None = None
     coarser: CoarserPolicy | None = None
     vocabulary: Vocabulary | None = None
+    left: Vocabulary | None = None
     names: NameJudge | None = None
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
@@ -170,9 +172,9 @@ class Model:
         """The same model, voting on broader terms; without its policy for other votes on them."""
         return replace(self, broader=broader, coarser=None)
 
-    def with_vocabulary(self, vocabulary: Vocabulary | None) -> Model:
-        """The same model with another vocabulary; without what it learned of broader terms."""
-        return replace(self, vocabulary=vocabulary, broader=None, coarser=None)
+    def with_vocabulary(self, vocabulary: Vocabulary | None, left: Vocabulary | None = None) -> Model:
+        """The same model with another vocabulary, and what left; without what it learned of broader terms."""
+        return replace(self, vocabulary=vocabulary, left=left, broader=None, coarser=None)
 
     def with_ood(self, ood: OODDetector) -> Model:
         """The same model with another detector; policy and reference lose the scores of the old one."""

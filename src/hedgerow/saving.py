@@ -34,6 +34,8 @@ from hedgerow.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["read", "sound", "write"]
 
+_LEFT = "left."  # sections of what left the vocabulary
+
 
 def write(
     model: Model, parameters: dict[str, Any], path: str | os.PathLike[str], overwrite: bool = False
@@ -83,6 +85,9 @@ def write(
     if model.vocabulary is not None:
         header["vocabulary"], arrays = model.vocabulary.to_sections()
         sections |= arrays
+    if model.left is not None:
+        header["left"], arrays = model.left.to_sections()
+        sections |= {f"{_LEFT}{name}": array for name, array in arrays.items()}
     add_label_sections(model.classes, sections, header)
     if model.label_counts is not None:
         sections["label_counts"] = model.label_counts
@@ -131,6 +136,10 @@ def read(file: ModelFile, verify: bool) -> Model:
     vocabulary, broader, coarser = None, None, None
     if "vocabulary" in header:
         vocabulary = Vocabulary.from_sections(header["vocabulary"], sections)
+    left = None
+    if "left" in header:
+        arrays = {name[len(_LEFT) :]: array for name, array in sections.items() if name.startswith(_LEFT)}
+        left = Vocabulary.from_sections(header["left"], arrays)
     if "broader" in header:
         broader = BroaderCalibration.from_file(header["broader"], sections, vocabulary, classes)
     if "coarser" in header:
@@ -157,6 +166,7 @@ def read(file: ModelFile, verify: bool) -> Model:
         broader=broader,
         coarser=coarser,
         vocabulary=vocabulary,
+        left=left,
     )
 
 

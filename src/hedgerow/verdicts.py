@@ -81,7 +81,7 @@ class _Candidates:
         means = self.judged.astype(np.float64).mean(axis=1)
         return NameVerdicts(
             source.names,
-            source.vocabulary,
+            (source.vocabulary, *(() if source.left is None else (source.left,))),
             source.reader.texts_apart(self.inputs),
             source.reader.text_fields,
             SaidBefore(self.indptr, self.labels, plain_log_odds(means)),

@@ -107,9 +107,12 @@ except DataError:
 """
 
 
-def read_in_a_process(path: Path) -> tuple[str, int]:
+def read_in_a_process(path: Path, program: str = READ) -> tuple[str, int]:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(READ), str(path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", textwrap.dedent(program), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     outcome, grown = done.stdout.split()
@@ -131,6 +134,71 @@ def test_line_that_unpacks_to_more_than_any_is_refused_early(
     outcome, grown = read_in_a_process(path)
     assert outcome == "refused"
     assert grown < 2 * LINE
+    count("attacks", 1)
+
+
+READ_VOCABULARY = """
+import resource, sys
+from hedgerow import read_vocabulary
+from hedgerow.data import DataError
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+# More processor time than this is a hang, and ends the process: each of these files once took minutes.
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+before = peak()
+try:
+    read_vocabulary(sys.argv[1])
+    print("read", 0)
+except DataError as error:
+    print("refused" if error.line == 3 else f"refused_at_{error.line}", peak() - before)
+"""
+IN_XML = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"\n'
+    ' xmlns:skos="http://www.w3.org/2004/02/skos/core#"><skos:Concept rdf:about="t:1">\n{}'
+    "</skos:Concept></rdf:RDF>"
+)
+IN_TURTLE = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n<t:1> a skos:Concept ;\n{} .\n"
+LAUGHS = "".join(
+    f'<!ENTITY {new} "{f"&{old};" * 100}">' for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+HUGE = 8_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.rdf", f'\n\n<!DOCTYPE a [<!ENTITY a "ha">{LAUGHS}]><a>&i;</a>'),
+        ("x.rdf", '\n\n<!DOCTYPE a [<!ENTITY f SYSTEM "file:///etc/passwd">]><a>&f;</a>'),
+        ("x.rdf", IN_XML.format(f"<skos:prefLabel>{'&lt;' * (25 * 2**20)}</skos:prefLabel>")),
+        ("x.rdf", IN_XML.format(f'<skos:prefLabel xml:lang="{"e" * HUGE}">x</skos:prefLabel>')),
+        ("x.rdf", IN_XML.format(f"<skos:definition>a{'&#10;' * HUGE}</skos:definition>")),
+        ("x.rdf", IN_XML.format(f'<skos:note rdf:parseType="Literal">{"x<b/>" * (HUGE // 4)}</skos:note>')),
+        ("x.rdf", IN_XML.format(f'<skos:note rdf:parseType="Literal">{"x<b>" * 500_000}')),
+        ("x.rdf", "\n\n<a " + " ".join(f'xmlns:a{number}="t:{number}"' for number in range(100_000)) + "/>"),
+        ("x.ttl", IN_TURTLE.format(f'skos:prefLabel "{chr(92)}u003c{f"{chr(92)}u003c" * HUGE}"')),
+        ("x.ttl", IN_TURTLE.format(f'skos:definition \'\'\'"{"x" * HUGE}')),
+    ],
+    ids=[
+        "billion laughs",
+        "external entity",
+        "100 MB of escapes",
+        "language",
+        "newlines of a definition",
+        "markup in a literal",
+        "deep markup in a literal",
+        "namespaces",
+        "escapes in Turtle",
+        "string without end",
+    ],
+)  # fmt: skip
+def test_vocabulary_that_would_fill_memory_or_time_is_refused_with_the_line(
+    tmp_path: Path, name: str, content: str, count: Count
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    outcome, grown = read_in_a_process(path, READ_VOCABULARY)
+    assert outcome == "refused"
+    assert grown < 3 * len(content) + (50 << 20)
     count("attacks", 1)
 
 
@@ -241,6 +309,7 @@ SCORING = predict_shards.Scoring(
     part=None,
     search={},
     uncertainty=False,
+    quality=None,
     tolerance=None,
     allowed=Allowed(),
     lang=None,

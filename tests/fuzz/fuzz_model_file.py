@@ -89,7 +89,7 @@ def ask(model: Any) -> None:
     if hasattr(model, "ood_detector_"):
         questions.append(lambda: model.ood_scores(X))
     if hasattr(model, "policy_"):
-        questions.append(lambda: model.decide(X, risk=0.3))
+        questions.append(lambda: model.decide(X, missed_at_most=0.3))
     for question in questions:
         with contextlib.suppress(ValueError):
             question()

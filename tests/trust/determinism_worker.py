@@ -38,7 +38,7 @@ def predicted(model: Any, texts: list[str]) -> dict[str, Any]:
             f"{name} proba": own.predict_proba(texts, k=3).toarray(),
         }
     odd = model.ood_scores(texts)
-    decided = model.decide(texts, risk=0.2)
+    decided = model.decide(texts, wrong_at_most=0.2, missed_at_most=0.2)
     found |= {"score": odd.score, "p-value": odd.p_value, "decision": decided.decision}
     return found
 

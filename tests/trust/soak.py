@@ -115,7 +115,7 @@ def expected_answers(path: Path, texts: list[str]) -> list[dict[str, Any]]:
     model = hedgerow.load(path).set_params(n_jobs=1)
     answers = []
     for text in texts:
-        found, decided = model.predict_uncertain([text], k=K), model.decide([text], risk=RISK, k=K)
+        found, decided = model.predict_uncertain([text], k=K), model.decide([text], missed_at_most=RISK, k=K)
         verdict = dict(zip(decided.labels.tolist(), decided.decision.tolist(), strict=True))
         answers.append(
             {
@@ -207,7 +207,9 @@ class Client:
     def one_text(self) -> None:
         number = self.draw.randrange(len(self.texts))
         body = {"text": self.texts[number], "k": K, "votes": self.draw.random() < 0.3}
-        self.predicted(body | ({"decide": {"risk": RISK}} if self.draw.random() < 0.5 else {}), [number])
+        self.predicted(
+            body | ({"decide": {"missed_at_most": RISK}} if self.draw.random() < 0.5 else {}), [number]
+        )
 
     def many_texts(self) -> None:
         numbers = [self.draw.randrange(len(self.texts)) for _ in range(self.draw.randint(1, 30))]
@@ -231,7 +233,7 @@ class Client:
                 b"{",
                 b'{"text": 7}',
                 b'{"text": "a", "k": -1}',
-                b'{"text": "a", "decide": {"risk": NaN}}',
+                b'{"text": "a", "decide": {"wrong_at_most": NaN}}',
                 b'{"features": [{"indices": [1], "values": [1.0]}]}',
                 b'{"text": "\xff"}',
                 b"[" * 5000,

@@ -30,7 +30,7 @@ def digest(model: hedgerow.HedgerowTextClassifier, texts: list[str]) -> str:
     found = model.predict_uncertain(texts, k=5)
     parts: list[Any] = [found.probability, found.total, found.knowledge, found.instance.total]
     if getattr(model, "policy_", None) is not None:
-        decided = model.decide(texts, risk=0.2)
+        decided = model.decide(texts, missed_at_most=0.2)
         parts += [decided.decision, decided.probability]
     return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
@@ -68,7 +68,10 @@ def refusals(model: Any, target: Path) -> list[str]:
         wrong.append("a damaged file was loaded")
     except ModelFileError:
         pass
-    for call in (lambda: model.top(["a text"], k=-1), lambda: model.decide(["a text"], risk=math.nan)):
+    for call in (
+        lambda: model.top(["a text"], k=-1),
+        lambda: model.decide(["a text"], missed_at_most=math.nan),
+    ):
         try:
             call()
             wrong.append("a bad argument was taken")

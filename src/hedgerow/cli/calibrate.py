@@ -11,8 +11,8 @@ from rich.console import Console
 
 import hedgerow.cli.options as options
 
-from .failures import ExitCode, Failure, failing_as
-from .options import expert_option, expert_share, search_settings
+from .failures import ExitCode, Failure, failing_as, option_words
+from .options import GOALS, expert_option, expert_share, search_settings
 from .targets import check_new_file
 from .terminal import cell, figures_table, print_json, say, show_progress
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from .inputs import OpenModel
 
-_RISKS = (0.05, 0.1, 0.2)
+# What each kind of guarantee is about, before its words.
+_NAMES = {"wrong": "Accepted:", "missed": "Missed:", "review": "To review:"}
 
 
 def calibrate(
@@ -150,8 +151,8 @@ def calibrate(
         _print(policy, learned)
         if coarser is not None:
             say("With decide --broader:")
-            for name, words in coarser.describe()["guarantees"].items():
-                say(f"At {name}: {words}", "dim")
+            for guarantee in coarser.describe()["guarantees"]:
+                say(guarantee["words"], "dim")
         if learned.quality:
             say("hedgerow predict --quality tells how many labels of an input are expected to be right.")
         say(f"Saved {target}")
@@ -180,27 +181,11 @@ def _print(policy: Policy, learned: Learned) -> None:
         table.add_row(cell(name), *(cell(f"{100 * error:.2f}") for error in errors.values()))
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
-    for risk in _RISKS:
-        console.print(cell(f"At {100 * risk:g} %: ", "bold") + cell(guarantee(policy, risk)))
+    for of in policy.standard():
+        console.print(
+            cell(f"{_NAMES[of.kind]} ", "bold")
+            + cell(option_words(of.words, GOALS), "red" if of.refused else "")
+        )
+    console.print(cell(policy.limits(), "dim"))
     for note in policy.notes:
         say(note, "dim")
-
-
-def guarantee(policy: Policy, risk: float) -> str:
-    """What is guaranteed at this risk, or why nothing is and what to do about it here."""
-    from hedgerow.decisions.risk import Unreachable
-
-    try:
-        return policy.guarantee(risk)
-    except Unreachable:
-        about = policy.describe()
-        lowest, unknown, lost = (
-            f"{100 * about[name]:.1f} %" for name in ("lowest_risk", "unknown_labels", "lost_by_the_beam")
-        )
-        return (
-            f"no guarantee. {lowest} of the true labels may be missed at best: {unknown} of them never occur"
-            f" in training (train on data that have them), and the search does not find {lost} (calibrate"
-            " again with a larger --beam); the rest is the margin for chance (more DATA)."
-        )
-    except ValueError as error:
-        return f"no guarantee: {error}"

@@ -12,7 +12,7 @@ from rich.table import Table
 import hedgerow.cli.options as options
 
 from .failures import ExitCode, failing_as, option_words
-from .options import cost_option, expert_option, expert_share, share_option
+from .options import GOALS, cost_option, expert_option, expert_share, share_option
 from .shift import FailOnShift, end_on_shift, note_no_shift, warn_of_shift
 from .targets import check_table
 from .terminal import cell, say, show_progress
@@ -29,16 +29,39 @@ def decide(
     context: typer.Context,
     model: options.ModelFile,
     input: options.Inputs,
-    risk: Annotated[
+    wrong_at_most: Annotated[
         float | None,
         share_option(
-            "The largest mean share of an input's true labels that are rejected, and of wrong labels"
-            " among those that are accepted. Default: 0.1."
+            "Accept labels, of which at most this share is wrong. Default, where no goal is given: 0.1."
+        ),
+    ] = None,
+    wrong_of: Annotated[
+        options.WrongOf | None,
+        typer.Option(
+            help="What --wrong-at-most is a share of: all accepted labels (labels); an input's accepted"
+            " labels, mean over the inputs that are given any (answered), or over all inputs, where those"
+            " that are given none count as 0 (inputs). Default: labels."
+        ),
+    ] = None,
+    missed_at_most: Annotated[
+        float | None,
+        share_option(
+            "List for review what it takes: at most this mean share of an input's right labels is missed, of"
+            " those that the model knows."
+        ),
+    ] = None,
+    review_at_most: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100,
+            help="List at most this many of the best labels for review, accepted ones included; says which"
+            " share of the right labels they contain. Default, where no goal is given: 10.",
         ),
     ] = None,
     size: Annotated[
         float | None,
-        typer.Option(help="Instead of --risk: accept at most this many labels per input on average."),
+        typer.Option(help="Instead of these: accept at most this many labels per input on average."),
     ] = None,
     false_alarm: Annotated[
         float,
@@ -64,14 +87,14 @@ def decide(
         float | None,
         expert_share(
             "Accept at least this mean share of the labels with a probability of one half or more,"
-            " instead of what --risk allows."
+            " instead of what --wrong-at-most allows."
         ),
     ] = None,
     groups: Annotated[
-        bool, expert_option("--groups", help="Guarantee --risk for rare and for frequent labels alike.")
+        bool, expert_option("--groups", help="Keep --missed-at-most for rare and for frequent labels alike.")
     ] = False,
     confidence: Annotated[
-        float, expert_share("The confidence with which the guarantee about wrong labels holds.")
+        float, expert_share("The confidence with which --wrong-at-most and --review-at-most hold.")
     ] = 0.9,
     broader: Annotated[
         bool,
@@ -89,7 +112,7 @@ def decide(
             " knowledge, variance), or the OOD score is (ood)."
         ),
     ] = None,
-    inputs_risk: Annotated[
+    inputs_wrong_at_most: Annotated[
         float | None,
         expert_share(
             "With --inputs-by: for at most this share of the other inputs, the best label is wrong."
@@ -102,7 +125,7 @@ def decide(
         str | None,
         typer.Option(
             metavar="MEASURE@K",
-            help="Instead of --risk: accept K labels per input, chosen for all inputs together so that rare"
+            help="Instead of a guarantee: accept K labels per input, chosen for all inputs together so that rare"
             " labels count like frequent ones: macro-f1@5, macro-precision@5 or macro-recall@5.",
         ),
     ] = None,
@@ -117,11 +140,18 @@ def decide(
 ) -> None:
     """Accept, review or reject each label, with a guarantee.
 
-    MODEL must have been calibrated with `hedgerow calibrate`. With --risk 0.1, two guarantees hold on
-    average over inputs like those it was calibrated on. Conformal risk control: at most 10 % of an
-    input's true labels are rejected. Learn then Test: with a confidence of 90 %, at most 10 % of an
-    input's accepted labels are wrong (0 for an input without any). Labels in between are for a human to
-    review. With costs instead, each label is treated in the way that costs least.
+    MODEL must have been calibrated with `hedgerow calibrate`. Each of these guarantees can be asked for alone
+    or with the others, and holds for inputs like those it was calibrated on:
+
+    \b
+      --wrong-at-most 0.1   of all labels that are accepted, at most 10 % are wrong
+      --missed-at-most 0.2  of an input's right labels that the model knows, at most 20 % are neither accepted
+                            nor listed for review, on average
+      --review-at-most 10   the best 10 labels are listed, with the share of the right labels they contain
+
+    Without any, it is --wrong-at-most 0.1 --review-at-most 10. Labels that are neither accepted nor listed
+    for review are rejected. What cannot be guaranteed is said, with the reason, and does not stop the rest.
+    With costs instead, each label is treated in the way that costs least, and nothing is guaranteed.
 
     With --only... or --exclude..., all other labels are rejected. The thresholds stay those for all labels,
     so the guarantees are about all labels together: of the labels that are left, a larger share can be missed
@@ -138,20 +168,25 @@ def decide(
 
     \b
     Examples:
-      hedgerow decide tags.hedgerow new.jsonl --risk 0.1
+      hedgerow decide tags.hedgerow new.jsonl
+      hedgerow decide tags.hedgerow new.jsonl --wrong-at-most 0.05 --missed-at-most 0.2
       hedgerow decide tags.hedgerow new.jsonl --wrong 1 --missed 2 --look 0.2 --out todo.csv
-      hedgerow decide stw.hedgerow new.jsonl --risk 0.1 --broader
+      hedgerow decide stw.hedgerow new.jsonl --wrong-at-most 0.1 --broader
       hedgerow decide tags.hedgerow new.jsonl --inputs-by ood --inputs-coverage 0.9
       hedgerow decide tags.hedgerow new.jsonl --optimise macro-f1@5
     """  # noqa: D301
     from hedgerow.decisions.costs import Costs
-    from hedgerow.decisions.goals import Goal, rule_for
+    from hedgerow.decisions.goals import Goal
+    from hedgerow.decisions.planning import plan_for
 
     asked = {"wrong": wrong, "missed": missed, "look": look}
     costs = {name: value for name, value in asked.items() if value is not None}
     try:
         goal = Goal(
-            risk=risk,
+            wrong_at_most=wrong_at_most,
+            wrong_of=wrong_of and wrong_of.value,
+            missed_at_most=missed_at_most,
+            review_at_most=review_at_most,
             costs=Costs(**costs) if costs else None,
             size=size,
             by=by.value,
@@ -159,7 +194,7 @@ def decide(
             groups=groups,
             confidence=confidence,
             inputs_by=inputs_by and inputs_by.value,
-            inputs_risk=inputs_risk,
+            inputs_wrong_at_most=inputs_wrong_at_most,
             inputs_coverage=inputs_coverage,
             broader=broader,
         )
@@ -182,7 +217,7 @@ def decide(
         # Before any data are read: what cannot be guaranteed at all.
         source = classifier.source
         if optimise is None:
-            rule_for(goal, source.policy, source.label_counts, source.coarser)
+            plan_for(goal, source.policy, source.label_counts, source.coarser)
     with show_progress(verbose) as report:
         rows, inputs = opened.read_inputs(Selection(input, part, threads=threads), report)
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
@@ -227,7 +262,10 @@ def _print(found: Decisions, out: str | None) -> None:
         say(f"{int((~found.answered).sum()):,} inputs are too uncertain to accept any label")
     if found.expected_cost is not None:
         say(f"Expected cost of an input: {float(found.expected_cost.mean()):.4g}")
-    say(found.guarantee, "dim")
+    for of in found.guarantees:
+        say(option_words(of.words, GOALS), "red" if of.refused else "dim")
+    for remark in found.remarks:
+        say(remark, "dim")
 
 
 def _table(found: Decisions, ids: Sequence[str] | None, naming: Naming | None) -> Table:

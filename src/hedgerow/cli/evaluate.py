@@ -9,8 +9,8 @@ from rich.console import Console
 
 import hedgerow.cli.options as options
 
-from .failures import ExitCode, failing_as
-from .options import search_settings
+from .failures import ExitCode, failing_as, option_words
+from .options import GOALS, search_settings
 from .shift import FailOnShift, end_on_shift, note_no_shift, warn_of_shift
 from .targets import check_new_file
 from .terminal import cell, figures_table, print_json, say, show_progress
@@ -168,17 +168,21 @@ def _hierarchical(ranking: Ranking) -> list[tuple[str, dict[int, float] | None]]
 
 def _print_decisions(console: Console, found: Evaluation) -> None:
     """What the policy guarantees beside what was achieved, or why it guarantees nothing."""
-    names = ["missed", "wrong", "accepted labels", "to review", "flagged as OOD"]
-    table = figures_table("What its policy guarantees, and what was achieved", ["guaranteed, %", *names])
+    names = ["guaranteed, %", "achieved, %", "labels per input"]
+    table = figures_table("What its policy guarantees, and what was achieved", names)
     for of in found.decisions:
-        outcome = of.outcome
+        promised = of.guarantee
         figures = ["refused"]
-        if outcome is not None:
-            figures = [f"{100 * outcome.missed:.2f}", f"{100 * outcome.wrong:.2f}"]
-            figures += [f"{outcome.accepted:.2f}", f"{outcome.reviewed:.2f}"]
-            figures.append("" if of.flagged is None else f"{100 * of.flagged:.2f}")
-        table.add_row(cell(""), cell(f"{100 * of.risk:g}"), *(cell(figure) for figure in figures))
+        if promised.promised is not None:
+            sign = "≥" if promised.is_kept_above else "≤"
+            achieved = "" if of.achieved is None else f"{100 * of.achieved:.2f}"
+            labels = "" if of.labels is None else f"{of.labels:.2f}"
+            figures = [f"{sign} {100 * promised.promised:.4g}", achieved, labels]
+        style = "" if of.kept is not False else "red"
+        table.add_row(cell(promised.title), *(cell(figure, style) for figure in figures))
     console.print(table)
+    if found.flagged is not None:
+        say(f"{100 * found.flagged:.1f} % of the inputs are flagged as OOD; 5 % are expected.", "dim")
     for of in found.decisions:
-        if of.refused:
-            say(f"At {100 * of.risk:g} %: {of.refused}", "dim")
+        if of.guarantee.refused:
+            say(f"{of.guarantee.title}: {option_words(of.guarantee.refused, GOALS)}", "dim")

@@ -65,8 +65,8 @@ def option_words(message: str, options: Collection[str]) -> str:
 
     Examples
     --------
-    >>> option_words("use by='all', or inputs_risk", {"by", "inputs_risk"})
-    'use --by all, or --inputs-risk'
+    >>> option_words("use by='all', or wrong_at_most", {"by", "wrong_at_most"})
+    'use --by all, or --wrong-at-most'
     """
 
     def as_option(found: re.Match[str]) -> str:

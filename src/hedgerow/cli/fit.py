@@ -389,15 +389,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     from hedgerow.deep.extra import is_first
     from hedgerow.vocabulary import VocabularyWarning
 
-    from .extending import about_discarded, learned_from_held_out, open_extendable, trains_members
+    from .extending import learned_from_held_out, open_extendable, trains_members
     from .presets import choose
     from .vocabularies import read_names
 
     settings = plan.settings
     old = None if plan.extend is None else open_extendable(plan.extend, settings | plan.texts, plan.given)
     discarded = () if old is None else learned_from_held_out(old)
-    if discarded:
-        announce(about_discarded(discarded, plan.model))
     deep = plan.deep or isinstance(old, HedgerowTransformerClassifier)
     in_blocks = any(plan.site.values())
     if deep and in_blocks:
@@ -474,8 +472,6 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                 if chosen.searched is not None:
                     say(chosen.searched.sentence)
             print_summary(summary)
-            if discarded:
-                say(about_discarded(discarded, plan.model))
     except KeyboardInterrupt:
         if _identity(plan.model) != before:
             left = f"{plan.model} is saved"

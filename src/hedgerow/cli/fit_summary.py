@@ -114,4 +114,8 @@ def print_summary(summary: dict[str, Any]) -> None:
         say(why_no_judge(summary["no_judge"]))
     if "names" in summary:
         say(_about_names(names, "judge" in summary))
+    if "discarded" in summary:
+        from .extending import about_discarded
+
+        say(about_discarded(summary["discarded"], Path(model)))
     say(f"Next: hedgerow predict {model} INPUT, or hedgerow inspect {model}", "dim")

@@ -11,35 +11,64 @@ from rich.table import Table
 
 from .failures import ExitCode, failing_as
 from .fit_summary import why_no_judge
-from .options import AsJson, ModelFile
+from .options import AsJson, Lang, ModelFile
 from .terminal import cell, print_json
 
 if TYPE_CHECKING:
+    from hedgerow import HedgerowClassifier
     from hedgerow.storage.container import ModelFile as File
+    from hedgerow.vocabulary.naming import Naming
 
 
+_LISTED = 10  # of a list among facts
 _COLUMNS = 7  # of a table that fits a terminal
 
 
-def inspect(model: ModelFile, json: AsJson = False) -> None:
-    """Check a model file and show what is in it.
+_FREQUENT = 10  # labels that are shown
+
+
+def inspect(model: ModelFile, json: AsJson = False, lang: Lang = None) -> None:
+    """Check a model file and show what is in it, with its most frequent labels.
 
     \b
     Examples:
       hedgerow inspect tags.hedgerow
+      hedgerow inspect subjects.hedgerow --lang de
       hedgerow inspect tags.hedgerow --json | jq .parameters
     """  # noqa: D301
     from hedgerow.storage.container import ModelFileError, read_model
 
-    from .inputs import load_model
+    from .inputs import OpenModel, load_model
 
     with failing_as(ExitCode.MODEL, ModelFileError):
         file = read_model(model)
-    description: dict[str, Any] = load_model(model).describe()
+    classifier = load_model(model)
+    frequent = _most_frequent(classifier, OpenModel(model, classifier).naming(lang))
+    description: dict[str, Any] = {**classifier.describe(), "most_frequent_labels": frequent}
     if json:
         print_json({**_about_file(file), **description})
     else:
         _print(file, description)
+
+
+def _most_frequent(classifier: HedgerowClassifier, naming: Naming | None) -> list[dict[str, Any]]:
+    """The labels of most training inputs with their names; the first of all, where that is not known."""
+    import numpy as np
+
+    labels, counts = classifier.classes_, classifier.label_counts_
+    places = range(min(_FREQUENT, len(labels)))
+    if counts is not None:
+        places = np.argsort(-counts, kind="stable")[:_FREQUENT].tolist()
+    shown = []
+    for place in places:
+        label = labels[place].item() if isinstance(labels[place], np.generic) else labels[place]
+        entry: dict[str, Any] = {"label": label}
+        if naming is not None:
+            entry["name"] = naming.of(label)
+        if counts is not None:
+            entry["examples"] = int(counts[place])
+        shown.append(entry)
+    return shown
 
 
 def _about_file(file: File) -> dict[str, Any]:
@@ -99,6 +128,11 @@ def _print(file: File, description: dict[str, Any]) -> None:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "words" in one for one in value):
+        return "\n".join(one["words"] for one in value)  # what is guaranteed
+    if isinstance(value, (list, tuple)):
+        shown = ", ".join(map(_shown, value[:_LISTED]))
+        return shown if len(value) <= _LISTED else f"{shown}, ... ({len(value):,}; --json has all)"
     if isinstance(value, bool) or not isinstance(value, Integral):
         return f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"{int(value):,}"

@@ -49,6 +49,9 @@ CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
 Words = StrEnum("Words", {"word": "word", "char_wb": "char_wb", "both": "word+char_wb"})
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
+GOALS = ("wrong_at_most", "wrong_of", "missed_at_most", "review_at_most")  # options of decide
+# As of `hedgerow.decisions.guarantees.SHARES_OF`.
+WrongOf = StrEnum("WrongOf", ["labels", "answered", "inputs"])
 
 
 def expert_option(*names: str, **about: Any) -> Any:
@@ -78,7 +81,7 @@ def expert_share(about: str) -> Any:
 
 def cost_option(about: str) -> Any:
     """The cost of a decision."""
-    return typer.Option(callback=_cost, rich_help_panel="Costs, instead of --risk", help=about)
+    return typer.Option(callback=_cost, rich_help_panel="Costs, instead of a guarantee", help=about)
 
 
 def limit_option(about: str, **range: Any) -> Any:

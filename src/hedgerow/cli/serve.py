@@ -65,8 +65,8 @@ def serve(
         float | None,
         share_option(
             "Let the threshold of accepted labels follow the reviews in the queue, so that in the long run at"
-            " most this share of an input's accepted labels is wrong, whatever drifts. For requests that"
-            " ask for the same share."
+            " most this share of an input's accepted labels is wrong, mean over all inputs, whatever drifts."
+            " For requests with the same wrong_at_most and with wrong_of inputs."
         ),
     ] = None,
 ) -> None:

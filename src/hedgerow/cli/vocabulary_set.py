@@ -27,8 +27,10 @@ def set_vocabulary(
 ) -> None:
     """Give the labels of MODEL names: keep the vocabulary in FILE in the model.
 
-    MODEL is replaced when the new file is complete, unless --out names another one. Nothing that was learned
-    changes. Labels that the vocabulary lacks are listed, and predicted as before.
+    MODEL is replaced when the new file is complete, unless --out names another one. Labels that the
+    vocabulary lacks are listed, and predicted as before. If the model judges by names, and names of labels
+    change, so do probabilities: then its calibration and policy are discarded. What was learned of broader
+    terms always is. What is discarded is printed; hedgerow calibrate learns it again. All else stays.
 
     \b
     Examples:
@@ -47,15 +49,22 @@ def set_vocabulary(
 
     vocabulary = read_names(file)
     classifier = load_model(model)
-    before = classifier.vocabulary_
+    before = classifier.source
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VocabularyWarning)  # said below
         classifier.set_vocabulary(vocabulary)
     with failing_as(ExitCode.WRITE):
         classifier.save(target, overwrite=overwrite or out is None)
     found = coverage(vocabulary, classifier.classes_)
-    missed = set() if before is None else set(coverage(before, classifier.classes_).missing)
-    left = [] if before is None else [label for label in found.missing if label not in missed]
+    after = classifier.source
+    left = [] if after.left is None else after.left.ids
+    kinds = {
+        "calibration": (before.calibration, after.calibration),
+        "policy": (before.policy, after.policy),
+        "calibration of broader terms": (before.broader, after.broader),
+        "policy for broader terms": (before.coarser, after.coarser),
+    }
+    discarded = [what for what, (had, has) in kinds.items() if had is not None and has is None]
     summary: dict[str, Any] = {
         "model": str(target),
         "entries": len(vocabulary),
@@ -64,6 +73,7 @@ def set_vocabulary(
         "labels_with_a_name": found.named,
         "labels_without_an_entry": found.missing,
         "labels_that_left": left,
+        "discarded": discarded,
     }
     if json:
         print_json(summary)
@@ -73,9 +83,13 @@ def set_vocabulary(
         f" {len(vocabulary):,} entries."
     )
     if left:
-        say(f"{len(left):,} labels left the vocabulary: {_listed(left)}. They are predicted as before.")
-    if others := [label for label in found.missing if label not in set(left)]:
+        by_name = "" if after.names is None else ", by their old names, too, until the model is fitted again"
+        say(f"{len(left):,} labels left the vocabulary: {_listed(left)}.")
+        say(f"They are predicted as before{by_name}.")
+    if others := [label for label in found.missing if str(label) not in set(left)]:
         say(f"{len(others):,} labels are not in the vocabulary: {_listed(others)}")
+    if discarded:
+        say(f"Discarded, as it holds no more: {', '.join(discarded)}. hedgerow calibrate learns it again.")
 
 
 def _listed(labels: list[Any]) -> str:

@@ -122,12 +122,12 @@ class Abstention:
 
         The guarantee (Learn then Test) holds with this confidence over the inputs learned from.
         """
-        risk, confidence = as_share("risk", risk), as_share("confidence", confidence)
+        risk, confidence = as_share("inputs_wrong_at_most", risk), as_share("confidence", confidence)
         needed = rows_needed(risk, confidence)
         if self.rows < needed:
             raise TooFewRows(
-                f"{self.rows} inputs are too few for a risk of {risk:g} with a confidence of {confidence:g}:"
-                f" it needs at least {needed}, and more if some answers are wrong"
+                f"{self.rows} inputs are too few for inputs_wrong_at_most={risk:g} with a confidence of"
+                f" {confidence:g}: it needs at least {needed}, and more if some answers are wrong"
             )
         # Enough inputs must be below the knot: those as uncertain as the knot do not count.
         start = int(np.argmax(self.below >= min(_START * needed, self.rows)))
@@ -137,9 +137,9 @@ class Abstention:
         if not passed:
             share = self.wrong[start] / max(1, self.below[start])
             raise Unreachable(
-                f"a risk of {risk:g} cannot be guaranteed with a confidence of {confidence:g}: even of the"
-                f" {self.below[start]} least uncertain of {self.rows} inputs, {100 * share:.1f} % are"
-                " answered wrongly; allow a higher risk, or learn from more inputs"
+                f"inputs_wrong_at_most={risk:g} cannot be guaranteed with a confidence of {confidence:g}:"
+                f" even of the {self.below[start]} least uncertain of {self.rows} inputs,"
+                f" {100 * share:.1f} % are answered wrongly; allow more, or learn from more inputs"
             )
         return float(np.nextafter(self.knots[start + passed - 1], -np.inf))
 
@@ -181,7 +181,7 @@ def answer_limit(
             " learn_policy"
         )
     if (risk is None) == (coverage is None):
-        raise ValueError("inputs_by needs either inputs_risk or inputs_coverage")
+        raise ValueError("inputs_by needs either inputs_wrong_at_most or inputs_coverage")
     if coverage is not None:
         return rules[by].for_coverage(coverage)
     return rules[by].for_risk(risk if risk is not None else 0.1, confidence)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hedgerow.decisions.guarantees import Guarantee, about_wrong
 from hedgerow.decisions.matched import Matched
-from hedgerow.decisions.policy import NOT_GUARANTEED
+from hedgerow.decisions.policy import SHARES
 from hedgerow.decisions.risk import GRID, RiskCurve, TooFewRows, as_share, rows_needed
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.vocabulary.ancestry import Ancestry
@@ -147,12 +148,12 @@ class CoarserPolicy:
         """Number of held-out inputs."""
         return self.wrong.rows
 
-    def accept_from(self, risk: float, confidence: float = 0.9) -> float:
+    def accept_from(self, wrong_at_most: float, confidence: float = 0.9) -> float:
         """The probability from which on labels and broader terms are accepted.
 
         Parameters
         ----------
-        risk : float
+        wrong_at_most : float
             The mean share of an input's accepted labels and broader terms that may be wrong.
         confidence : float
             The chance, over the held-out inputs, that the guarantee is kept.
@@ -162,25 +163,29 @@ class CoarserPolicy:
         float
             Infinite if the guarantee can only be kept by accepting nothing.
         """
-        risk, confidence = as_share("risk", risk), as_share("confidence", confidence)
-        place = self.wrong.tested(risk, confidence)
+        share, confidence = as_share("wrong_at_most", wrong_at_most), as_share("confidence", confidence)
+        place = self.wrong.tested(share, confidence)
         if place is None:
             raise TooFewRows(
-                f"{self.rows} held-out inputs are too few for a risk of {risk:g} with a confidence of"
-                f" {confidence:g}, which needs at least {rows_needed(risk, confidence)}; learn the policy"
-                " from more, or allow a higher risk"
+                f"{self.rows} held-out inputs are too few for wrong_at_most={share:g} with a confidence of"
+                f" {confidence:g}, which needs at least {rows_needed(share, confidence)}; calibrate with"
+                " more, or allow more wrong labels"
             )
         return float(self.wrong.thresholds[place])
 
     def describe(self) -> dict[str, Any]:
         """What it was learned from and what it can guarantee, for people and programs."""
-        found: dict[str, Any] = {"inputs": self.rows, "least_depth": self.least_depth, "guarantees": {}}
-        for risk in (0.05, 0.1, 0.2):
+        guarantees = []
+        for share in SHARES:
             try:
-                found["guarantees"][f"{100 * risk:g} %"] = self.guarantee(risk)
+                guarantees.append(self.wrong_guarantee(share)[1])
             except ValueError as error:
-                found["guarantees"][f"{100 * risk:g} %"] = f"not possible: {error}"
-        return found
+                guarantees.append(Guarantee("wrong", "inputs", share, None, 0.9, None, "").refuse(str(error)))
+        return {
+            "inputs": self.rows,
+            "least_depth": self.least_depth,
+            "guarantees": [of.to_dict() for of in guarantees],
+        }
 
     def to_sections(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Header and arrays for a model file."""
@@ -205,18 +210,20 @@ class CoarserPolicy:
             raise ValueError("the policy for broader terms has impossible shares of inputs")
         return cls(RiskCurve(GRID, wrong, rows), answered, least_depth)
 
-    def guarantee(self, risk: float, confidence: float = 0.9) -> str:
-        """What is guaranteed at this risk, in words."""
-        accept = self.accept_from(risk, confidence)
-        if not math.isfinite(accept):
-            return f"Nothing is accepted: nothing could be with at most {100 * risk:g} % wrong."
-        return (
-            f"Labels and broader terms from {accept:.4g} on are accepted, a broader term only where nothing"
-            f" narrower is: with a confidence of {100 * confidence:g} %, at most {100 * risk:g} % of what is"
-            " accepted for an input is wrong, on average over inputs like the held-out ones (Learn then Test;"
-            " 0 % if nothing is accepted). A broader term is wrong if no true label is at or below it."
-            f" {NOT_GUARANTEED}"
+    def wrong_guarantee(self, share: float, confidence: float = 0.9) -> tuple[float, Guarantee]:
+        """The probability of `accept_from`, and what it guarantees."""
+        accept = self.accept_from(share, confidence)
+        reached = None
+        if math.isfinite(accept):
+            reached = float(self.wrong.losses[np.searchsorted(GRID, np.float32(accept))])
+        found = about_wrong("inputs", float(share), float(confidence), reached, "labels and broader terms")
+        if reached is None:
+            return accept, found
+        more = (
+            " A broader term is accepted where nothing narrower is, and wrong if no true label is at or below"
+            " it."
         )
+        return accept, replace(found, words=found.words + more)
 
 
 class CoarserLearner:

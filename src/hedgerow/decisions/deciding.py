@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from hedgerow.decisions.abstention import answer_limit, input_uncertainty
+from hedgerow.decisions.abstention import input_uncertainty
 from hedgerow.decisions.coarser import BroaderVotes, CoarserPolicy, Ladder
-from hedgerow.decisions.goals import Goal, about_inputs, about_subset, rule_for
+from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.planning import Plan, about_subset, answer_plan, plan_for
 from hedgerow.decisions.policy import Policy
 from hedgerow.decisions.results import BroaderAnswers, Decisions, Shift
 from hedgerow.decisions.risk import as_share
-from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, Rule, among_best
+from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, best_places
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.subset import LabelSubset
@@ -27,7 +28,7 @@ from hedgerow.votes.signals import Detector
 from hedgerow.votes.source import Answer, VoteSource
 from hedgerow.votes.votes import Votes
 
-__all__ = ["DecidingSource", "Watch", "check_search", "decide", "decide_on", "flag_from"]
+__all__ = ["DecidingSource", "Watch", "accepted_broader", "check_search", "decide", "decide_on", "flag_from"]
 
 
 class Watch(Protocol):
@@ -40,12 +41,8 @@ class Watch(Protocol):
         """What was found."""
 
 
-class DecidingSource(VoteSource, Protocol):
-    """A model that may have a policy."""
-
-    @property
-    def policy(self) -> Policy | None:
-        """What it learned from its mistakes on held-out inputs."""
+class BroaderSource(Protocol):
+    """A model that may answer with broader terms."""
 
     @property
     def broader(self) -> BroaderVotes | None:
@@ -57,6 +54,14 @@ class DecidingSource(VoteSource, Protocol):
 
     def watch(self, *, some_labels: bool = False, in_order: bool = False) -> Watch | None:
         """What compares inputs with those that the policy was learned from."""
+
+
+class DecidingSource(VoteSource, BroaderSource, Protocol):
+    """A model that may have a policy."""
+
+    @property
+    def policy(self) -> Policy | None:
+        """What it learned from its mistakes on held-out inputs."""
 
 
 def decide(
@@ -77,21 +82,17 @@ def decide(
             "deciding by costs needs calibrated probabilities, and this model is not calibrated; call"
             " calibrate with inputs that it was not trained on"
         )
-    rule, guarantee = rule_for(goal, policy, source.label_counts, source.coarser)
+    plan = plan_for(goal, policy, source.label_counts, source.coarser)
     tolerance = None
     if policy is not None:
         tolerance = policy.search.tolerance
         check_search(policy, replace(source.search, tolerance=tolerance))
     limit = math.inf
     if goal.inputs_by is not None:
-        if policy is None:
-            raise NotFittedError("the model has no policy, so no answer can be withheld; call learn_policy")
-        limit = answer_limit(
-            policy.inputs, goal.inputs_by, goal.inputs_risk, goal.inputs_coverage, goal.confidence
-        )
-        guarantee += about_inputs(goal)
+        limit, of_inputs = answer_plan(goal, policy)
+        plan = plan.but((of_inputs,))
     if subset is not None:
-        guarantee += about_subset(goal, len(subset))
+        plan = plan.but(remarks=(about_subset(goal, len(subset)),))
     if detector is None and goal.inputs_by == "ood":
         raise NotFittedError("the model cannot detect OOD inputs yet; call learn_ood")
     flagged_from = flag_from(false_alarm, detector) if detector is not None else None
@@ -113,9 +114,10 @@ def decide(
         if goal.inputs_by is not None:
             uncertainty = input_uncertainty(answer.votes, None if scores is None else scores.score)
             answered = uncertainty[goal.inputs_by] <= limit
-        found = replace(decide_on(answer.votes, rule, source.classes, k, answered), guarantee=guarantee)
+        found = decide_on(answer, plan, source.classes, k, answered)
         if goal.broader:
-            found = replace(found, broader=_broader(answer.votes, source, rule.accept_from, answered))
+            accepted = accepted_broader(answer.votes, source, plan.rule.accept_from, answered)
+            found = replace(found, broader=accepted)
         if scores is not None:
             is_ood = None if flagged_from is None else scores.p_value <= flagged_from
             found = replace(found, is_ood=is_ood, p_value=scores.p_value)
@@ -124,9 +126,9 @@ def decide(
         nothing = np.empty((0, 1), dtype=np.float32)
         empty = Votes(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, len(source.classes))
         nobody = np.ones(0, dtype=bool)
-        found = replace(decide_on(empty, rule, source.classes, k, nobody), guarantee=guarantee)
+        found = decide_on(Answer(empty), plan, source.classes, k, nobody)
         if goal.broader:
-            found = replace(found, broader=_broader(empty, source, rule.accept_from, nobody))
+            found = replace(found, broader=accepted_broader(empty, source, plan.rule.accept_from, nobody))
         return found
     return replace(Decisions.concatenate(parts), shift=None if watch is None else watch.report())
 
@@ -143,17 +145,21 @@ def check_search(policy: Policy, search: SearchSettings) -> None:
 
 
 def decide_on(
-    votes: Votes, rule: Rule, classes: npt.NDArray[Any], k: int, answered: npt.NDArray[np.bool_]
+    answer: Answer, plan: Plan, classes: npt.NDArray[Any], k: int, answered: npt.NDArray[np.bool_]
 ) -> Decisions:
     """Decide on a batch; at least k labels of each input are listed, if it has that many candidates."""
+    votes, rule = answer.votes, plan.rule
     mean = votes.means()
-    codes = rule.codes(votes, mean)
+    ranking = mean if answer.ranking is None else answer.ranking
+    codes = rule.codes(votes, mean, ranking)
     rows = np.repeat(np.arange(len(votes)), np.diff(votes.indptr))
     codes[(codes == ACCEPT) & ~answered[rows]] = REVIEW
-    listed = np.flatnonzero((codes != REJECT) | among_best(votes.indptr, mean, k))
+    best = np.zeros(len(codes), dtype=bool)
+    best[best_places(votes, ranking, k)[0]] = True
+    listed = np.flatnonzero((codes != REJECT) | best)
     few = votes.chosen(listed)
     measures = label_uncertainty(few)
-    order = np.lexsort((few.labels, -mean[listed], rows[listed]))
+    order = np.lexsort((few.labels, -mean[listed], -ranking[listed], rows[listed]))
     chosen = listed[order]
     of_labels = {
         part.name: getattr(measures, part.name)[order].astype(np.float32) for part in fields(measures)
@@ -174,21 +180,26 @@ def decide_on(
         expected_cost=None if rule.costs is None else rule.expected_cost(votes, mean, codes),
         reject_below=reject,
         accept_from=accept,
-        guarantee="",
+        guarantees=plan.guarantees,
+        remarks=plan.remarks,
     )
 
 
-def _broader(
-    votes: Votes, source: DecidingSource, accept_from: float, answered: npt.NDArray[np.bool_]
+def accepted_broader(
+    votes: Votes,
+    source: BroaderSource,
+    accept_from: float,
+    answered: npt.NDArray[np.bool_] | None = None,
 ) -> BroaderAnswers:
-    """The broader terms of a batch that are accepted, best first."""
+    """The broader terms of a batch that are accepted, best first; none of inputs that are not answered."""
     broader, coarser = source.broader, source.coarser
     if broader is None or coarser is None:
         raise NotFittedError("the model has no policy for broader terms; call calibrate_broader")
     terms = broader.apply(votes)
     chosen = Ladder.of(votes, terms, broader.ancestry, coarser.least_depth).answers(accept_from)
     rows = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
-    chosen = chosen[answered[rows[chosen]]]
+    if answered is not None:
+        chosen = chosen[answered[rows[chosen]]]
     few = terms.chosen(chosen)
     measures, mean = label_uncertainty(few), few.means()
     order = np.lexsort((few.labels, -mean, rows[chosen]))

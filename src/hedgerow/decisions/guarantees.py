@@ -1,95 +1,183 @@
-"""What a policy guarantees, next to what it achieves on labelled data."""
+"""What is guaranteed, in numbers and in the one sentence that is printed everywhere."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
+__all__ = [
+    "KINDS",
+    "SHARES_OF",
+    "Guarantee",
+    "Unseen",
+    "about_missed",
+    "about_review",
+    "about_wrong",
+    "limits",
+]
 
-from hedgerow.decisions.goals import Goal, rule_for
-from hedgerow.decisions.matched import Matched
-from hedgerow.decisions.outcomes import Outcome, Tally
-from hedgerow.decisions.policy import Policy
-from hedgerow.decisions.rules import Rule
-from hedgerow.inputs.search import SearchSettings
-from hedgerow.votes.votes import Votes
+KINDS = ("wrong", "missed", "review", "size", "coverage", "inputs")
+SHARES_OF = ("labels", "answered", "inputs")  # what a share of wrong labels can be of
+_NEXT_TO_NOTHING = 5e-4
 
-__all__ = ["FALSE_ALARM", "RISKS", "GuaranteeTally", "KeptGuarantee"]
-
-RISKS = (0.05, 0.1, 0.2)
-FALSE_ALARM = 0.05
+_WRONG = {
+    "labels": "wrong, of all accepted labels",
+    "answered": "wrong, mean over answered inputs",
+    "inputs": "wrong, mean over all inputs",
+}
 
 
 @dataclass(frozen=True)
-class KeptGuarantee:
-    """A guarantee at one risk, and what the decisions achieved.
+class Guarantee:
+    """One thing that is guaranteed of decisions, or why it is not.
 
-    Where it cannot be guaranteed, `refused` says why. Otherwise `Outcome.missed` is at most the risk on
-    average and, with a confidence of 90 %, so is `Outcome.wrong`. `accept_from` is None where nothing is
-    accepted; `flagged` is the share of inputs flagged as OOD, at most 5 % of in-distribution inputs.
+    Attributes
+    ----------
+    kind : {"wrong", "missed", "review", "size", "coverage", "inputs"}
+        Wrong labels among those accepted; right labels that are neither accepted nor listed for review; right
+        labels among the best few; the number of accepted labels; the share of labels, or of inputs, that are
+        answered.
+    of : {"labels", "answered", "inputs"} or None
+        What the share is of, where the kind is "wrong".
+    asked : float
+        What was asked for: a share, or a number of labels.
+    promised : float or None
+        What is guaranteed: a share that is not exceeded or, for the best few labels, that is reached at
+        least; None where nothing is.
+    confidence : float or None
+        The probability, over draws of the held-out inputs, that it is kept. None where it is kept on average
+        over these draws.
+    reached : float or None
+        The same share on the held-out inputs; None where there is nothing to count.
+    words : str
+        What is guaranteed, or why it is not.
+    refused : str or None
+        Why it cannot be guaranteed, and what to do.
     """
 
-    risk: float
-    refused: str | None
-    reject_below: float | None
-    accept_from: float | None
-    outcome: Outcome | None
-    flagged: float | None
+    kind: str
+    of: str | None
+    asked: float
+    promised: float | None
+    confidence: float | None
+    reached: float | None
+    words: str
+    refused: str | None = None
+
+    @property
+    def is_kept_above(self) -> bool:
+        """Whether what is guaranteed is a least value: more is better."""
+        return self.kind in ("review", "coverage")
+
+    @property
+    def title(self) -> str:
+        """What it is about, in few words."""
+        if self.kind == "wrong":
+            return f"{_WRONG[self.of or 'labels']}, at {100 * self.asked:g} %"
+        if self.kind == "missed":
+            return f"right labels missed, at {100 * self.asked:g} %"
+        if self.kind == "review":
+            return f"right labels among the best {self.asked:g}"
+        return f"{self.kind} {self.asked:g}"
+
+    def keeps(self, achieved: float) -> bool:
+        """Whether a share that was achieved is as guaranteed."""
+        if self.promised is None:
+            return False
+        return achieved >= self.promised if self.is_kept_above else achieved <= self.promised
+
+    def refuse(self, why: str) -> Guarantee:
+        """The same, refused."""
+        return replace(self, promised=None, words=f"Not guaranteed: {why}.", refused=why)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers: what is guaranteed, and what is achieved."""
-        found: dict[str, Any] = {"guaranteed": self.risk, "refused": self.refused}
-        found |= {"reject_below": self.reject_below, "accept_from": self.accept_from, "flagged": self.flagged}
-        names = ("missed", "wrong", "precision", "recall", "accepted", "reviewed", "rejected")
-        achieved = {} if self.outcome is None else asdict(self.outcome)
-        return found | {name: achieved.get(name) for name in names}
+        """Plain numbers and strings."""
+        return asdict(self)
 
 
-class GuaranteeTally:
-    """Adds up what decisions at each of `RISKS` achieve, batch by batch.
+def about_wrong(
+    of: str, share: float, confidence: float, reached: float | None, what: str = "labels"
+) -> Guarantee:
+    """At most this share of the accepted labels is wrong; nothing is accepted where nothing was reached."""
+    percent = f"{100 * share:g} %"
+    surely = f"with a confidence of {100 * confidence:g} % (Learn then Test)"
+    if of == "labels":
+        kept = f"At most {percent} of all accepted {what} are wrong, {surely}"
+    elif of == "answered":
+        kept = (
+            f"Of an input that is given any {what}, at most {percent} of these are wrong, mean over such"
+            f" inputs, {surely}"
+        )
+    else:
+        kept = (
+            f"At most {percent} of an input's accepted {what} are wrong, mean over all inputs, where those"
+            f" that are given none count as 0 %, {surely}"
+        )
+    if reached is None:
+        words = f"Nothing is accepted: no threshold shows that at most {percent} would be wrong."
+    else:
+        words = f"{kept}; {100 * reached:.1f} % of the held-out ones are."
+    return Guarantee("wrong", of, share, share, confidence, reached, words)
 
-    Without a policy, or with another search than that of the policy, nothing is guaranteed.
+
+@dataclass(frozen=True)
+class Unseen:
+    """Mean shares of an input's right labels that were never seen in training.
+
+    `unknown` are those that the model does not know at all; `named` are found by their names, and count as
+    known.
     """
 
-    def __init__(
-        self, policy: Policy | None, search: SearchSettings, counts: npt.NDArray[np.int64] | None
-    ) -> None:
-        self._rules: dict[float, Rule] = {}
-        self._refused: dict[float, str] = {}
-        if policy is None or policy.search.to_dict() != search.to_dict():
-            self._tallies: dict[float, Tally] = {}
-            return
-        for risk in RISKS:
-            try:
-                self._rules[risk], _ = rule_for(Goal(risk=risk), policy, counts)
-            except ValueError as error:
-                self._refused[risk] = str(error)
-        self._tallies = {risk: Tally(rule) for risk, rule in self._rules.items()}
+    unknown: float
+    named: float
 
-    def add(self, votes: Votes, truth: sp.csr_array) -> None:
-        """Add the next inputs."""
-        if not self._tallies:
-            return
-        found = Matched(votes, truth, np.ones(truth.shape[1], dtype=bool))
-        for tally in self._tallies.values():
-            tally.add_matched(votes, found)
 
-    def finish(self, p_values: npt.NDArray[np.floating[Any]] | None) -> list[KeptGuarantee]:
-        """All guarantees, by risk; none where nothing is guaranteed."""
-        flagged = None if p_values is None else float((p_values <= FALSE_ALARM).mean())
-        found = []
-        for risk in RISKS:
-            if risk in self._rules:
-                rule = self._rules[risk]
-                accept = rule.accept_from if math.isfinite(rule.accept_from) else None
-                outcome = self._tallies[risk].finish()
-                found.append(
-                    KeptGuarantee(risk, None, float(np.min(rule.reject_below)), accept, outcome, flagged)
-                )
-            elif risk in self._refused:
-                found.append(KeptGuarantee(risk, self._refused[risk], None, None, None, flagged))
-        return found
+def about_missed(share: float, reached: float, unseen: Unseen, what: str = "") -> Guarantee:
+    """At most this share of an input's right labels is missed, of those that the model knows."""
+    words = (
+        f"Of an input's right labels{what} that the model knows, at most {100 * share:g} % are missed, mean"
+        " over inputs (conformal risk control: neither accepted nor listed for review);"
+        f" {100 * reached:.1f} % of the held-out ones are.{_besides(unseen)}"
+    )
+    return Guarantee("missed", None, share, share, None, reached, words)
+
+
+def about_review(number: int, share: float, confidence: float, reached: float, unseen: Unseen) -> Guarantee:
+    """The best labels of an input contain at least this share of its right labels that the model knows."""
+    best = (
+        "The best label of an input contains"
+        if number == 1
+        else f"The {number} best labels of an input contain"
+    )
+    words = (
+        f"{best} at least {_down(share)} % of its right labels that the model knows, mean over inputs, with a"
+        f" confidence of {100 * confidence:g} %; {100 * reached:.1f} % of the held-out ones."
+        f"{_besides(unseen)}"
+    )
+    return Guarantee("review", None, float(number), share, confidence, reached, words)
+
+
+def limits(rows: int) -> str:
+    """What no guarantee says."""
+    return (
+        f"This holds for inputs like the {rows:,} held-out ones: not for each single label or input, and not"
+        " for out-of-distribution inputs."
+    )
+
+
+def _besides(unseen: Unseen) -> str:
+    if max(unseen.unknown, unseen.named) < _NEXT_TO_NOTHING:
+        return ""
+    said = (
+        f" Besides, about {100 * unseen.unknown:.2g} % of the right labels have never been seen in training"
+    )
+    if unseen.named < _NEXT_TO_NOTHING:
+        return f"{said}."
+    return (
+        f"{said}, and names do not find them; {100 * unseen.named:.2g} % more are found by their names only."
+    )
+
+
+def _down(share: float) -> str:
+    """In percent, rounded so that no more is said than holds."""
+    return f"{int(1000 * share + 1e-9) / 10:.1f}"

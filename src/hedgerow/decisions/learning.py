@@ -13,10 +13,13 @@ import scipy.sparse as sp
 from hedgerow.decisions.abstention import LABEL_MEASURES, Abstention, certainty, input_uncertainty
 from hedgerow.decisions.coarser import CoarserLearner, CoarserPolicy
 from hedgerow.decisions.deciding import DecidingSource
+from hedgerow.decisions.given import GivenLearner, most_labels
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.policy import (
+    BEST,
     CAP,
     PREDICTED,
+    RANKS,
     WITHHELD,
     WRONG,
     LabelGroup,
@@ -24,6 +27,7 @@ from hedgerow.decisions.policy import (
     conformal_rows,
 )
 from hedgerow.decisions.risk import GRID, RiskCurve
+from hedgerow.decisions.rules import best_places
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.inputs.training_record import hash_data, unseen_rows
@@ -40,7 +44,7 @@ __all__ = ["LearnedPolicies", "PolicyLearner", "frequencies", "label_groups", "l
 Floats = npt.NDArray[np.float64]
 
 _GROUPS = 5
-_FINEST = 0.01  # groups of labels are large enough for this risk
+_FINEST = 0.01  # groups of labels are large enough for this share of missed ones
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ def learn_policy(
     if left_out:
         inputs, truth, hashes = take(inputs, kept), truth[kept], hashes[kept]
     detector = source.ood
-    learner = PolicyLearner(truth, source.label_counts, source.threads or None)
+    most = most_labels(source.label_counts, source.n_samples)
+    learner = PolicyLearner(truth, source.label_counts, source.threads or None, most)
     coarser = None if broader is None else CoarserLearner(broader.ancestry, least_depth)
     batches = answer_batches(
         source,
@@ -88,7 +93,7 @@ def learn_policy(
     )
     for rows, answer in batches:
         scored = detector.judge(answer.signals) if detector and answer.signals is not None else None
-        learner.add(answer.votes, None if scored is None else scored.score)
+        learner.add(answer.votes, None if scored is None else scored.score, answer.ranking)
         if watch is not None:
             watch(answer.votes, scored, truth[rows])
         if coarser is not None and broader is not None:
@@ -107,9 +112,9 @@ def label_groups(
 ) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
     """Cut labels into groups by frequency, each with about a fifth of the label occurrences in training.
 
-    A group with too few inputs for the `finest` risk is merged with the neighbour that has fewer. Gives the
-    lowest and highest frequency of each group, rarest first from 0 (labels that the model does not know), and
-    what was merged, in words.
+    A group with too few inputs for the `finest` share of missed labels is merged with the neighbour that
+    has fewer. Gives the lowest and highest frequency of each group, rarest first from 0 (labels that the
+    model does not know), and what was merged, in words.
     """
     values, labels = np.unique(counts[counts > 0], return_counts=True)
     if not values.size:
@@ -135,7 +140,7 @@ def label_groups(
         notes.append(
             f"Labels that occur {low} to {high} times in training share a group with those that occur"
             f" {groups[other][0]} to {groups[other][1]} times: only {rows[place]} inputs have them, and a"
-            f" risk of {finest:g} needs {needed}."
+            f" share of {finest:g} missed needs {needed}."
         )
         groups[first : second + 1] = [(groups[first][0], groups[second][1])]
     return groups, tuple(notes)
@@ -149,7 +154,11 @@ class PolicyLearner:
     """
 
     def __init__(
-        self, truth: sp.csr_array, counts: npt.NDArray[np.int64] | None = None, n_jobs: int | None = None
+        self,
+        truth: sp.csr_array,
+        counts: npt.NDArray[np.int64] | None = None,
+        n_jobs: int | None = None,
+        most: int | None = None,
     ) -> None:
         self._truth, self._n_jobs = truth, n_jobs
         self._counts = None if counts is None else frequencies(counts, truth.shape[1])
@@ -158,17 +167,27 @@ class PolicyLearner:
         if counts is not None:
             self._edges, self._notes = label_groups(counts, truth)
         self._done = 0
+        self._given = GivenLearner(most_labels(None, None) if most is None else most)
+        self._most = most_labels(None, None) if most is None else most
+        self._ranks = np.zeros(BEST)
         names = ["missed", "size", *(f"group.{number}" for number in range(len(self._edges)))]
         names += [f"{part}{by}" for part in (WRONG, WITHHELD) for by in LABEL_MEASURES]
         self._totals = {name: np.zeros(len(GRID)) for name in names}
         self._rows = dict.fromkeys(names, 0)
         self._unknown = dict.fromkeys(names, 0.0)
+        self._labelled = dict.fromkeys(names, 0)
+        self._named = 0.0
         self._proven: Floats | None = np.zeros(len(GRID))
         self._uncertainty: dict[str, list[Floats]] = {}
         self._mistakes: list[npt.NDArray[np.bool_]] = []
 
-    def add(self, votes: Votes, ood: Floats | None = None) -> None:
-        """Add votes on the next inputs, which the model was not trained on, and their OOD scores."""
+    def add(
+        self, votes: Votes, ood: Floats | None = None, ranking: npt.NDArray[np.float32] | None = None
+    ) -> None:
+        """Add votes on the next inputs, which the model was not trained on, and their OOD scores.
+
+        `ranking` is by what the best labels are chosen; the mean of the votes, if not given.
+        """
         rows = len(votes)
         truth = self._truth[self._done : self._done + rows]
         if truth.shape[0] != rows:
@@ -177,10 +196,19 @@ class PolicyLearner:
             )
         self._done += rows
         found = Matched(votes, truth, self._known(votes.n_labels))
-        self._add_missed("missed", found, np.ones(len(found.true_row), dtype=bool))
+        by_name = np.bincount(found.true_row[found.met & ~found.known], minlength=rows)
+        has = np.diff(truth.indptr) > 0
+        for share in (by_name[has] / np.diff(truth.indptr)[has]).tolist():
+            self._named += share
+        found.known |= found.met  # what its name proposes is not unknown, though training has no example
+        self._add_missed("missed", found, found.known)
         for number, (low, high) in enumerate(self._edges):
             frequency = self._counts[truth.indices] if self._counts is not None else truth.indices
-            self._add_missed(f"group.{number}", found, (frequency >= low) & (frequency <= high))
+            own = (frequency >= low) & (frequency <= high)
+            self._add_missed(f"group.{number}", found, own & found.known)
+            self._add_unknown(f"group.{number}", found, own)
+        self._add_unknown("missed", found, np.ones(len(found.true_row), dtype=bool))
+        self._add_best(votes, found, found.mean if ranking is None else ranking)
         everything = found.reached(found.row, found.mean)
         self._add("size", np.minimum(everything, CAP))
         self._add_wrong(
@@ -204,13 +232,14 @@ class PolicyLearner:
             raise ValueError(f"there are votes on {self._done} inputs, but labels for {self._truth.shape[0]}")
         if not self._rows["missed"]:
             raise ValueError(
-                "no input has a label, so no policy can be learned; give held-out inputs with labels"
+                "no input has a label that the model knows, so no policy can be learned; give held-out inputs"
+                " with such labels"
             )
         curves = {
             name: RiskCurve(GRID, totals, self._rows[name], float(CAP) if name == "size" else 1.0)
             for name, totals in self._totals.items()
         }
-        unknown = {name: share / max(1, self._rows[name]) for name, share in self._unknown.items()}
+        unknown = {name: share / max(1, self._labelled[name]) for name, share in self._unknown.items()}
         wrong = np.concatenate(self._mistakes)
         return Policy(
             curves["missed"],
@@ -233,6 +262,9 @@ class PolicyLearner:
             fingerprint,
             search,
             self._notes,
+            self._given.finish(),
+            RiskCurve(RANKS, self._ranks, self._rows["missed"]),
+            self._named / max(1, self._labelled["missed"]),
         )
 
     def _known(self, n_labels: int) -> npt.NDArray[np.bool_]:
@@ -253,9 +285,30 @@ class PolicyLearner:
         met = chosen & found.met
         reached = found.reached(found.true_row[met], found.true_mean[met])
         self._add(name, 1 - reached[has] / own[has, None])
+
+    def _add_unknown(self, name: str, found: Matched, chosen: npt.NDArray[np.bool_]) -> None:
+        """The share of the chosen true labels that the model does not know."""
+        own = np.bincount(found.true_row[chosen], minlength=found.rows)
+        has = own > 0
         unknown = np.bincount(found.true_row[chosen & ~found.known], minlength=found.rows)
         for share in (unknown[has] / own[has]).tolist():
             self._unknown[name] += share
+        self._labelled[name] += int(has.sum())
+
+    def _add_best(self, votes: Votes, found: Matched, order: npt.NDArray[np.float32]) -> None:
+        """What the best labels are right about, and what they miss."""
+        places, rank = best_places(votes, order, max(BEST, self._most))
+        few = rank < self._most
+        parts: dict[str, npt.NDArray[Any]] = {"row": found.row, "value": found.mean, "right": found.right}
+        self._given.add(found.rows, {name: of[places[few]] for name, of in parts.items()})
+        known = np.bincount(found.true_row[found.known], minlength=found.rows)
+        hits = np.zeros((found.rows, BEST), dtype=np.int64)
+        good = (rank < BEST) & found.right[places]
+        hits[found.row[places[good]], rank[good]] = 1
+        has = known > 0
+        lost = 1 - np.cumsum(hits[has], axis=1) / known[has, None]
+        for loss in lost:
+            self._ranks += loss
 
     def _add_wrong(self, by: str, everything: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
         self._add(f"{WRONG}{by}", (everything - right) / np.maximum(everything, 1))

@@ -5,45 +5,73 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hedgerow.decisions.abstention import INPUT_MEASURES, LABEL_MEASURES, Abstention
-from hedgerow.decisions.risk import RiskCurve, TooFewRows, Unreachable, as_share, rows_needed
+from hedgerow.decisions.given import Given
+from hedgerow.decisions.guarantees import (
+    SHARES_OF,
+    Guarantee,
+    Unseen,
+    about_missed,
+    about_review,
+    about_wrong,
+    limits,
+)
+from hedgerow.decisions.policy_checks import (
+    BEST,
+    CAP,
+    RANKS,
+    WITHHELD,
+    check_thresholds,
+    checked_curve,
+    checked_ranks,
+    is_whole,
+)
+from hedgerow.decisions.risk import RiskCurve, TooFewRows, Unreachable, as_share, least_risk, rows_needed
 from hedgerow.inputs.search import SearchSettings
 
 __all__ = [
+    "BEST",
     "CAP",
-    "NOT_GUARANTEED",
+    "NUMBERS",
     "PREDICTED",
+    "RANKS",
+    "SHARES",
     "WITHHELD",
     "WRONG",
     "LabelGroup",
     "Policy",
+    "check_number",
     "conformal_rows",
 ]
 
 Floats = npt.NDArray[np.float64]
 
-CAP = 100  # labels in a set whose size is guaranteed
+SHARES = (0.05, 0.1, 0.2)  # at which guarantees are shown
+NUMBERS = (5, 10, 20, 50)
+_OLD = (
+    "the policy is of an older release, which did not count what this takes: run hedgerow calibrate again, or"
+    " limit only wrong labels with wrong_of='inputs'"
+)
+
 PREDICTED = 0.5  # the probability from which on measures of uncertainty may decide
-WRONG, WITHHELD = "wrong.", "withheld."  # the beginnings of names of curves
+WRONG = "wrong."  # the beginning of names of curves, as WITHHELD
 _IN_FILES = {"ood": "unfamiliarity"}  # measures that model files call by another name
-NOT_GUARANTEED = "This does not hold for each single label, nor for out-of-distribution inputs."
-NOT_GUARANTEED = "This does not hold for each single label, nor for out-of-distribution inputs."
 
 
 @dataclass(frozen=True, eq=False)
 class LabelGroup:
     """Labels that occur about equally often in training, and how many of them are missed.
 
-    The curve is over inputs that have such a label: the share of these labels below the threshold. `unknown`
-    is the mean share of these labels that the model does not know.
+    The curve is over inputs that have such a label: the share of these labels below the threshold. Labels
+    that the model does not know do not count; `unknown` is their mean share.
     """
 
     lowest: int
@@ -69,10 +97,11 @@ class Policy:
     Attributes
     ----------
     missed : RiskCurve
-        Over inputs that have labels: the share of the true labels whose probability is below the threshold,
-        or that are not candidates.
+        Over inputs that have labels that the model knows: the share of these whose probability is below the
+        threshold, or that are not candidates.
     unknown : float
-        The mean share of the true labels that the model does not know.
+        The mean share of the true labels that never occur in training and that names do not find either, over
+        inputs that have labels.
     wrong : dict of str to RiskCurve
         By measure of certainty, over all inputs: the share of wrong ones among the labels that reach the
         threshold; 0 where none does. Measures other than the probability look only at labels with a
@@ -99,6 +128,16 @@ class Policy:
         How the model searched: guarantees hold for this search only.
     notes : tuple of str
         Remarks, such as groups of labels that were merged.
+    given : Given or None
+        How many labels inputs are given at each threshold, and how many of those are wrong.
+    ranks : RiskCurve or None
+        For the best 1 to 100 labels, over the inputs of `missed`: the share of the true labels that the model
+        knows and that are not among them.
+    named : float
+        The mean share of the true labels that never occur in training, but are found by their names. These
+        count as labels that the model knows.
+
+    Policies of old files lack `given` and `ranks`; `missed` counts labels that the model does not know there.
     """
 
     missed: RiskCurve
@@ -114,68 +153,171 @@ class Policy:
     fingerprint: str
     search: SearchSettings
     notes: tuple[str, ...]
+    given: Given | None = None
+    ranks: RiskCurve | None = None
+    named: float = 0.0
 
-    def reject_below(self, risk: float) -> float:
-        """The probability below which labels are rejected, so that at most this share of true ones is.
+    def reject_below(self, missed_at_most: float) -> float:
+        """The probability below which labels are rejected, so that at most this share of right ones is.
 
         Parameters
         ----------
-        risk : float
-            The mean share of an input's true labels that may be rejected.
+        missed_at_most : float
+            The mean share of an input's true labels that may be rejected, of those that the model knows.
 
         Returns
         -------
         float
         """
-        return _conformal(self.missed, as_share("risk", risk), self.unknown, "true labels", self.proven)
+        share = as_share("missed_at_most", missed_at_most)
+        self._known_ranks()
+        return _conformal(self.missed, share, "right labels that the model knows", self.proven)
 
-    def reject_below_by_group(self, risk: float) -> list[float]:
+    def reject_below_by_group(self, missed_at_most: float) -> list[float]:
         """The same for each group of labels, over the inputs that have labels of the group.
 
         Parameters
         ----------
-        risk : float
+        missed_at_most : float
             The mean share of an input's true labels of the group that may be rejected.
 
         Returns
         -------
         list of float
         """
-        risk = as_share("risk", risk)
+        share = as_share("missed_at_most", missed_at_most)
+        self._known_ranks()
         if not self.groups:
             raise ValueError(
                 "groups are not possible: the model does not know how often its labels occur in training"
             )
-        return [_conformal(group.missed, risk, group.unknown, group.name, None) for group in self.groups]
+        return [_conformal(group.missed, share, group.name, None) for group in self.groups]
 
-    def accept_from(self, risk: float, confidence: float = 0.9, by: str = "probability") -> float:
+    def best_for(self, missed_at_most: float) -> int:
+        """How many of the best labels of an input it takes to miss at most this share of the right ones.
+
+        Parameters
+        ----------
+        missed_at_most : float
+            The mean share of an input's true labels that may be missed, of those that the model knows.
+
+        Returns
+        -------
+        int
+        """
+        share = as_share("missed_at_most", missed_at_most)
+        ranks = self._known_ranks()
+        place = ranks.smallest(share)
+        if place is None:
+            raise Unreachable(
+                f"the {BEST} best labels of an input miss {100 * float(ranks.losses[-1]):.1f} % of its right"
+                f" labels, so missed_at_most={share:g} cannot be guaranteed with so few"
+            )
+        return place + 1
+
+    def share_of_best(self, number: int, confidence: float = 0.9) -> float:
+        """The share of an input's right labels that its best labels contain at least, mean over inputs.
+
+        Parameters
+        ----------
+        number : int
+            How many of the best labels, 1 to 100.
+        confidence : float
+            The probability, over the held-out inputs, that it is kept.
+
+        Returns
+        -------
+        float
+            Of the labels that the model knows.
+        """
+        ranks = self._known_ranks()
+        check_number(number)
+        lost = float(ranks.losses[number - 1])
+        return 1 - least_risk(lost, ranks.rows, 1 - as_share("confidence", confidence))
+
+    def accept_from(
+        self, wrong_at_most: float, confidence: float = 0.9, of: str = "labels", by: str = "probability"
+    ) -> float:
         """The certainty from which on labels are accepted, so that at most this share of them is wrong.
 
         Parameters
         ----------
-        risk : float
-            The mean share of an input's accepted labels that may be wrong; 0 if none is accepted.
+        wrong_at_most : float
+            The share of accepted labels that may be wrong.
         confidence : float
             The chance, over the held-out inputs, that the guarantee is kept.
+        of : {"labels", "answered", "inputs"}
+            What the share is of: all accepted labels; or of an input's accepted labels, mean over the inputs
+            that are given any, or over all inputs, with 0 for one that is given none.
         by : {"probability", "total", "data", "knowledge", "variance"}
-            What certainty is measured by.
+            What certainty is measured by; other measures than the probability need of="inputs".
 
         Returns
         -------
         float
             Infinite if the guarantee can only be kept by accepting nothing.
         """
-        risk, confidence = as_share("risk", risk), as_share("confidence", confidence)
+        share, confidence = as_share("wrong_at_most", wrong_at_most), as_share("confidence", confidence)
+        if of not in SHARES_OF:
+            raise ValueError(f"wrong_of is {of!r}; it must be one of {', '.join(SHARES_OF)}")
         curve = self.wrong[_known_measure(by)]
-        place = curve.tested(risk, confidence)
+        if of != "inputs":
+            if by != "probability":
+                raise ValueError(
+                    f"wrong_of={of!r} is known for probabilities only; with by={by!r} use wrong_of='inputs'"
+                )
+            return self._known_given().accept_from(of, share, confidence)
+        place = curve.tested(share, confidence)
         if place is None:
-            needed = rows_needed(risk, confidence)
             raise TooFewRows(
-                f"{curve.rows} held-out inputs are too few for a risk of {risk:g} with a confidence of"
-                f" {confidence:g}, which needs at least {needed}; learn the policy from more, or allow a"
-                " higher risk"
+                f"{curve.rows} held-out inputs are too few for wrong_at_most={share:g} with a confidence of"
+                f" {confidence:g}, which needs at least {rows_needed(share, confidence)}; calibrate with"
+                " more, or allow more wrong labels"
             )
         return float(curve.thresholds[place])
+
+    # --- the same in words ---
+
+    def wrong_guarantee(
+        self, share: float, confidence: float = 0.9, of: str = "labels", by: str = "probability"
+    ) -> tuple[float, Guarantee]:
+        """The threshold of `accept_from`, and what it guarantees."""
+        accept = self.accept_from(share, confidence, of, by)
+        reached = None
+        if math.isfinite(accept):
+            if of == "inputs":
+                curve = self.wrong[by]
+                reached = float(curve.losses[np.searchsorted(curve.thresholds, np.float32(accept))])
+            else:
+                reached = self._known_given().reached(of, accept)
+        return accept, about_wrong(of, float(share), float(confidence), reached)
+
+    def missed_guarantee(self, share: float) -> tuple[float, Guarantee]:
+        """The threshold of `reject_below`, and what it guarantees."""
+        reject = self.reject_below(share)
+        place = np.searchsorted(self.missed.thresholds, np.float32(reject))
+        return reject, about_missed(float(share), float(self.missed.losses[place]), self.unseen)
+
+    def few_missed_guarantee(self, share: float) -> tuple[int, Guarantee]:
+        """The number of `best_for`, and what it guarantees."""
+        number = self.best_for(share)
+        reached = float(self._known_ranks().losses[number - 1])
+        return number, about_missed(float(share), reached, self.unseen)
+
+    def review_guarantee(self, number: int, confidence: float = 0.9) -> Guarantee:
+        """What the best labels of an input contain."""
+        share = self.share_of_best(number, confidence)
+        reached = 1 - float(self._known_ranks().losses[number - 1])
+        return about_review(number, share, float(confidence), reached, self.unseen)
+
+    @property
+    def unseen(self) -> Unseen:
+        """The right labels that were never seen in training."""
+        return Unseen(self.unknown, self.named)
+
+    def limits(self) -> str:
+        """What no guarantee says."""
+        return limits(self.rows)
 
     def accept_share(self, coverage: float, by: str = "probability") -> float:
         """The certainty from which on labels are accepted, so that this share of the predicted ones is.
@@ -230,26 +372,9 @@ class Policy:
         below = np.searchsorted(self.missed.thresholds, np.float32(threshold), side="right") - 1
         return float(self.proven[max(0, int(below))])
 
-    def lowest_risk(self) -> float:
-        """The lowest share of rejected true labels that can be guaranteed."""
+    def lowest_missed(self) -> float:
+        """The lowest share of missed labels that can be guaranteed."""
         return self.missed.ceiling
-
-    def guarantee(self, risk: float, confidence: float = 0.9) -> str:
-        """What `decide` guarantees at this risk, in words."""
-        reject = self.reject_below(risk)
-        accept = self.accept_from(risk, confidence)
-        percent = f"{100 * risk:g} %"
-        accepted = (
-            f"Labels from {accept:.4g} on are accepted: with a confidence of {100 * confidence:g} %, at most"
-            f" {percent} of an input's accepted labels are wrong (Learn then Test; 0 % if none is accepted)."
-            if accept <= 1
-            else f"No label is accepted: none could be with at most {percent} wrong."
-        )
-        return (
-            f"On average over inputs like the {self.rows:,} held-out ones: labels with a probability below"
-            f" {min(reject, accept):.3g} are rejected, and these are at most {percent} of an input's true"
-            f" labels (conformal risk control). {accepted} {NOT_GUARANTEED}"
-        )
 
     def without_ood(self) -> Policy:
         """The same without OOD scores, which change when the OOD detector is learned again."""
@@ -263,23 +388,39 @@ class Policy:
             "inputs_with_labels": self.missed.rows,
             "left_out_as_seen_in_training": self.left_out,
             "fingerprint": self.fingerprint,
-            "lowest_risk": self.lowest_risk(),
+            "lowest_missed": self.lowest_missed(),
             "unknown_labels": self.unknown,
-            "lost_by_the_beam": float(self.missed.losses[0]) - self.unknown,
+            "unknown_but_named": self.named,
+            "lost_by_the_beam": self.lost(),
             "search": ", ".join(f"{name} {value}" for name, value in self.search.to_dict().items()),
+            "guarantees": [of.to_dict() for of in self.standard()],
         }
-        for risk in (0.05, 0.1, 0.2):
-            try:
-                found[f"at_{100 * risk:g}_%"] = self.guarantee(risk)
-            except ValueError as error:
-                found[f"at_{100 * risk:g}_%"] = f"not possible: {error}"
         for number, group in enumerate(self.groups):
             found[f"group_{number + 1}"] = (
-                f"{group.name}: {group.missed.rows:,} inputs, lowest risk {group.missed.ceiling:.3g}"
+                f"{group.name}: {group.missed.rows:,} inputs, at least"
+                f" {100 * group.missed.ceiling:.3g} % missed"
             )
         for number, note in enumerate(self.notes):
             found[f"note_{number + 1}"] = note
         return found
+
+    def standard(self) -> tuple[Guarantee, ...]:
+        """What can be guaranteed of each kind, at usual shares and numbers; refused ones with reasons."""
+        found = []
+        for share, of in itertools.product(SHARES, SHARES_OF):
+            asked = Guarantee("wrong", of, share, None, 0.9, None, "")
+            found.append(_tried(asked, lambda one: self.wrong_guarantee(one.asked, of=one.of or "labels")[1]))
+        for share in SHARES:
+            asked = Guarantee("missed", None, share, None, None, None, "")
+            found.append(_tried(asked, lambda one: self.missed_guarantee(one.asked)[1]))
+        for number in NUMBERS:
+            asked = Guarantee("review", None, number, None, 0.9, None, "")
+            found.append(_tried(asked, lambda one: self.review_guarantee(int(one.asked))))
+        return tuple(found)
+
+    def lost(self) -> float:
+        """The share of the right labels that the search does not find, though the model knows them."""
+        return float(self.missed.losses[0]) - (self.unknown if self.ranks is None else 0.0)
 
     def to_sections(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Header and arrays for a model file."""
@@ -289,11 +430,13 @@ class Policy:
             "groups": [[group.lowest, group.highest, group.unknown] for group in self.groups],
             "inputs": [_IN_FILES.get(name, name) for name in self.inputs],
             "unknown": self.unknown,
+            **({"named": self.named} if self.named else {}),
             "rows": self.rows,
             "left_out": self.left_out,
             "fingerprint": self.fingerprint,
             "search": self.search.to_dict(),
             "notes": list(self.notes),
+            "most": None if self.given is None else self.given.most,
         }
         sections: dict[str, npt.NDArray[Any]] = {
             "policy.thresholds": self.missed.thresholds,
@@ -301,6 +444,10 @@ class Policy:
         }
         if self.proven is not None:
             sections["policy.proven"] = self.proven
+        if self.given is not None:
+            sections["policy.given"] = self.given.to_arrays()
+        if self.ranks is not None:
+            sections["policy.ranks"] = self.ranks.totals
         for name, rule in self.inputs.items():
             sections[f"policy.inputs.{_IN_FILES.get(name, name)}"] = rule.to_arrays()
         return header, sections
@@ -311,19 +458,19 @@ class Policy:
         if not isinstance(header, dict):
             raise ValueError("the policy is not an object")
         thresholds, totals = sections["policy.thresholds"], sections["policy.totals"]
-        _check_thresholds(thresholds)
+        check_thresholds(thresholds)
         if totals.dtype != np.float64 or totals.shape != (len(header["curves"]), len(thresholds)):
             raise ValueError("the curves of the policy have the wrong type or number")
         curves: dict[str, RiskCurve] = {}
         for (name, rows, highest), losses in zip(header["curves"], totals, strict=True):
-            curves[str(name)] = _checked_curve(name, thresholds, losses, rows, highest)
+            curves[str(name)] = checked_curve(name, thresholds, losses, rows, highest)
         groups = header["groups"]
         expected = {"missed", "size", *(f"{WRONG}{by}" for by in LABEL_MEASURES)}
         expected |= {f"{WITHHELD}{by}" for by in LABEL_MEASURES}
         expected |= {f"group.{number}" for number in range(len(groups))}
         if set(curves) != expected:
             raise ValueError("the policy has missing or unknown curves")
-        if not all(_is_whole(low) and _is_whole(high) and low <= high for low, high, _ in groups) or not all(
+        if not all(is_whole(low) and is_whole(high) and low <= high for low, high, _ in groups) or not all(
             before[1] < after[0] for before, after in itertools.pairwise(groups)
         ):
             raise ValueError("the groups of labels of the policy do not ascend")
@@ -341,9 +488,9 @@ class Policy:
         if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
             raise ValueError("the notes of the policy are not strings")
         for count in ("rows", "left_out"):
-            if not _is_whole(header[count]):
+            if not is_whole(header[count]):
                 raise ValueError(f"the policy has {header[count]!r} as {count}")
-        for share in (header["unknown"], *(group[2] for group in groups)):
+        for share in (header["unknown"], header.get("named", 0.0), *(group[2] for group in groups)):
             if isinstance(share, bool) or not isinstance(share, float | int) or not 0 <= share <= 1:
                 raise ValueError(f"the policy has {share!r} as a share of unknown labels")
         proven = sections.get("policy.proven")
@@ -352,6 +499,12 @@ class Policy:
                 raise ValueError("the certificates of the policy have the wrong type or number")
             if not ((proven >= 0) & (proven <= 1)).all():
                 raise ValueError("the certificates of the policy are not between 0 and 1")
+        most, given, ranks = header.get("most"), None, None
+        if most is not None:
+            given = Given.from_arrays(sections["policy.given"], most)
+            ranks = checked_ranks(sections["policy.ranks"], curves["missed"].rows)
+            if given.rows != header["rows"]:
+                raise ValueError("the numbers of given labels of the policy are of other inputs")
         return cls(
             curves["missed"],
             float(header["unknown"]),
@@ -369,7 +522,20 @@ class Policy:
             fingerprint,
             SearchSettings(**search),
             tuple(notes),
+            given,
+            ranks,
+            float(header.get("named", 0.0)),
         )
+
+    def _known_given(self) -> Given:
+        if self.given is None:
+            raise Unreachable(_OLD)
+        return self.given
+
+    def _known_ranks(self) -> RiskCurve:
+        if self.ranks is None:
+            raise Unreachable(_OLD)
+        return self.ranks
 
     def _curves(self) -> dict[str, RiskCurve]:
         return {
@@ -392,17 +558,16 @@ def _known_measure(by: str) -> str:
     return by
 
 
-def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven: Floats | None) -> float:
-    """The largest threshold that keeps the risk, or an error that says why there is none."""
-    place = curve.largest(risk)
+def _conformal(curve: RiskCurve, share: float, what: str, proven: Floats | None) -> float:
+    """The largest threshold that keeps the share, or an error that says why there is none."""
+    place = curve.largest(share)
     if place is not None:
         return float(curve.thresholds[place])
-    if risk * (curve.rows + 1) < 1:
+    if share * (curve.rows + 1) < 1:
         raise TooFewRows(
-            f"{curve.rows} held-out inputs with {what} are too few to guarantee a risk of {risk:g}, which"
-            f" needs at least {conformal_rows(risk)}; learn the policy from more, or allow a higher risk"
+            f"{curve.rows} held-out inputs with {what} are too few for missed_at_most={share:g}, which needs"
+            f" at least {conformal_rows(share)}; calibrate with more, or allow more missed labels"
         )
-    lost = float(curve.losses[0]) - unknown
     certified = (
         ""
         if proven is None
@@ -410,12 +575,25 @@ def _conformal(curve: RiskCurve, risk: float, unknown: float, what: str, proven:
     )
     margin = curve.ceiling - float(curve.losses[0])
     raise Unreachable(
-        f"{100 * unknown:.2f} % of the {what} never occur in training and {100 * lost:.2f} % are lost by the"
-        f" beam, so a risk of {risk:g} cannot be guaranteed; allow a risk of at least"
-        f" {_rounded_up(curve.ceiling)}, train on data that have these labels, or find more with a wider beam"
-        f" or tolerance={certified}. The margin for chance with {curve.rows} inputs is {100 * margin:.2f} %,"
-        f" at least 1/{curve.rows + 1}"
+        f"the search does not find {100 * float(curve.losses[0]):.2f} % of the {what}, so"
+        f" missed_at_most={share:g} cannot be guaranteed; allow at least {_rounded_up(curve.ceiling)}, or"
+        f" calibrate again with a wider beam{certified}. The margin for chance with {curve.rows}"
+        f" inputs is {100 * margin:.2f} %, at least 1/{curve.rows + 1}"
     )
+
+
+def _tried(asked: Guarantee, work: Callable[[Guarantee], Guarantee]) -> Guarantee:
+    """The guarantee, or the reason why there is none."""
+    try:
+        return work(asked)
+    except ValueError as error:
+        return asked.refuse(str(error))
+
+
+def check_number(number: Any) -> None:
+    """Refuse what is no number of labels to review."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or not 1 <= int(number) <= BEST:
+        raise ValueError(f"review_at_most is {number!r}; it must be a whole number from 1 to {BEST}")
 
 
 def _rounded_up(risk: float) -> str:
@@ -425,31 +603,3 @@ def _rounded_up(risk: float) -> str:
 def _check_size(size: Any) -> None:
     if isinstance(size, bool) or not isinstance(size, Real) or not 0 < float(size) < math.inf:
         raise ValueError(f"size is {size!r}; it must be a positive number of labels")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _check_thresholds(thresholds: npt.NDArray[Any]) -> None:
-    if thresholds.dtype != np.float32 or thresholds.ndim != 1 or not 2 < len(thresholds) <= 4096:
-        raise ValueError("the thresholds of the policy are not a vector of floats")
-    inner = thresholds[:-1]
-    if thresholds[-1] != np.inf or inner[0] != 0 or not (inner <= 1).all() or not (np.diff(inner) > 0).all():
-        raise ValueError("the thresholds of the policy do not ascend from 0")
-
-
-def _checked_curve(
-    name: Any, thresholds: npt.NDArray[np.float32], totals: npt.NDArray[Any], rows: Any, highest: Any
-) -> RiskCurve:
-    if not isinstance(name, str) or not _is_whole(rows) or highest != (CAP if name == "size" else 1):
-        raise ValueError("the policy has a curve with an impossible name, size or maximum")
-    # Rounding: sums of shares may be slightly off.
-    slack = 1e-6 * max(1, rows)
-    if not np.isfinite(totals).all() or totals.min() < -slack or totals.max() > rows * highest + slack:
-        raise ValueError(f"the curve {name!r} of the policy has impossible losses")
-    rising = name in ("missed",) or name.startswith(("group.", WITHHELD))
-    steps = np.diff(totals)
-    if (rising and steps.min() < -slack) or (name == "size" and steps.max() > slack):
-        raise ValueError(f"the curve {name!r} of the policy is not monotone")
-    return RiskCurve(thresholds, totals, rows, float(highest))

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow.decisions.guarantees import Guarantee
 from hedgerow.decisions.rules import DECISIONS
 
 __all__ = ["BroaderAnswers", "Decisions", "InputDecision", "Shift"]
@@ -113,9 +114,11 @@ class Decisions:
         With costs: what the decisions on all candidates cost on average.
     reject_below, accept_from : float
         The thresholds; with groups of labels, the lowest of theirs. `accept_from` is infinite where nothing
-        is accepted.
-    guarantee : str
-        What is guaranteed, in words.
+        is accepted, and `reject_below` where nothing else is kept.
+    guarantees : tuple of Guarantee
+        What is guaranteed, and what is not though it was asked for.
+    remarks : tuple of str
+        What is to be known besides: for which inputs that holds.
     broader : BroaderAnswers or None
         With ``broader=True``: broader terms that are accepted where nothing narrower is.
     shift : ShiftReport or None
@@ -139,12 +142,18 @@ class Decisions:
     expected_cost: npt.NDArray[np.float64] | None
     reject_below: float
     accept_from: float
-    guarantee: str
+    guarantees: tuple[Guarantee, ...] = ()
+    remarks: tuple[str, ...] = ()
     broader: BroaderAnswers | None = None
     shift: Shift | None = None
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
+
+    @property
+    def guarantee(self) -> str:
+        """All that is guaranteed, in words."""
+        return " ".join([*(of.words for of in self.guarantees), *self.remarks])
 
     def __getitem__(self, row: int) -> InputDecision:
         """The decisions on one input."""
@@ -187,7 +196,7 @@ class Decisions:
         return np.bincount(rows[self.decision == DECISIONS.index(decision)], minlength=len(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and dictionaries: the guarantee, the thresholds, and for each input what `iter`
+        """Plain lists and dictionaries: the guarantees, the thresholds, and for each input what `iter`
         gives.
         """
         inputs: list[dict[str, Any]] = [asdict(of_input) for of_input in self]
@@ -196,8 +205,9 @@ class Decisions:
                 of_input["expected_cost"] = float(self.expected_cost[row])
         return {
             "shift": None if self.shift is None else self.shift.to_dict(),
-            "guarantee": self.guarantee,
-            "reject_below": self.reject_below,
+            "guarantees": [of.to_dict() for of in self.guarantees],
+            "remarks": list(self.remarks),
+            "reject_below": self.reject_below if math.isfinite(self.reject_below) else None,
             "accept_from": self.accept_from if math.isfinite(self.accept_from) else None,
             "inputs": inputs,
         }

@@ -20,6 +20,7 @@ __all__ = [
     "as_share",
     "fixed_sequence",
     "hoeffding_bentkus",
+    "least_risk",
     "rows_needed",
 ]
 
@@ -67,9 +68,6 @@ def hoeffding_bentkus(mean: npt.ArrayLike, rows: npt.ArrayLike, risk: float) -> 
     If the expected loss is above `risk`, the p-value is at most a with a probability of at most a. It is the
     better of the bounds of Hoeffding, in Chernoff's form, and of Bentkus.
 
-    If the expected loss is above `risk`, the p-value is at most a with a probability of at most a. It is the
-    better of the bounds of Hoeffding, in Chernoff's form, and of Bentkus.
-
     Examples
     --------
     >>> hoeffding_bentkus([0.0, 0.05, 0.2], 100, 0.1).round(3)
@@ -84,6 +82,24 @@ def hoeffding_bentkus(mean: npt.ArrayLike, rows: npt.ArrayLike, risk: float) -> 
     # Rounding may lift a sum of thirds above a whole number; that must not count one more.
     bentkus = math.e * binom.cdf(np.ceil(found * counts - 1e-9), counts, risk)
     return np.asarray(np.minimum(np.minimum(hoeffding, bentkus), 1.0))
+
+
+def least_risk(mean: float, rows: int, level: float) -> float:
+    """The lowest expected loss that is shown not to be exceeded, at a level, from a mean of losses.
+
+    Examples
+    --------
+    >>> round(least_risk(0.2, 1000, 0.1), 3), least_risk(0.0, 0, 0.1)
+    (0.224, 1.0)
+    """
+    low, high = float(mean), 1.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        if 0 < middle < 1 and hoeffding_bentkus(mean, rows, middle) <= level:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def rows_needed(risk: float, confidence: float) -> int:

@@ -11,12 +11,14 @@ from sklearn.exceptions import NotFittedError
 
 from hedgerow.decisions.deciding import DecidingSource, decide_on, flag_from
 from hedgerow.decisions.macro import Choice, Objective, choose
+from hedgerow.decisions.planning import Plan
 from hedgerow.decisions.results import Decisions
-from hedgerow.decisions.rules import ACCEPT, REJECT, Rule, among_best
+from hedgerow.decisions.rules import ACCEPT, REJECT, Rule, best_places
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
+from hedgerow.votes.source import Answer
 from hedgerow.votes.votes import Votes
 
 __all__ = ["REACH", "decide_together"]
@@ -31,7 +33,9 @@ class _Chosen(Rule):
 
     chosen: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
-    def codes(self, votes: Votes, mean: npt.NDArray[np.float32]) -> npt.NDArray[np.int8]:
+    def codes(
+        self, votes: Votes, mean: npt.NDArray[np.float32], order: npt.NDArray[np.float32] | None = None
+    ) -> npt.NDArray[np.int8]:
         return np.where(self.chosen, ACCEPT, REJECT).astype(np.int8)
 
 
@@ -69,8 +73,8 @@ def decide_together(
         votes, mean = answer.votes, answer.votes.means()
         # One label after the other in the order of inputs, so that no batch changes the sum.
         np.add.at(expected, votes.labels, mean.astype(np.float64))
-        best = np.flatnonzero(among_best(votes.indptr, mean, max(REACH, objective.k)))
-        kept.append(votes.chosen(best))
+        best, _ = best_places(votes, mean, max(REACH, objective.k))
+        kept.append(votes.chosen(np.sort(best)))
         if detector is not None and answer.signals is not None:
             p_values.append(detector.judge(answer.signals).p_value)
     if not kept:
@@ -82,8 +86,9 @@ def decide_together(
         own = choice.chosen[begin : begin + len(mean)]
         begin += len(mean)
         everybody = np.ones(len(votes), dtype=bool)
-        parts.append(decide_on(votes, _Chosen(chosen=own), source.classes, k, everybody))
-    found = replace(Decisions.concatenate(parts), guarantee=_words(objective, choice, sum(map(len, kept))))
+        plan = Plan(_Chosen(chosen=own), (), ())
+        parts.append(decide_on(Answer(votes), plan, source.classes, k, everybody))
+    found = replace(Decisions.concatenate(parts), remarks=(_words(objective, choice, sum(map(len, kept))),))
     if not p_values:
         return found
     p_value = np.concatenate(p_values)

@@ -138,6 +138,7 @@ class Fitted(Named):
             Search on, best node first, until no other label can be among the best k, whatever the beam.
         only : iterable of labels, optional
             Answer these labels only, as in `classes_`. The search looks for no others, so k labels come back.
+            `labels_in` gives the labels of a scheme or a subtree of the vocabulary; see the example.
         exclude : iterable of labels, optional
             Do not answer these labels. With `only`: those of `only` that are not excluded.
         progress : callable(share, what), optional
@@ -147,6 +148,18 @@ class Fitted(Named):
         -------
         TopLabels
             Labels by their ids; `name_of` gives their names.
+
+        Examples
+        --------
+        Only what is below an entry of the vocabulary. For the labels of a scheme it is ``scheme=``, and those
+        of a file are ``Path("ids.txt").read_text().splitlines()``.
+
+        >>> from hedgerow import HedgerowTextClassifier, Vocabulary
+        >>> texts = ["prickly evergreen", "acorns", "beechnuts"] * 20
+        >>> model = HedgerowTextClassifier(random_state=0).fit(texts, [["holly"], ["oak"], ["beech"]] * 20)
+        >>> model = model.set_vocabulary(Vocabulary.from_names({"holly": "", "oak": "Oak", "beech": "Beech"}))
+        >>> model.top(["evergreen acorns"], k=1, only=model.labels_in(subtree="oak")).labels.tolist()
+        [['oak']]
         """
         source, subset = self.source, self._subset(only, exclude)
         k = _check_k(k, source, subset)
@@ -177,6 +190,7 @@ class Fitted(Named):
             search met.
         only : iterable of labels, optional
             Answer these labels only, as in `classes_`. The search looks for no others, so k labels come back.
+            `labels_in` gives those of a scheme or a subtree of the vocabulary, as in the example of `top`.
         exclude : iterable of labels, optional
             Do not answer these labels. With `only`: those of `only` that are not excluded. The uncertainty
             of an input is then the sum over the allowed labels.
@@ -241,7 +255,10 @@ class Fitted(Named):
         self,
         X: Any,
         *,
-        risk: float | None = None,
+        wrong_at_most: float | None = None,
+        wrong_of: str | None = None,
+        missed_at_most: float | None = None,
+        review_at_most: int | None = None,
         costs: Costs | None = None,
         size: float | None = None,
         by: str = "probability",
@@ -249,7 +266,7 @@ class Fitted(Named):
         groups: bool = False,
         confidence: float = 0.9,
         inputs_by: str | None = None,
-        inputs_risk: float | None = None,
+        inputs_wrong_at_most: float | None = None,
         inputs_coverage: float | None = None,
         broader: bool = False,
         optimise: str | None = None,
@@ -268,37 +285,52 @@ class Fitted(Named):
         ----------
         X : sparse matrix or array, shape (n, d)
             Inputs.
-        risk : float, optional
-            On average over inputs, at most this share of an input's true labels is rejected (conformal risk
-            control) and, with the given confidence, at most this share of its accepted labels is wrong, 0 if
-            none is accepted (Learn then Test). Labels between the two thresholds are to be reviewed; there
-            are none if the thresholds cross. 0.1 if neither costs nor size are given.
+        wrong_at_most : float, optional
+            Accept labels, of which at most this share is wrong, with the given confidence (Learn then Test).
+            Without any goal, 0.1.
+        wrong_of : {"labels", "answered", "inputs"}, optional
+            What that is a share of. "labels", the default: all labels that are accepted, whatever input they
+            are on; an input is given no more than training inputs have on average. "answered": an input's
+            accepted labels, mean over the inputs that are given any. "inputs": the same, mean over all
+            inputs, with 0 for those that are given none.
+        missed_at_most : float, optional
+            On average over inputs, at most this share of an input's true labels is missed, neither accepted
+            nor listed for review, of those that the model knows (conformal risk control). True labels that
+            never occurred in training are always missed.
+        review_at_most : int, optional
+            List at most this many labels for review, the best of an input, accepted ones included. It is
+            guaranteed which share of the true labels they contain. Without any goal, 10. With
+            `missed_at_most`, fewer are listed where fewer are enough. Without both, no label is to be
+            reviewed.
         costs : Costs, optional
             Take the decision of least expected cost for each label. It needs calibrated probabilities.
         size : float, optional
-            Accept the most probable labels, on average at most `size` per input, and reject the rest.
+            Accept the most probable labels, on average at most `size` per input, and reject the rest. Not
+            together with `costs` or the goals above.
         by : {"probability", "total", "data", "knowledge", "variance"}, default="probability"
             Accept labels of low uncertainty by this measure; then only those with a probability of one half
             or more.
         coverage : float, optional
-            Instead of the guarantee about wrong labels: accept on average at least this share of an input's
+            Instead of `wrong_at_most`: accept on average at least this share of an input's
             labels with a probability of one half or more.
         groups : bool, default=False
-            Keep the guarantee about rejected labels for each group of rare to frequent labels.
+            Keep `missed_at_most` for each group of rare to frequent labels.
         confidence : float, default=0.9
-            The probability, over draws of the held-out data, that the guarantee about wrong labels is kept.
+            The probability, over draws of the held-out data, that a guarantee is kept: each of those about
+            wrong labels and about the best ones.
         inputs_by : {"top", "expected", "total", "data", "knowledge", "variance", "ood"}, optional
             Withhold the answer for inputs of high uncertainty by this measure: what would have been accepted
             is to be reviewed. "top" is 1 minus the highest probability; "expected" is high for few expected
             labels; "ood" is the OOD score; the others are sums over the labels.
-        inputs_risk : float, optional
+        inputs_wrong_at_most : float, optional
             With `inputs_by`: the best label is wrong for at most this share of the answered inputs.
         inputs_coverage : float, optional
             With `inputs_by`: at least this share of the inputs is answered.
         broader : bool, default=False
             Where no narrow label can be accepted, accept the narrowest broader term of the vocabulary that
-            can be: one label at or below it is right. The guarantee about wrong labels then covers labels and
-            broader terms together, so fewer labels may be accepted. It needs `calibrate_broader`.
+            can be: one label at or below it is right. The guarantee about wrong labels is then of "inputs",
+            and covers labels and broader terms together, so fewer labels may be accepted. It needs
+            `calibrate_broader`.
         optimise : {"macro-f1@5", "macro-precision@5", "macro-recall@5"}, optional
             Instead of a guarantee: accept five labels of each input (or another number), chosen for all
             inputs together, so that the expected mean of the measure over labels is high. Rare labels count
@@ -310,12 +342,13 @@ class Fitted(Named):
         k : int, default=5
             List at least this many labels of each input, even if they are rejected.
         only, exclude : iterable of labels, optional
-            Decide on these labels only, or not on those, as of `top`; all others are rejected. The thresholds
+            Decide on these labels only, or not on those, as of `top`; all others are rejected. `labels_in`
+            gives the labels of a scheme or a subtree of the vocabulary. The thresholds
             stay those for all labels. With ``candidates="all"``, an allowed label gets the decision that it
             gets among all labels; so the allowed true labels that are rejected are, on average, at most
-            `risk` of all true labels of an input. But of its allowed true labels a larger share can be
-            rejected, and of its accepted allowed labels a larger share can be wrong: for the allowed labels
-            alone, nothing is guaranteed. `inputs_by` is refused, but for "ood".
+            `missed_at_most` of all true labels of an input. But of its allowed true labels a larger share can
+            be rejected, and of its accepted allowed labels a larger share can be wrong: for the allowed
+            labels alone, nothing is guaranteed. `inputs_by` is refused, but for "ood".
         progress : callable(share, what), optional
             Called after each batch.
 
@@ -331,12 +364,15 @@ class Fitted(Named):
         >>> model = HedgerowTextClassifier(method="bagging", random_state=0).fit(texts, labels)
         >>> held_out = [f"{text} {number}" for number, text in enumerate(texts)]
         >>> model = model.learn_policy(held_out, labels)
-        >>> model.decide(["a thorny shrub too"], risk=0.1)[0].accept
+        >>> model.decide(["a thorny shrub too"], wrong_at_most=0.1)[0].accept
         ['hawthorn']
         """
         source = self.source
         goal = Goal(
-            risk,
+            wrong_at_most,
+            wrong_of,
+            missed_at_most,
+            review_at_most,
             costs,
             size,
             by,
@@ -344,7 +380,7 @@ class Fitted(Named):
             groups,
             confidence,
             inputs_by,
-            inputs_risk,
+            inputs_wrong_at_most,
             inputs_coverage,
             broader,
         )

@@ -195,10 +195,10 @@ class Learning(Fitted):
         ----------
         X : sparse matrix or array, shape (n, d)
             In-distribution inputs that were not used for training, calibration or OOD detection. Those that
-            the model was trained on are left out, and if they are more than 5 %, the data are refused. A risk
-            r of rejected labels needs at least 1/r - 1 inputs, and useful guarantees some hundred.
+            the model was trained on are left out, and if they are more than 5 %, the data are refused. A
+            share s of missed labels needs at least 1/s - 1 inputs, and useful guarantees some hundred.
         Y : indicator matrix of shape (n, n_labels or more), or list of lists of labels
-            Their labels. Labels that the model does not know are always missed.
+            Their labels. How many of them the model does not know is counted apart.
         tolerance : float, optional
             As of `predict_votes`; `decide` then searches as far.
         least_depth : int, default=1
@@ -306,8 +306,9 @@ class Learning(Fitted):
         """Give the labels of the fitted model names, or others; the model file keeps them.
 
         What was learned of broader terms is discarded. A label that the vocabulary lacks is predicted as
-        before, without a name. A model that judges by names looks for the new ones from now on; since that
-        changes probabilities, its calibration and policy are discarded, too.
+        before, and shown without a name. A model that judges by names looks for the new ones from now on, and
+        for those of entries that left, until it is fitted again; `describe` lists what left. If other names
+        are looked for than before, that changes probabilities, so calibration and policy are discarded, too.
 
         Parameters
         ----------

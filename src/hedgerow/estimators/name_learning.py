@@ -17,6 +17,7 @@ from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
 from hedgerow.progress import Progress, stage
 from hedgerow.trees.forest import Ensemble
+from hedgerow.vocabulary.leaving import names_looked_for, what_left
 from hedgerow.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["Lesson", "renamed", "with_names"]
@@ -39,7 +40,7 @@ def with_names(model: Model, judged: Judged, lesson: Lesson, progress: Progress 
         return model
     reader = model.reader
     matcher = name_matcher(vocabulary)
-    classes, columns = _with_entries(model.classes, vocabulary)
+    classes, columns = _with_entries(model.classes, vocabulary.ids)
     truth = sp.csr_array(
         (lesson.truth.data, lesson.truth.indices, lesson.truth.indptr),
         shape=(lesson.truth.shape[0], len(classes)),
@@ -59,24 +60,44 @@ def with_names(model: Model, judged: Judged, lesson: Lesson, progress: Progress 
 
 def renamed(model: Model, vocabulary: Vocabulary | None) -> Model:
     """The model with another vocabulary; what it learned about names holds for the new ones, too."""
-    if model.names is None:
-        return model.with_vocabulary(vocabulary)
-    kept = model.uncalibrated().with_vocabulary(vocabulary)
     if vocabulary is None:
-        return replace(kept, names=None)
-    classes, columns = _with_entries(model.classes, vocabulary)
-    names = model.names.with_vocabulary(name_matcher(vocabulary), columns, len(classes))
-    return replace(_widened(kept, classes), names=names)
+        return replace(
+            (model if model.names is None else model.uncalibrated()).with_vocabulary(None), names=None
+        )
+    left = what_left(model.vocabulary, model.left, vocabulary, set(map(str, model.classes.tolist())))
+    if model.names is None or _same_names(model, vocabulary, left):
+        return model.with_vocabulary(vocabulary, left)
+    classes, columns = _with_entries(model.classes, [*vocabulary.ids, *(() if left is None else left.ids)])
+    names = model.names.with_vocabulary(name_matcher(vocabulary, left), columns, len(classes))
+    return replace(_widened(model.uncalibrated().with_vocabulary(vocabulary, left), classes), names=names)
 
 
-def name_matcher(vocabulary: Vocabulary) -> NameMatcher:
-    """What finds the names of all entries that are in use."""
-    names = vocabulary.name_columns()
-    languages = [*vocabulary.languages, None]  # -1 is the last
-    used = ~vocabulary.columns.deprecated[names.entries]
-    texts = [text for text, one in zip(names.texts.tolist(), used.tolist(), strict=True) if one]
-    spoken = [languages[code] for code in names.languages[used].tolist()]
-    return NameMatcher(texts, spoken, names.entries[used], names.preferred[used])
+def name_matcher(vocabulary: Vocabulary, left: Vocabulary | None = None) -> NameMatcher:
+    """What finds the names of all entries that are in use, and then of those that left."""
+    texts: list[str] = []
+    spoken: list[str | None] = []
+    entries, preferred = [], []
+    begin = 0
+    for part in (vocabulary, left):
+        if part is None:
+            continue
+        names = part.name_columns()
+        languages = [*part.languages, None]  # -1 is the last
+        used = ~part.columns.deprecated[names.entries]
+        texts += [text for text, one in zip(names.texts.tolist(), used.tolist(), strict=True) if one]
+        spoken += [languages[code] for code in names.languages[used].tolist()]
+        entries.append(names.entries[used] + np.int32(begin))
+        preferred.append(names.preferred[used])
+        begin += len(part)
+    return NameMatcher(texts, spoken, np.concatenate(entries), np.concatenate(preferred))
+
+
+def _same_names(model: Model, vocabulary: Vocabulary, left: Vocabulary | None) -> bool:
+    """Whether the same names of the same labels are looked for, so that predictions stay as they are."""
+    if not set(vocabulary.ids) <= set(model.classes.tolist()):
+        return False
+    before = set(names_looked_for(model.vocabulary, model.left))
+    return before == set(names_looked_for(vocabulary, left))
 
 
 def _can_be_named(reader: Reader, classes: npt.NDArray[Any]) -> bool:
@@ -84,11 +105,10 @@ def _can_be_named(reader: Reader, classes: npt.NDArray[Any]) -> bool:
 
 
 def _with_entries(
-    classes: npt.NDArray[Any], vocabulary: Vocabulary
+    classes: npt.NDArray[Any], ids: list[str]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
     """The labels, then the entries that are none yet; and the label of each entry."""
     known = {name: number for number, name in enumerate(classes.tolist())}
-    ids = vocabulary.ids
     more = [id for id in ids if id not in known]
     known |= {id: len(classes) + number for number, id in enumerate(more)}
     columns = np.fromiter((known[id] for id in ids), dtype=np.int32, count=len(ids))

@@ -101,6 +101,7 @@ class Named(Parameters):
             "languages": list(model.vocabulary.languages),
             "labels_with_a_name": found.named,
             "labels_without_an_entry": len(found.missing),
+            "labels_that_left": [] if model.left is None else model.left.ids,
         }
         return {"vocabulary": about}
 

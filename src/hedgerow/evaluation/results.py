@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from hedgerow.decisions.guarantees import KeptGuarantee
+from hedgerow.decisions.kept import KeptGuarantee
 from hedgerow.evaluation.confidence import Reliability, RiskCoverage
 from hedgerow.evaluation.hierarchical import HierarchicalScores
 from hedgerow.evaluation.ood import Detection, RocCurve
@@ -103,8 +103,12 @@ class Evaluation:
     settings : dict
         What the model is, and how large the data are.
     decisions : list of KeptGuarantee
-        What the model's policy guarantees at a risk of 5, 10 and 20 %, and what was achieved; empty without a
-        policy, or if it was learned with another search.
+        What the model's policy guarantees: at most 5, 10 and 20 % of each kind of wrong labels, as many
+        missed labels, and what the best 5, 10, 20 and 50 labels contain; and what was achieved. Empty without
+        a policy, or if it was learned with another search.
+    flagged : float or None
+        The share of inputs that are flagged as OOD, of which 5 % are expected; None without a policy or OOD
+        detector.
     shift : ShiftReport or None
         Whether the inputs are like the held-out ones of the policy, and whether its guarantees were kept;
         None without a policy.
@@ -123,6 +127,7 @@ class Evaluation:
     seconds: dict[str, float]
     settings: dict[str, Any]
     decisions: list[KeptGuarantee] = field(default_factory=list)
+    flagged: float | None = None
     shift: ShiftReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,12 +149,11 @@ class Evaluation:
           and ``count`` of each bin; ``ece_rare.K`` and ``reliability_rare.K`` of the rare labels among them;
         - ``long_tail`` with ``mean`` and ``deviation`` of the probability by rank;
           ``by_frequency``: groups with the means of their true labels;
-        - ``decisions.RISK`` for RISK in 0.05, 0.1, 0.2, where the model has a policy: ``guaranteed`` (the
-          risk), ``refused`` (why it cannot be guaranteed, or None), ``reject_below`` and ``accept_from``
-          (None for accepting nothing), ``missed`` (achieved share of an input's true labels that are
-          rejected), ``wrong`` (achieved share of an input's accepted labels that are wrong), ``precision``
-          and ``recall`` of all accepted labels, mean numbers ``accepted``, ``reviewed`` and ``rejected`` per
-          input, and ``flagged`` (share of inputs flagged as OOD at a false alarm rate of 5 %);
+        - ``decisions``: a list of guarantees, where the model has a policy, each with what `Guarantee` has
+          (``kind``, ``of``, ``asked``, ``promised``, ``confidence``, ``reached`` on the calibration rows,
+          ``words``, ``refused``), with ``achieved`` (the same share here), ``kept`` (whether that is as
+          guaranteed) and ``labels`` (accepted or listed per input);
+          ``flagged``: the share of inputs flagged as OOD at a false alarm rate of 5 %;
         - ``shift``, where the model has a policy: ``broken`` (a guarantee is broken, or not supported),
           ``shifted``, ``words``, ``log10`` (of the highest test martingale), ``evidence`` by signal, ``kept``
           (a test of each guarantee), ``untested`` (why shift could not be tested, or None);
@@ -200,7 +204,8 @@ class Evaluation:
                 "deviation": self.long_tail[:, 1].tolist(),
             },
             "by_frequency": self.by_frequency,
-            "decisions": {f"{of.risk:g}": of.to_dict() for of in self.decisions},
+            "decisions": [of.to_dict() for of in self.decisions],
+            "flagged": self.flagged,
             "shift": None if self.shift is None else self.shift.to_dict(),
             "seconds": sum(self.seconds.values()),
             "seconds_by_step": dict(self.seconds),

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from hedgerow import evaluation as metrics
 from hedgerow.decisions.deciding import DecidingSource
-from hedgerow.decisions.guarantees import GuaranteeTally
+from hedgerow.decisions.kept import FALSE_ALARM, GuaranteeTally
 from hedgerow.decisions.learning import frequencies
 from hedgerow.evaluation.confidence import Reliability
 from hedgerow.evaluation.hierarchical import HierarchicalScores, hierarchical_scores
@@ -136,11 +136,10 @@ def evaluate(
             for name, other in ood_seen.items()
         }
         p_values = _add_ood(detected, source.ood, own, ood_seen, tenths) if own.signals is not None else None
-    decisions = guarantees.finish(p_values if source.ood is not None else None)
+    decisions = guarantees.finish()
     report = None
     if shift is not None and source.policy is not None:
-        labelled = int((np.diff(truth.indptr) > 0).sum())
-        report = with_guarantees(shift.report(), source.policy, decisions, labelled)
+        report = with_guarantees(shift.report(), source.policy, decisions)
     return Evaluation(
         ranking=_rank(assessed, counts, source.n_samples, _above(source, ancestry)),
         misclassification=_misclassification(assessed, right, source.members),
@@ -164,6 +163,7 @@ def evaluate(
             "version": metadata.version("hedgerow"),
         },
         decisions=decisions,
+        flagged=None if p_values is None or not flags else float((p_values <= FALSE_ALARM).mean()),
         shift=report,
     )
 
@@ -266,7 +266,7 @@ class _Pass:
                 assessed = assess(answer.votes, truth[rows], k=_TAIL, n_jobs=source.threads or None)
                 if tallies:
                     tallies.tail.add(assessed.best.probability)
-                    tallies.guarantees.add(answer.votes, assessed.truth)
+                    tallies.guarantees.add(answer, assessed.truth)
                     if tallies.shift is not None:
                         tallies.shift.add(answer)
                 energy = energy_of(assessed.best.probability, source.transform) * (assessed.labels >= 0)

@@ -51,8 +51,8 @@ class Calibration:
     With ``of="mean"``, g(p) is what the map makes of the mean p of the members. The odds of all members are
     multiplied by one factor, for which g(p) is their mean: in log-odds all move by the same, so that their
     disagreement, measured in log-odds, stays; what is below 2e-6 counts as 2e-6.
-    They stay in [0, 1] and in their order, so that total uncertainty is still data + knowledge, and neither is
-    negative. With ``of="members"`` every member has its own map, and
+    They stay in [0, 1] and in their order, so that total uncertainty is still data + knowledge, and neither
+    is negative. With ``of="members"`` every member has its own map, and
     the mean is that of the results.
 
     Attributes

@@ -13,7 +13,14 @@ from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
 from hedgerow.judge.judge_fitting import LEAST_TRUE, ranking_quality
 from hedgerow.judge.name_matches import LabelRecord, Matched, find_names, number_names
-from hedgerow.judge.names import NAMED_EVIDENCE, NamedCandidates, NameJudge, Said, named_candidates
+from hedgerow.judge.names import (
+    NAMED_EVIDENCE,
+    NamedCandidates,
+    NameJudge,
+    Said,
+    judged_log_odds,
+    named_candidates,
+)
 from hedgerow.progress import Stage
 
 __all__ = ["HeldOut", "NameLesson", "learn_names"]
@@ -98,7 +105,10 @@ def learn_names(lesson: NameLesson, progress: Stage | None = None) -> NameJudge 
         if not true[learn].any() or not true[judge].any():
             return None
         again = _fit_judge(found, true, learn)
-        said = again.log_odds(np.ascontiguousarray(found.evidence[judge]), lesson.threads)
+        half_found = NamedCandidates(
+            found.rows[judge], found.labels[judge], found.places[judge], found.evidence[judge]
+        )
+        said = judged_log_odds(again, half_found, record.frequency, lesson.threads)
         after.append(ranking_quality(said, true[judge], found.rows[judge]))
         before.append(
             ranking_quality(found.evidence[judge, 0].astype(np.float64), true[judge], found.rows[judge])

@@ -135,8 +135,8 @@ class NameVerdicts:
     ----------
     judge : NameJudge
         It is only asked.
-    vocabulary : Vocabulary
-        Has the names to show.
+    vocabularies : sequence of Vocabulary
+        Have the names to show; of a label, the first that has it.
     texts : sequence of tuple of str
         The texts of all inputs, such as the titles, and then the abstracts.
     fields : tuple of str or None
@@ -150,13 +150,13 @@ class NameVerdicts:
     def __init__(
         self,
         judge: NameJudge,
-        vocabulary: Vocabulary,
+        vocabularies: Sequence[Vocabulary],
         texts: Sequence[tuple[str, ...]],
         fields: tuple[str, ...] | None,
         said: Said,
         threads: int,
     ) -> None:
-        self._judge, self._vocabulary, self._said = judge, vocabulary, said
+        self._judge, self._vocabularies, self._said = judge, vocabularies, said
         self._fields = (None,) * len(texts) if fields is None else fields
         self._found, self._log_odds = judge.propose(texts, said, threads)
         self._matches = [judge.matcher.match(own, threads=threads) for own in texts]
@@ -167,10 +167,10 @@ class NameVerdicts:
         heard = begin + np.flatnonzero(self._said.labels[begin:end] == label)
         judged = np.flatnonzero((self._found.rows == row) & (self._found.labels == label))
         before = float(expit(self._said.log_odds[heard[0]])) if heard.size else None
-        known = id in self._vocabulary
+        vocabulary = next((one for one in self._vocabularies if id in one), None)
         return NameVerdict(
-            self._vocabulary.name(id) if known else None,
-            len(self._vocabulary.names(id)) if known else 0,
+            None if vocabulary is None else vocabulary.name(id),
+            0 if vocabulary is None else len(vocabulary.names(id)),
             self._finds(row, label),
             int(self._judge.record.frequency[label]),
             before,

@@ -16,7 +16,15 @@ from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.judge.boosting import BoostedTrees
 from hedgerow.judge.name_matches import LabelRecord, Matched, find_names, number_names
 
-__all__ = ["NAMED_EVIDENCE", "NameJudge", "NamedCandidates", "Said", "named_candidates", "plain_log_odds"]
+__all__ = [
+    "NAMED_EVIDENCE",
+    "NameJudge",
+    "NamedCandidates",
+    "Said",
+    "judged_log_odds",
+    "named_candidates",
+    "plain_log_odds",
+]
 
 # Candidates of an input that are judged again, its best ones, and labels that names propose besides.
 _BEST, _PROPOSED = 100, 30
@@ -32,6 +40,9 @@ NAMED_EVIDENCE = (
     "rank",
     "frequency",
 )
+# Of labels without an example, the judge learns from a few hundred right ones only, and is too sure of what
+# it says: so much of their log-odds counts, and so much is added.
+_NEW_SHARE, _NEW_MORE = 0.8, 0.15
 # Members that have learned nothing of a label give it next to nothing, but not the same: so far apart are
 # their log-odds, and less the more examples of the label they know.
 _NOTHING, _APART = -58.0, 5.0
@@ -126,7 +137,7 @@ class NameJudge:
         described = np.hstack([matched.numbers, self.record.describe(matched.labels)])
         lexical = self.lexical.log_odds(described, threads)
         found = named_candidates(said, matched, lexical, described, self._log_frequency)
-        return found, self.judge.log_odds(found.evidence, threads)
+        return found, judged_log_odds(self.judge, found, self.record.frequency, threads)
 
     def apply(
         self,
@@ -254,6 +265,14 @@ def plain_log_odds(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.float
     """Log-odds, as far as floats can tell them from certainty."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(np.log(probability) - np.log1p(-probability), *_LOG_ODDS))
+
+
+def judged_log_odds(
+    judge: BoostedTrees, found: NamedCandidates, frequency: npt.NDArray[np.int64], threads: int
+) -> npt.NDArray[np.float64]:
+    """What the judge says of candidates, more cautious about labels without an example."""
+    said = judge.log_odds(np.ascontiguousarray(found.evidence), threads)
+    return np.where(frequency[found.labels] == 0, _NEW_SHARE * said + _NEW_MORE, said)
 
 
 def named_candidates(

@@ -180,8 +180,8 @@ class _Examples:
     def _why_uncertain(self, row: int) -> str:
         judged = self._found.judgement
         best = (
-            f"The best label has a probability of {percent(float(judged.best.probability[row, 0]))}; the model"
-            f" expects {float(judged.inputs.probability[row]):.1f} labels."
+            f"The best label has a probability of {percent(float(judged.best.probability[row, 0]))}; the"
+            f" model expects {float(judged.inputs.probability[row]):.1f} labels."
         )
         total, knowledge = self._best_five(row)
         if not total:
@@ -295,18 +295,12 @@ def _notes(found: Evaluation) -> list[str]:
     if found.shift is not None:
         notes.insert(0, found.shift.words)
     for of in found.decisions:
-        risk, outcome = f"{100 * of.risk:g} %", of.outcome
-        if of.refused:
-            notes.append(f"A risk of {risk} cannot be guaranteed: {of.refused}.")
-        elif outcome is not None:
-            flags = (
-                "" if of.flagged is None else f" Flagged as out-of-distribution: {100 * of.flagged:.1f} %."
-            )
-            notes.append(
-                f"At a risk of {risk}, on average at most {risk} of an input's true labels are rejected;"
-                f" here: {100 * outcome.missed:.1f} %. With a confidence of 90 %, on average at most {risk}"
-                f" of its accepted labels are wrong; here: {100 * outcome.wrong:.1f} %.{flags}"
-            )
+        achieved = "" if of.achieved is None else f" Here: {100 * of.achieved:.1f} %."
+        notes.append(f"{of.guarantee.words}{achieved}")
+    if found.flagged is not None:
+        notes.append(
+            f"Flagged as out-of-distribution: {100 * found.flagged:.1f} % of the inputs; 5 % are expected."
+        )
     if (seen := found.settings["seen_in_training"]) > MOST_SEEN * found.settings["inputs"]:
         notes.append(
             f"The model was trained on {seen:,} of these inputs, so this page says little about new inputs."

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow.decisions.kept import KeptGuarantee
 from hedgerow.evaluation.results import Evaluation
 from hedgerow.paper.efficiency import TheoremChecks
 
@@ -22,6 +24,11 @@ _NAMES = {
     "joint_energy": "JointEnergy",
     "expected": "expected number of labels",
 }
+_WRONG = {
+    "labels": "of all accepted labels",
+    "answered": "mean over answered inputs",
+    "inputs": "mean over all inputs",
+}
 _ABOUT = tomllib.loads(resources.files(__package__).joinpath("figures.toml").read_text(encoding="utf-8"))
 
 
@@ -30,7 +37,7 @@ def figures(found: Evaluation, checks: TheoremChecks | None) -> list[Figure]:
     made = [_long_tail(found), _error_areas(found), _risk_coverage(found), _reliability(found)]
     if found.by_frequency:
         made += _frequency(found)
-    if any(of.outcome for of in found.decisions):
+    if any(of.achieved is not None for of in found.decisions):
         made += _guarantees(found)
     made += [_roc(name, place, found) for place, name in enumerate(found.ood)]
     if checks:
@@ -92,19 +99,41 @@ def _frequency(found: Evaluation) -> list[Figure]:
 
 
 def _guarantees(found: Evaluation) -> list[Figure]:
-    kept = [(of, of.outcome) for of in found.decisions if of.outcome is not None]
-    places = list(range(1, len(kept) + 1))
-    ticks = [(place, f"{100 * of.risk:g} %") for place, (of, _) in zip(places, kept, strict=True)]
-    shares = [
-        Series("guaranteed: at most", places, [of.risk for of, _ in kept]),
-        Series("true labels rejected", places, [outcome.missed for _, outcome in kept], "points"),
-        Series("accepted labels wrong", places, [outcome.wrong for _, outcome in kept], "points"),
+    """What is not to be exceeded, what it takes, and what the best labels contain at least."""
+    limits = [of for of in found.decisions if of.guarantee.kind in ("wrong", "missed")]
+    shares = sorted({of.guarantee.asked for of in limits})
+    places = list(range(1, len(shares) + 1))
+    ticks = [(place, f"{100 * share:g} %") for place, share in zip(places, shares, strict=True)]
+
+    def by_share(kind: str, of: str | None, value: Callable[[KeptGuarantee], float | None]) -> list[float]:
+        own = {
+            one.guarantee.asked: value(one)
+            for one in limits
+            if (one.guarantee.kind, one.guarantee.of) == (kind, of)
+        }
+        return [math.nan if own.get(share) is None else float(own[share] or 0) for share in shares]
+
+    kinds = [("wrong", of, f"wrong, {words}") for of, words in _WRONG.items()] + [("missed", None, "missed")]
+    achieved = [
+        Series(name, places, by_share(kind, of, lambda one: one.achieved), "points")
+        for kind, of, name in kinds
     ]
     work = [
-        Series("accepted", places, [outcome.accepted for _, outcome in kept], "points"),
-        Series("needs review", places, [outcome.reviewed for _, outcome in kept], "points"),
+        Series("accepted", places, by_share("wrong", "labels", lambda one: one.labels), "points"),
+        Series("listed", places, by_share("missed", None, lambda one: one.labels), "points"),
     ]
-    return [_figure("guarantees", shares, x_ticks=ticks), _figure("work", work, x_ticks=ticks)]
+    made = [
+        _figure("guarantees", [Series("guaranteed: at most", places, shares), *achieved], x_ticks=ticks),
+        _figure("work", work, x_ticks=ticks),
+    ]
+    best = [of for of in found.decisions if of.guarantee.kind == "review" and of.achieved is not None]
+    if best:
+        places = list(range(1, len(best) + 1))
+        ticks = [(place, f"best {of.guarantee.asked:g}") for place, of in zip(places, best, strict=True)]
+        least = Series("guaranteed: at least", places, [float(of.guarantee.promised or 0) for of in best])
+        reached = Series("achieved", places, [float(of.achieved or 0) for of in best], "points")
+        made.append(_figure("review", [least, reached], x_ticks=ticks))
+    return made
 
 
 def _span(lowest: int, highest: int) -> str:

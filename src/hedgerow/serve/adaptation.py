@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.guarantees import Guarantee
 from hedgerow.shift.adaptive import AdaptiveThreshold
 
 from .queue_store import QueueError, QueueItem, QueueStore
@@ -42,11 +43,13 @@ class Adaptation:
         current = self._current(served)
         if current is None:
             return sorting
-        accept = current.threshold
-        rule = replace(
-            sorting.rule, accept_from=accept, reject_below=min(float(sorting.rule.reject_below), accept)
-        )
-        return replace(sorting, rule=rule)
+        plan, accept = sorting.plan, current.threshold
+        listing = plan.rule.listed is not None or sorting.goal.missed_at_most is not None
+        # What is neither accepted nor listed for review is rejected, as without reviews.
+        below = min(float(plan.rule.reject_below), accept) if listing else accept
+        rule = replace(plan.rule, accept_from=accept, reject_below=below)
+        guarantees = tuple(_followed(of, current) if of.kind == "wrong" else of for of in plan.guarantees)
+        return replace(sorting, plan=replace(plan, rule=rule, guarantees=guarantees))
 
     def review(self, served: ServedModel, number: int, state: str, labels: Sequence[str | int]) -> bool:
         """Store a review and learn from it, all or nothing; return whether the text exists."""
@@ -96,7 +99,21 @@ class Adaptation:
 
 
 def _asks_for(goal: Goal, target: float) -> bool:
-    return goal.risk == target and goal.by == "probability" and goal.coverage is None
+    if goal.broader or goal.by != "probability":
+        return False
+    return goal.wrong_at_most == target and goal.wrong_of == "inputs"
+
+
+def _followed(of: Guarantee, current: AdaptiveThreshold) -> Guarantee:
+    """What is guaranteed instead, where the threshold follows reviews."""
+    found = f", {100 * current.mean_loss:.1f} % so far" if current.rounds else ""
+    words = (
+        f"In the long run, at most {100 * of.asked:g} % of an input's accepted labels are wrong, mean over"
+        " reviewed inputs, where those that are given none count as 0 % (adaptive conformal inference: the"
+        f" threshold follows reviews, {current.rounds:,} of them{found})."
+    )
+    reached = current.mean_loss if current.rounds else None
+    return replace(of, promised=of.asked, confidence=None, reached=reached, words=words, refused=None)
 
 
 def _loss(item: QueueItem, threshold: float, labels: Sequence[str | int]) -> float:

@@ -24,6 +24,7 @@ from hedgerow.decisions.goals import Goal
 
 from . import schemas
 from .admission import Admitted
+from .decision_schemas import Decide
 from .errors import ApiError, error_body, refusal
 from .metrics import CONTENT_TYPE
 from .observation import BUG, Observed
@@ -122,22 +123,29 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     )
     if isinstance(asked, schemas.FeaturesRequest):
         rows = [(vector.indices, vector.values) for vector in asked.features]
-        served, results = await service.predict_features(rows, question)
+        told = await service.predict_features(rows, question)
     elif isinstance(asked, schemas.TextsRequest):
-        served, results = await service.predict_texts(asked.texts, question, "texts")
+        told = await service.predict_texts(asked.texts, question, "texts")
     else:
-        served, results = await service.predict_texts([asked.text], question, "text")
-    _note(request, inputs=len(results), model=served.id)
-    warning = served.watched.warning() if goal is not None else None
-    return _json({"model": served.id, **({} if warning is None else {"shift": warning}), "results": results})
+        told = await service.predict_texts([asked.text], question, "text")
+    _note(request, inputs=len(told["results"]), model=told["model"])
+    return _json(told)
 
 
-def _goal(decide: schemas.Decide | None) -> tuple[Goal | None, float]:
+def _goal(decide: Decide | None) -> tuple[Goal | None, float]:
     if decide is None:
         return None, FALSE_ALARM
     costs = None if decide.costs is None else Costs(**decide.costs.model_dump())
     try:
-        return Goal(risk=decide.risk, costs=costs), decide.false_alarm
+        goal = Goal(
+            wrong_at_most=decide.wrong_at_most,
+            wrong_of=decide.wrong_of,
+            missed_at_most=decide.missed_at_most,
+            review_at_most=decide.review_at_most,
+            costs=costs,
+            broader=decide.broader,
+        )
+        return goal, decide.false_alarm
     except ValueError as error:
         raise ApiError(422, "invalid", str(error), "decide") from error
 
@@ -232,8 +240,8 @@ async def reload(request: Request) -> Response:
 
     Requests in progress finish with the model they began with. A bad file changes nothing.
     """
-    before, now = await _service(request).reload()
-    return _json({"model": now, "before": before})
+    before, now, left = await _service(request).reload()
+    return _json({"model": now, "before": before, "labels_that_left": left})
 
 
 @_get("/healthz", schemas.Health, summary="Is it alive?")

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from xxhash import xxh3_64
 
+from hedgerow.decisions.goals import Goal
 from hedgerow.estimators.loading import load
 from hedgerow.storage.container import ModelFileError
 
@@ -22,7 +23,6 @@ from .errors import ApiError
 from .limits import Limits
 from .prediction import Inputs, Wanted, predict
 from .served_model import ServedModel
-from .verdicts import mildest
 
 _PIECE = 1 << 22
 
@@ -57,9 +57,9 @@ def _answer_once(served: ServedModel) -> None:
     if not served.reads_texts:
         inputs = sp.csr_array(np.eye(1, served.model.reader.width, dtype=np.float32))
     predict(served, inputs, Wanted(k=1, votes=True))
-    if served.curves is not None:
+    if served.choices is not None:
         with contextlib.suppress(ApiError):  # that there are too many labels is an answer, too
-            predict(served, inputs, Wanted(k=1, sorting=mildest(served.model)), Limits.labels)
+            predict(served, inputs, Wanted(k=1, sorting=served.sorting(Goal())), Limits.labels)
 
 
 class ReloadRunning(RuntimeError):  # noqa: N818 - the name says the cause

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow.decisions.deciding import accepted_broader
 from hedgerow.decisions.rules import DECISIONS, REJECT
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.quality.learning import expected_of
 from hedgerow.votes.predictions import UncertainLabels
+from hedgerow.votes.source import Answer
 from hedgerow.votes.votes import Votes
 
 from .errors import ApiError
@@ -94,10 +96,12 @@ def predict(
                 of_row = {name: values[row] for name, values in expected.columns().items()}
                 result["quality"] = {"k": expected.k, "confidence": expected.confidence, **of_row}
     if wanted.sorting is not None:
-        codes = wanted.sorting.rule.codes(votes, votes.means())
+        codes = wanted.sorting.plan.rule.codes(votes, votes.means(), answer.ranking)
         _check_number(codes, most)
         for row, result in enumerate(results):
-            _add_decisions(served, votes, codes, row, listed[row], result["labels"], names)
+            _add_decisions(served, answer, codes, row, (listed[row], result["labels"]), names)
+        if wanted.sorting.goal.broader:
+            _add_broader(served, votes, wanted.sorting.plan.rule.accept_from, results, names)
     if wanted.votes:
         for row, result in enumerate(results):
             for one, place in zip(result["labels"], _places(votes, row, listed[row]), strict=True):
@@ -149,24 +153,24 @@ def _check_number(codes: Codes, most: float) -> None:
             422,
             "too_many",
             f"{number} labels are to be accepted or reviewed, and an answer lists at most {most}; send fewer"
-            " inputs, or allow a higher risk",
+            " inputs, allow more missed labels, or set review_at_most",
             "decide",
         )
 
 
 def _add_decisions(
     served: ServedModel,
-    votes: Votes,
+    answer: Answer,
     codes: Codes,
     row: int,
-    listed: list[int],
-    labels: list[dict[str, Any]],
+    found: tuple[list[int], list[dict[str, Any]]],
     names: Sequence[str],
 ) -> None:
     """Put the decision beside each listed label, and append what else is not rejected, most probable first.
 
     What is no candidate is rejected, as the library does it: guarantees hold for the search behind the votes.
     """
+    votes, (listed, labels) = answer.votes, found
     begin, end = votes.indptr[row : row + 2].tolist()
     places = begin + np.flatnonzero(codes[begin:end] != REJECT)
     kept = dict(zip(votes.labels[places].tolist(), places.tolist(), strict=True))
@@ -175,14 +179,34 @@ def _add_decisions(
         one["decision"] = DECISIONS[REJECT if place is None else codes[place]]
     if not kept:
         return
-    others = votes.chosen(np.array(list(kept.values())))
-    rest = _best(others.but(indptr=np.array([0, len(kept)])), len(kept))
+    chosen = np.array(list(kept.values()))
+    others = votes.chosen(chosen)
+    ranking = None if answer.ranking is None else answer.ranking[chosen]
+    rest = _best(others.but(indptr=np.array([0, len(kept)])), len(kept), ranking)
     columns = rest.labels[0].tolist()
     more = _entries(served, columns, names, [vars(rest)[name][0] for name in names])
     for one, column in zip(more, columns, strict=True):
         one["decision"] = DECISIONS[codes[kept[column]]]
     labels += more
     listed += columns
+
+
+def _add_broader(
+    served: ServedModel, votes: Votes, accept_from: float, results: list[dict[str, Any]], names: Sequence[str]
+) -> None:
+    """Put the broader terms that are accepted into each result, the most probable first."""
+    found = accepted_broader(votes, served.model, accept_from)
+    columns = [vars(found)[name] for name in names]
+    for result, begin, end in zip(
+        results, found.indptr[:-1].tolist(), found.indptr[1:].tolist(), strict=True
+    ):
+        result["broader"] = [
+            {
+                "label": found.terms[place],
+                **{name: of[place] for name, of in zip(names, columns, strict=True)},
+            }
+            for place in range(begin, end)
+        ]
 
 
 def _places(votes: Votes, row: int, columns: Sequence[int]) -> list[int | None]:

@@ -18,12 +18,13 @@ from hedgerow.quality.learning import is_search_of
 from hedgerow.vocabulary.naming import Naming
 
 from .errors import ApiError
-from .verdicts import Sorting, curves, sorting
+from .verdicts import Sorting, choices, sorting
 from .watching import WatchedInputs
 
 _REMEMBERED = 256  # goals and numbers of labels
 _SUBSETS = 16
 _LANGUAGES = 16
+_SCHEMES = 100  # that a person can choose from
 _NUMBER = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
@@ -163,14 +164,27 @@ class ServedModel:
         return lru_cache(_REMEMBERED)(self.model.finds)
 
     @cached_property
-    def curves(self) -> dict[str, Any] | None:
-        """The thresholds of decisions at every risk."""
-        return curves(self.model)
+    def choices(self) -> dict[str, Any] | None:
+        """What can be chosen for decisions, and what that guarantees."""
+        return choices(self.model)
 
     @cached_property
     def labels(self) -> list[str | int]:
         """All labels."""
         return self.model.classes.tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def schemes(self) -> list[str]:
+        """The schemes of the vocabulary, of many the first."""
+        vocabulary = self.model.vocabulary
+        found = None if vocabulary is None else vocabulary.columns.schemes
+        return [] if found is None else found.tolist()[:_SCHEMES]
+
+    @cached_property
+    def has_hierarchy(self) -> bool:
+        """Whether some entry of the vocabulary is broader than another."""
+        vocabulary = self.model.vocabulary
+        return vocabulary is not None and len(vocabulary.columns.broader.entries) > 0
 
     @cached_property
     def counts(self) -> list[int] | None:

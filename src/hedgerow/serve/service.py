@@ -33,7 +33,7 @@ from .model_slot import ModelSlot, ReloadRunning, load_model
 from .prediction import Wanted, predict, said_of
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore, TextInput
 from .served_model import ALL_LABELS, AllowedLabels, ServedModel
-from .verdicts import flag_ood
+from .verdicts import Sorting, flag_ood
 
 Found = TypeVar("Found")
 
@@ -110,14 +110,11 @@ class Service:
 
     # --- predictions ---
 
-    async def predict_texts(
-        self, texts: Sequence[TextInput], asked: Asked, where: str
-    ) -> tuple[ServedModel, list[dict[str, Any]]]:
-        """The model, and what it says of each text."""
+    async def predict_texts(self, texts: Sequence[TextInput], asked: Asked, where: str) -> dict[str, Any]:
+        """The answer to a request: the id of the model, what it says of each text, and what is guaranteed."""
         served = self.slot.current
         results = await self._predict_texts(served, texts, asked, where)
-        await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
-        return served, results
+        return await self._told(served, results, asked)
 
     async def _predict_texts(
         self, served: ServedModel, texts: Sequence[TextInput], asked: Asked, where: str
@@ -127,7 +124,7 @@ class Service:
 
     async def predict_features(
         self, rows: Sequence[tuple[Sequence[int], Sequence[float]]], asked: Asked
-    ) -> tuple[ServedModel, list[dict[str, Any]]]:
+    ) -> dict[str, Any]:
         """The same for rows of features: columns and values."""
         served = self.slot.current
         if served.reads_texts:
@@ -135,8 +132,22 @@ class Service:
         self._check_count(len(rows), "features")
         matrix = _matrix(rows, served.model.reader.width, self.limits.entries)
         results = await self._predict(served, matrix, len(rows), asked)
-        await self._name(served, [one for result in results for one in result["labels"]], asked.lang)
-        return served, results
+        return await self._told(served, results, asked)
+
+    async def _told(self, served: ServedModel, results: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
+        await self._name(served, _listed(results), asked.lang)
+        told: dict[str, Any] = {"model": served.id}
+        if asked.goal is not None and (warning := served.watched.warning()) is not None:
+            told["shift"] = warning
+        told["results"] = results
+        if asked.goal is not None:
+            guarantees = self._sorting(served, asked.goal).plan.guarantees
+            told["guarantees"] = [of.to_dict() for of in guarantees]
+        return told
+
+    def _sorting(self, served: ServedModel, goal: Goal) -> Sorting:
+        sorting = served.sorting(goal)
+        return sorting if self.adaptation is None else self.adaptation.sorting(served, sorting)
 
     async def _name(self, served: ServedModel, labels: list[dict[str, Any]], lang: str | None) -> None:
         """Put the name of each label beside it, where there are names."""
@@ -176,10 +187,7 @@ class Service:
             subset = served.subset(allowed)
         wanted = replace(wanted, subset=subset)
         if asked.goal is not None:
-            sorting = served.sorting(asked.goal)
-            if self.adaptation is not None:
-                sorting = self.adaptation.sorting(served, sorting)
-            wanted = replace(wanted, sorting=sorting)
+            wanted = replace(wanted, sorting=self._sorting(served, asked.goal))
         results = await self.batcher.predict(served, inputs, count, wanted)
         flag_ood(results, asked.false_alarm)
         return results
@@ -239,7 +247,10 @@ class Service:
             "languages": None if served.model.vocabulary is None else served.model.vocabulary.languages,
             "calibrated": served.model.calibrated,
             "detects_ood": served.model.ood is not None,
-            "policy": served.curves,
+            "policy": served.choices,
+            "broader": served.model.coarser is not None,
+            "schemes": served.schemes,
+            "hierarchy": served.has_hierarchy,
             "shift": served.watched.describe(),
             "adapted": None if self.adaptation is None else self.adaptation.describe(served),
         }
@@ -249,8 +260,12 @@ class Service:
         served = self.slot.current
         return await self._slowly(lambda: examples_for(served))
 
-    async def reload(self) -> tuple[str, str]:
-        """Re-load the model file; the ids of the model before and of the one that answers now."""
+    async def reload(self) -> tuple[str, str, int]:
+        """Re-load the model file.
+
+        Gives the ids of the model before and of the one that answers now, and how many labels of that have
+        left its vocabulary.
+        """
         try:
             before, now = await self.slot.reload(self._loader)
         except ReloadRunning as error:
@@ -262,8 +277,9 @@ class Service:
                 422, "bad_model", f"the model file cannot be served, and the model stays as it was: {error}"
             ) from error
         self.metrics.reload("same" if now is before else "changed")
-        log_event("reload", before=before.id, model=now.id)
-        return before.id, now.id
+        left = 0 if now.model.left is None else len(now.model.left)
+        log_event("reload", before=before.id, model=now.id, labels_that_left=left)
+        return before.id, now.id, left
 
     # --- the queue ---
 
@@ -405,6 +421,11 @@ def _effect(found: Any) -> dict[str, Any]:
     effect = {"word": str(found.feature), "effect": found.effect, "disagreement": found.disagreement}
     others = {name: getattr(found, name) for name in ("field", "members_effect", "wide_effect")}
     return effect | {name: value for name, value in others.items() if value is not None}
+
+
+def _listed(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All labels and broader terms of results."""
+    return [one for result in results for one in (*result["labels"], *result.get("broader", ()))]
 
 
 def _matrix(rows: Sequence[tuple[Sequence[int], Sequence[float]]], width: int, most: int) -> sp.csr_array:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from .strict_schemas import Answer
 
 
-class ShiftEvidence(BaseModel):
+class ShiftEvidence(Answer):
     """What one number of the inputs says about shift."""
 
     name: str
@@ -15,7 +17,7 @@ class ShiftEvidence(BaseModel):
     new: float = Field(description="Its mean over the inputs since the model was loaded.")
 
 
-class Shift(BaseModel):
+class Shift(Answer):
     """Whether the inputs since the model was loaded are like those it was calibrated on."""
 
     broken: bool = Field(description="Whether guarantees are not supported.")
@@ -28,7 +30,7 @@ class Shift(BaseModel):
     evidence: list[ShiftEvidence]
 
 
-class Adapted(BaseModel):
+class Adapted(Answer):
     """The threshold of accepted labels that follows reviews (adaptive conformal inference)."""
 
     target: float = Field(description="The share of an input's accepted labels that may be wrong.")

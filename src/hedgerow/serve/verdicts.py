@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from hedgerow.decisions.deciding import check_search
-from hedgerow.decisions.goals import Goal, rule_for
-from hedgerow.decisions.policy import NOT_GUARANTEED
-from hedgerow.decisions.rules import Rule
+from hedgerow.decisions.goals import REVIEW_AT_MOST, WRONG_AT_MOST, Goal
+from hedgerow.decisions.planning import Plan, plan_for
+from hedgerow.decisions.policy import NUMBERS
 from hedgerow.model import Model
 
 from .errors import ApiError
 
-# The risks that a slider can be moved to.
-RISKS = tuple(round(0.005 * step, 3) for step in range(2, 101))
+# The shares that a slider can be moved to.
+SHARES = tuple(round(0.01 * step, 2) for step in range(1, 51))
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Sorting:
     """How labels are sorted into accept, review and reject: of one model, the same for the same goal."""
 
     goal: Goal
-    rule: Rule = field(compare=False)
+    plan: Plan = field(compare=False)
 
 
 def sorting(model: Model, goal: Goal) -> Sorting:
@@ -49,43 +48,59 @@ def sorting(model: Model, goal: Goal) -> Sorting:
             "the model has not learned what it may decide; run hedgerow calibrate with held-out data",
             "decide",
         )
+    if goal.broader and model.coarser is None:
+        raise ApiError(
+            422,
+            "no_broader",
+            "the model has not learned to answer broader terms; run hedgerow calibrate --broader",
+            "decide.broader",
+        )
     try:
-        rule, _ = rule_for(goal, policy, model.label_counts)
+        plan = plan_for(goal, policy, model.label_counts, model.coarser)
     except ValueError as error:
-        raise ApiError(422, "no_guarantee", str(error), "decide.risk") from error
+        raise ApiError(422, "no_guarantee", str(error), "decide") from error
     if policy is not None:
         try:
             check_search(policy, replace(model.search, tolerance=policy.search.tolerance))
         except ValueError as error:
             raise ApiError(422, "other_search", str(error), "decide") from error
-    return Sorting(goal, rule)
+    return Sorting(goal, plan)
 
 
-def curves(model: Model) -> dict[str, Any] | None:
-    """The thresholds at every risk, as `ModelInfo` has them, or None where nothing can be guaranteed."""
-    sortings = [_sorting_at(model, risk) for risk in RISKS]
-    found = [None if one is None else one.rule for one in sortings]
-    if model.policy is None or not any(found):
+def choices(model: Model) -> dict[str, Any] | None:
+    """What can be chosen and is guaranteed, as `ModelInfo` has it, or None where nothing can be."""
+    policy = model.policy
+    if (
+        policy is None
+        or policy.given is None
+        or sorting_or_none(model, Goal(review_at_most=NUMBERS[-1])) is None
+    ):
         return None
+    wrong = []
+    for share in SHARES:
+        found = sorting_or_none(model, Goal(wrong_at_most=share))
+        if found is not None:
+            (guarantee,) = found.plan.guarantees
+            accept = found.plan.rule.accept_from
+            # Rounded as probabilities are, or a label on a threshold might fall to the other side.
+            least = float(np.float32(accept)) if guarantee.reached is not None else None
+            wrong.append({"share": share, "accept_from": least, "words": guarantee.words})
+    review = [policy.review_guarantee(number) for number in NUMBERS]
     return {
-        "guarantee": (
-            f"On average over inputs like the {model.policy.rows:,} calibration inputs, at most the chosen"
-            " share of an input's true labels is rejected and, with a confidence of 90 %, at most that share"
-            f" of its accepted labels is wrong (0 % if none is accepted). {NOT_GUARANTEED}"
-        ),
-        "risks": list(RISKS),
-        "accept": [
-            None if rule is None or math.isinf(rule.accept_from) else _as_compared(rule.accept_from)
-            for rule in found
-        ],
-        "reject": [None if rule is None else _as_compared(rule.reject_below) for rule in found],
+        "wrong": wrong,
+        "most": policy.given.most,
+        "review": [{"labels": int(of.asked), "share": of.promised, "words": of.words} for of in review],
+        "default": {"wrong_at_most": WRONG_AT_MOST, "review_at_most": REVIEW_AT_MOST},
+        "limits": policy.limits(),
     }
 
 
-def mildest(model: Model) -> Sorting | None:
-    """The sorting of all risks that rejects least, or None where nothing can be guaranteed."""
-    found = [one for risk in RISKS if (one := _sorting_at(model, risk)) is not None]
-    return min(found, key=lambda one: one.rule.reject_below, default=None)
+def sorting_or_none(model: Model, goal: Goal) -> Sorting | None:
+    """The sorting, or None where it is refused."""
+    try:
+        return sorting(model, goal)
+    except ApiError:
+        return None
 
 
 def flag_ood(results: list[dict[str, Any]], false_alarm: float) -> None:
@@ -94,15 +109,3 @@ def flag_ood(results: list[dict[str, Any]], false_alarm: float) -> None:
         odd = result.get("ood")
         if odd is not None:
             odd["is_ood"] = bool(odd["p_value"] <= false_alarm)
-
-
-def _sorting_at(model: Model, risk: float) -> Sorting | None:
-    try:
-        return sorting(model, Goal(risk=risk))
-    except ApiError:
-        return None
-
-
-def _as_compared(threshold: Any) -> float:
-    """Rounded as probabilities are, or a label that lies on a threshold might fall to the other side."""
-    return float(np.float32(threshold))

@@ -50,7 +50,7 @@ class KeptTest:
     @property
     def sentence(self) -> str:
         """What was guaranteed and what came of it."""
-        said = f"at most {100 * self.asked:g} % of {self.labels} were to be {self.fate}"
+        said = f"at most {100 * self.asked:.3g} % of {self.labels} were to be {self.fate}"
         return f"{said}, and {100 * self.reached:.1f} % are (one-sided test, p = {self.p_value:.1g})"
 
 

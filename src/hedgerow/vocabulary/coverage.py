@@ -57,8 +57,8 @@ def check_vocabulary(vocabulary: Vocabulary | None, labels: npt.NDArray[Any]) ->
     if missing:
         shown = ", ".join(map(repr, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
         warnings.warn(
-            f"{len(missing):,} of {len(labels):,} labels are not in the vocabulary, so they have no names:"
-            f" {shown}; they are predicted all the same",
+            f"{len(missing):,} of {len(labels):,} labels are not in the vocabulary, so they are shown without"
+            f" names: {shown}; they are predicted all the same",
             VocabularyWarning,
             stacklevel=3,
         )

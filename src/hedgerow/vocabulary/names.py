@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["NO_URI", "Entry", "Name", "VocabularyWarning", "check_id", "language_tag", "spaced"]
+__all__ = ["LONGEST", "NO_URI", "Entry", "Name", "VocabularyWarning", "check_id", "language_tag", "spaced"]
 
 NO_URI = "urn:hedgerow:id:"
 """Before ids that are no URIs, in files that must have some; then the id, percent-encoded."""
+
+LONGEST = 100_000
+"""Characters of a name at most; those of large vocabularies have some thousand, definitions included."""
 
 _TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _NOT_IN_IDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -69,12 +72,17 @@ def language_tag(language: str | None) -> str | None:
     if not language:
         return None
     if not _TAG.fullmatch(language):
-        raise ValueError(f"{language!r} is not a language tag such as 'de' or 'en-gb'; correct it")
+        raise ValueError(f"{language[:40]!r} is not a language tag such as 'de' or 'en-gb'; correct it")
     return language.lower()
 
 
 def spaced(text: str) -> str:
-    """A name with one space for each run of white space; lone surrogates, which are not text, are refused."""
+    """A name with one space for each run of white space; what is no text or no name is refused."""
     if _NOT_TEXT.search(text):
         raise ValueError(f"the name {text!r} holds half a character (a lone surrogate); correct it")
+    if len(text) > LONGEST:
+        raise ValueError(
+            f"the name {text[:40]!r}... has {len(text):,} characters, more than {LONGEST:,}; shorten or"
+            " remove it"
+        )
     return " ".join(text.split())

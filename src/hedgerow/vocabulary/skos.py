@@ -7,11 +7,10 @@ import logging
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import unquote
-from xml.parsers import expat
 
 import rdflib
 from rdflib.namespace import DCTERMS, OWL, RDF, RDFS, SKOS
@@ -22,8 +21,10 @@ from hedgerow.data.errors import DataError
 
 from .building import Builder, EntryError
 from .columns import Columns
-from .files import read_bytes, read_text
+from .files import read_text
+from .literals import refuse_long_literals
 from .names import NO_URI, VocabularyWarning
+from .rdf_xml import read_triples
 
 __all__ = ["read_rdf_xml", "read_turtle"]
 
@@ -61,6 +62,11 @@ class _Triples(Store):  # type: ignore[misc]
             OWL.deprecated: self._deprecate,
         }
 
+    @property
+    def wanted(self) -> Set[str]:
+        """The predicates that say something."""
+        return {str(predicate) for predicate in self._adds}
+
     def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
         """Called by the parsers."""
         subject, predicate, value = triple
@@ -90,6 +96,28 @@ class _Triples(Store):  # type: ignore[misc]
         if str(value).lower() in ("true", "1"):
             self.deprecated.add(subject)
 
+    def _refuse_without_uri(self, concept: Any) -> None:
+        """Refuse what the file calls a concept and gives no id; the error names it as well as it can."""
+        if concept in self.typed:
+            names = [str(name) for name, _ in self.names[concept]]
+            which = f" {names[0]!r}" if names else ""
+            raise EntryError(f"the URI of the skos:Concept{which} is missing; give every concept one")
+
+    def _several(self, concept: Any) -> str:
+        """What to say of a concept with more than one preferred name in a language; nothing of others."""
+        found: dict[str | None, str] = {}
+        for name, preferred in self.names.get(concept, ()):
+            if preferred and isinstance(name, rdflib.Literal):
+                language = name.language and name.language.lower()
+                if found.setdefault(language, text := " ".join(name.split())) != text:
+                    which = "without a language" if language is None else f"in {language!r}"
+                    return (
+                        f"concepts have several preferred names in one language, such as <{concept}> {which}:"
+                        f" {found[language]!r} and {text!r}; all are kept and the first is shown. Perhaps two"
+                        " concepts have the same URI by mistake"
+                    )
+        return ""
+
     def vocabulary(self) -> Columns:
         """The concepts, in the order in which the file introduces them."""
         # What has a preferred name and no type at all is taken for a concept whose type was forgotten.
@@ -98,14 +126,17 @@ class _Triples(Store):  # type: ignore[misc]
                 self.concepts[subject] = None
         builder = Builder()
         unnamed = odd = 0
+        several = ""
         for concept in self.concepts:
             if not isinstance(concept, rdflib.URIRef):
+                self._refuse_without_uri(concept)
                 unnamed += 1
                 continue
             builder.entry(_id(concept))
             names = self.names.get(concept, [])
             if not any(preferred for _, preferred in names):
                 names = [*names, *((label, True) for label in self.labels.get(concept, ()))]
+            several = several or self._several(concept)
             for name, preferred in names:
                 if isinstance(name, rdflib.Literal):
                     builder.name(str(name), name.language, preferred)
@@ -125,12 +156,14 @@ class _Triples(Store):  # type: ignore[misc]
             if concept in self.deprecated:
                 builder.deprecate()
         left_out = (
-            (unnamed, "concepts have no URI"),
+            (unnamed, "things have a skos:prefLabel, but neither a type nor a URI,"),
             (odd, "names are no literals, or broader ones no URIs,"),
         )
         for count, what in left_out:
             if count:
                 warnings.warn(f"{count:,} {what} and were left out", VocabularyWarning, stacklevel=4)
+        if several:
+            warnings.warn(several, VocabularyWarning, stacklevel=4)
         if not len(builder):
             raise EntryError("there is no skos:Concept with a URI")
         return builder.finish()
@@ -138,29 +171,30 @@ class _Triples(Store):  # type: ignore[misc]
 
 def read_turtle(path: Path) -> Columns:
     """SKOS as Turtle."""
-    return _read(path, read_text(path), "turtle")
+    text = read_text(path)
+    refuse_long_literals(path, text)
+    return _read(
+        path, lambda triples: rdflib.Graph(triples).parse(data=text, format="turtle", publicID=_NOWHERE)
+    )
 
 
 def read_rdf_xml(path: Path) -> Columns:
     """SKOS as RDF/XML."""
-    content = read_bytes(path)
-    _refuse_entities(path, content)
-    return _read(path, content, "xml")
+    return _read(path, lambda triples: read_triples(path, rdflib.Graph(triples), _NOWHERE, triples.wanted))
 
 
-def _read(path: Path, content: str | bytes, kind: str) -> Columns:
+def _read(path: Path, parse: Callable[[_Triples], object]) -> Columns:
     triples = _Triples()
-    graph = rdflib.Graph(triples)
     try:
         with _verbatim():
-            graph.parse(data=content, format=kind, publicID=_NOWHERE)
+            parse(triples)
     except BadSyntax as error:
         found = re.search(r"Bad syntax \((.*)\) at \^ in:\n(.*)", str(error), re.DOTALL)
         what = f"{found[1]} at ^ in {found[2]}" if found else str(error)
         raise DataError(path, f"is not valid Turtle: {what}", error.lines + 1) from error
     except RecursionError:
         raise DataError(path, "is nested too deeply for a vocabulary") from None
-    except (MemoryError, OSError):
+    except (DataError, MemoryError, OSError):
         raise
     except Exception as error:  # whatever rdflib raises for what it did not expect
         line = _line_of(error)
@@ -198,28 +232,3 @@ def _id(uri: Any) -> str:
         return unquote(text.removeprefix(NO_URI), errors="strict")
     except UnicodeDecodeError:
         raise EntryError(f"the URI <{text}> holds bytes that are not UTF-8 in percent-encoding") from None
-
-
-def _refuse_entities(path: Path, content: bytes) -> None:
-    """Refuse XML that defines entities or loads others, before it can grow; and XML that is broken."""
-    parser = expat.ParserCreate()
-
-    def refuse(*_: Any) -> NoReturn:
-        raise DataError(
-            path,
-            "has a DOCTYPE, which can define entities that fill the memory or name other files; if you trust"
-            " the file, remove it with xmllint --noent --dropdtd",
-            parser.CurrentLineNumber,
-        )
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
-    parser.ExternalEntityRefHandler = refuse
-    try:
-        parser.Parse(content, True)
-    except DataError:
-        raise
-    except expat.ExpatError as error:
-        raise DataError(path, f"is not valid XML: {error}", error.lineno) from error
-    except (ValueError, LookupError) as error:  # an encoding that is not known
-        raise DataError(path, f"is not XML in an encoding that can be read: {error}", 1) from error

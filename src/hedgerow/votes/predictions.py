@@ -65,8 +65,8 @@ class UncertainLabels:
     data : float32 array
         Data uncertainty: the members' mean entropy: how unsure each is by itself.
     knowledge : float32 array
-        Knowledge uncertainty, total - data: how much the members disagree. Of a single model, it is 0, but for
-        labels that no training input has: of these it is the total.
+        Knowledge uncertainty, total - data: how much the members disagree. Of a single model, it is 0, but
+        for labels that no training input has: of these it is the total.
     variance : float32 array
         Variance of the members' probabilities.
     instance : InputUncertainty

@@ -95,7 +95,7 @@ class Votes:
                 raise ValueError(f"{name} has {len(values)} entries for {len(self)} inputs")
         if self.classes is not None:
             names = np.asarray(self.classes)
-            set_(self, "classes", names if names.dtype.kind in "iu" else names.astype(object))
+            set_(self, "classes", names if names.dtype.kind in "iu" else names.astype(object, copy=False))
             if self.classes.shape != (self.n_labels,):
                 raise ValueError(f"there are {len(self.classes)} classes for {self.n_labels} labels")
         if self.unlearned is not None:

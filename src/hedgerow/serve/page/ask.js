@@ -1,10 +1,12 @@
 /** The page where a person pastes a text and sees its labels. */
 
 import { get, post } from "./api.js";
-import { DECISIONS, decide, mildestRisk } from "./decisions.js";
+import { broaderSection } from "./broader.js";
+import { DECISIONS, decide, mostListed } from "./decisions.js";
 import { key, kindOf, row } from "./found.js";
+import { goalPanel } from "./goals.js";
 import { chooseLanguage, inLanguage } from "./language.js";
-import { riskPanel } from "./risk.js";
+import { restriction } from "./restrict.js";
 import { called, counted, listed, percent, sentence, tell, whole } from "./words.js";
 
 const { html, shortened, svg } = Dom;
@@ -25,6 +27,7 @@ export function askPage(model, queued) {
   const answer = document.getElementById("answer");
   const trouble = document.getElementById("ask-trouble");
   const remembered = {};
+  const allowed = restriction(model);
   let boxes = fieldBoxes(model.fields, box);
   let asked = reads(model);
   let latest = 0;
@@ -93,8 +96,9 @@ export function askPage(model, queued) {
       if (!values.some((value) => value.trim())) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
       const input = model.texts ? { text } : { features: [parsed(values[0])] };
       answer.setAttribute("aria-busy", "true");
+      Object.assign(input, allowed.request());
       const result = await predicted(input, k);
-      if (mine === latest) show(text, result, k);
+      if (mine === latest) show(text, result, k, input);
     } catch (error) {
       if (mine === latest) {
         tell(trouble, error.message);
@@ -105,11 +109,11 @@ export function askPage(model, queued) {
     }
   }
 
-  /** The answer of the model that the page knows; if it guarantees anything, with all labels that some risk does not reject. */
+  /** The answer of the model that the page knows; if it guarantees anything, with all labels that can be looked at. */
   async function predicted(input, k) {
     for (let tried = 0; tried < TRIES; tried++) {
       const fields = model.fields;
-      const decided = model.policy ? { k: MANY, decide: { risk: mildestRisk(model.policy) } } : { k };
+      const decided = model.policy ? { k: MANY, decide: { review_at_most: mostListed(model.policy) } } : { k };
       const before = model.id;
       try {
         const said = await post("predict", { ...input, ...decided, ...inLanguage(), uncertainty: true, votes: true });
@@ -129,21 +133,27 @@ export function askPage(model, queued) {
   async function learn() {
     Object.assign(model, await get("model"));
     chooseLanguage(model);
+    allowed.fit();
   }
 
-  function show(text, result, k) {
+  function show(text, result, k, input) {
     const { labels } = result;
     const rowOf = (found) => row(found, model.texts ? text : null);
     const hasMore = !model.policy && k < MANY && labels.length === k && k < model.labels;
-    const board = model.policy ? groups(labels, rowOf, model.labels) : plain(labels, rowOf);
+    // Labels that were not asked for are not rejected either.
+    const some = Object.keys(input).some((name) => /^(only|exclude)/.test(name));
+    const board = model.policy ? groups(labels, rowOf, some ? labels.length : model.labels) : plain(labels, rowOf);
+    const broader = model.policy && model.broader ? broaderSection(input) : null;
     // The panel places the rows when it is made.
-    const risk = model.policy ? riskPanel(model, result, remembered, board.moved) : null;
+    const goals = model.policy ? goalPanel(model, result, remembered, moved) : null;
     answer.replaceChildren(
       ...[
         html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "Prediction"),
         banner(result),
         html("p", { class: "summary" }, ...summary(result)),
-        ...(risk ?? [uncalibrated()]),
+        ...(goals ?? [uncalibrated()]),
+        some ? html("p", { class: "fine", id: "restricted" }, someWords(model)) : null,
+        broader?.made,
         board.made,
         html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
         key(model.members),
@@ -152,6 +162,11 @@ export function askPage(model, queued) {
     answer.hidden = false;
     document.getElementById("ask-status").textContent = spoken(result, board.spoken());
     if (answer.getBoundingClientRect().top > window.innerHeight * 0.75) answer.scrollIntoView();
+
+    function moved(limits) {
+      if (remembered.percent !== undefined) broader?.at(remembered.percent);
+      return board.moved(limits);
+    }
   }
 
   function moreButton() {
@@ -256,6 +271,11 @@ function summary({ labels, input, ood }) {
   return [all, none || (first ? " It is nearly sure of each label below, that it is right or that it is wrong." : "")];
 }
 
+function someWords({ policy }) {
+  const guarantee = policy ? " The guarantee is about all labels together: of these alone, a larger share can be missed or wrong." : "";
+  return `Only some labels were asked for.${guarantee}`;
+}
+
 function spoken({ labels, ood }, decided) {
   const [first] = labels;
   const best = first ? ` The most probable is ${called(first.label, first.name).slice(0, 100)} with ${percent(first.probability)}.` : "";
@@ -266,8 +286,8 @@ function spoken({ labels, ood }, decided) {
 function uncalibrated() {
   return html(
     "p",
-    { class: "risk none" },
-    "This model guarantees nothing, so it cannot sort labels into accept, review and reject: it is not calibrated for decisions, or its search has changed since. Calibrate it on held-out data with ",
+    { class: "goals none" },
+    "This model guarantees nothing, so it cannot sort labels into accept, review and reject: it is not calibrated for decisions, was calibrated by an older release, or its search has changed since. Calibrate it on held-out data with ",
     html("code", {}, "hedgerow calibrate"),
     ".",
   );
@@ -299,8 +319,8 @@ function groups(labels, rowOf, known) {
   function moved(limits) {
     const seen = made.isConnected && !calm ? [...made.querySelectorAll(".found")] : [];
     const before = seen.map((one) => one.getBoundingClientRect().top);
-    const wanted = Object.groupBy(labels, ({ probability }) => decide(probability, limits));
-    const unlisted = known - labels.length; // all of them are rejected at any risk
+    const wanted = Object.groupBy(labels, ({ probability }, rank) => decide(probability, rank, limits));
+    const unlisted = known - labels.length; // no choice lists these
     sums = DECISIONS.map((name, i) => parts[i].set(wanted[name] ?? [], name === "reject" ? unlisted : 0));
     seen.forEach((one, i) => {
       const way = one.isConnected ? before[i] - one.getBoundingClientRect().top : 0;

@@ -1,30 +1,29 @@
 /**
- * Accept, review or reject: a label's probability against the thresholds that a risk allows.
+ * Accept, review or reject: what the server guarantees for each choice, and what each choice does to a label.
  *
- * The policy comes from the server as curves: for each of `risks`, in rising order, the thresholds `accept` (null where
- * nothing can be accepted) and `reject` (null where that risk cannot be guaranteed; then no lower one can).
+ * The policy comes from the server: for rising shares of wrong labels (`wrong`) the least probability of an accepted
+ * label (null where nothing is accepted), at most `most` of them, the best; and for some numbers of the best labels
+ * (`review`) which share of the right ones they contain. Each comes with the words that say so.
  */
 
 export const DECISIONS = ["accept", "review", "reject"];
 
-/** The lowest risk that can be guaranteed. */
-export const lowestRisk = ({ risks, reject }) => risks[reject.findIndex((from) => from !== null)];
+/** The largest number of labels that can be looked at: so many are asked for. */
+export const mostListed = ({ review }) => Math.max(...review.map(({ labels }) => labels));
 
-/** The risk at which least is rejected: who knows all other labels there misses none at any risk. */
-export function mildestRisk({ risks, reject }) {
-  const least = Math.min(...reject.filter((from) => from !== null));
-  return risks[reject.indexOf(least)];
+/** The choice for the largest share that is no more than this: never are more wrong than that. */
+export function wrongAt({ wrong }, share) {
+  return wrong.findLast((one) => one.share <= share + 1e-9) ?? null;
 }
 
-/** The thresholds of the largest risk on the curve that is no more than `risk`: never is more risked than that. */
-export function thresholds(policy, risk) {
-  const place = policy.risks.findLastIndex((one) => one <= risk + 1e-9);
-  return { accept: policy.accept[place], reject: policy.reject[place] };
-}
+/** What is guaranteed of so many of the best labels. */
+export const reviewOf = ({ review }, labels) => review.find((one) => one.labels === labels) ?? review[0];
 
-/** Probabilities and thresholds have 32 bits; in JSON, probabilities have only as many digits as that takes. */
-export function decide(probability, { accept, reject }) {
-  const compared = Math.fround(probability);
-  if (accept !== null && compared >= accept) return "accept";
-  return compared < reject ? "reject" : "review";
+/**
+ * What to do with the label at a rank, from 0. Probabilities and thresholds have 32 bits; in JSON, probabilities have
+ * only as many digits as that takes.
+ */
+export function decide(probability, rank, { accept, most, listed }) {
+  if (accept !== null && rank < most && Math.fround(probability) >= accept) return "accept";
+  return rank < listed ? "review" : "reject";
 }

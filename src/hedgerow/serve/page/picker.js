@@ -7,22 +7,27 @@ import { called, counted, named, whole } from "./words.js";
 const { html } = Dom;
 const SHOWN = 8;
 
-/** Calls `chosen(label, name)`; `left()` when the reader leaves the box with Escape. */
-export function picker(chosen, left) {
-  const list = html("ul", { class: "options", id: "picker-options", role: "listbox", "aria-label": "Labels", hidden: true });
+const ADD = { id: "picker", prompt: "Add a label …", words: "Add a label: type a part of its name", known: false };
+
+/**
+ * Calls `chosen(label, name)`; `left()` when the reader leaves the box with Escape. With `known`, only what the server
+ * knows can be chosen.
+ */
+export function picker(chosen, left, { id, prompt, words, known } = ADD) {
+  const list = html("ul", { class: "options", id: `${id}-options`, role: "listbox", "aria-label": "Labels", hidden: true });
   const said = html("span", { class: "unseen", role: "status" });
   const input = html("input", {
     type: "text",
-    id: "picker",
+    id,
     role: "combobox",
     autocomplete: "off",
     spellcheck: "false",
     dir: "auto",
-    placeholder: "Add a label …",
-    "aria-label": "Add a label: type a part of its name",
+    placeholder: prompt,
+    "aria-label": words,
     "aria-autocomplete": "list",
     "aria-expanded": "false",
-    "aria-controls": "picker-options",
+    "aria-controls": `${id}-options`,
     input: () => find(),
     blur: close,
     keydown: pressed,
@@ -47,19 +52,19 @@ export function picker(chosen, left) {
       said.textContent = error.message;
       return close();
     }
-    const isNew = !found.some(({ label, name }) => label === query || called(label, name) === query);
+    const isNew = !known && !found.some(({ label, name }) => label === query || called(label, name) === query);
     const examples = (count) => (count === null ? "" : `${whole(count)} ${count === 1 ? "example" : "examples"}`);
     const also = ({ name, matched }) => (matched && matched !== name ? `“${matched}”` : "");
     options = found.map((one) => ({ ...one, words: [also(one), examples(one.count)].filter(Boolean).join(", ") }));
     if (isNew) options.push({ label: query, words: "a label new to the model" });
     list.replaceChildren(...options.map(option));
-    list.hidden = false;
-    input.setAttribute("aria-expanded", "true");
+    list.hidden = !options.length;
+    input.setAttribute("aria-expanded", String(options.length > 0));
     said.textContent = counted(options.length, "label");
     go(found.length ? 0 : -1);
   }
 
-  function option({ label, name, words }, i) {
+  function option({ label, name, words: hint }, i) {
     // The list must not take the focus, or it would close before the click.
     const take = (event) => {
       event.preventDefault();
@@ -67,9 +72,9 @@ export function picker(chosen, left) {
     };
     return html(
       "li",
-      { id: `picker-option-${i}`, role: "option", "aria-selected": "false", mousedown: take },
+      { id: `${id}-option-${i}`, role: "option", "aria-selected": "false", mousedown: take },
       named(label, name),
-      html("span", { class: "hint" }, words),
+      html("span", { class: "hint" }, hint),
     );
   }
 
@@ -77,7 +82,7 @@ export function picker(chosen, left) {
     place = i;
     [...list.children].forEach((one, j) => one.setAttribute("aria-selected", String(i === j)));
     if (i < 0) return input.removeAttribute("aria-activedescendant");
-    input.setAttribute("aria-activedescendant", `picker-option-${i}`);
+    input.setAttribute("aria-activedescendant", `${id}-option-${i}`);
     list.children[i].scrollIntoView({ block: "nearest" });
   }
 

@@ -1,0 +1,140 @@
+"""What a policy guarantees, next to what it achieves on labelled data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.guarantees import Guarantee
+from hedgerow.decisions.matched import Matched
+from hedgerow.decisions.planning import plan_for
+from hedgerow.decisions.policy import Policy
+from hedgerow.decisions.rules import ACCEPT, REJECT, Rule
+from hedgerow.inputs.search import SearchSettings
+from hedgerow.votes.source import Answer
+
+__all__ = ["FALSE_ALARM", "GuaranteeTally", "KeptGuarantee"]
+
+FALSE_ALARM = 0.05
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KeptGuarantee:
+    """One thing that is guaranteed, and what decisions achieved.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        What is guaranteed.
+    achieved : float or None
+        The same share on the labelled data; None where it is refused, or there is nothing to count.
+    labels : float or None
+        How many labels of an input are accepted, or, for the other kinds, listed; the mean.
+    inputs : int
+        How many inputs count: those that have labels that the model knows, or, for wrong ones, those whose
+        accepted labels are counted.
+    """
+
+    guarantee: Guarantee
+    achieved: float | None
+    labels: float | None
+    inputs: int = 0
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether it was achieved; None where nothing was."""
+        return None if self.achieved is None else self.guarantee.keeps(self.achieved)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers: what is guaranteed, and what is achieved."""
+        found = {"achieved": self.achieved, "kept": self.kept, "labels": self.labels}
+        return self.guarantee.to_dict() | found
+
+
+class GuaranteeTally:
+    """Adds up what decisions achieve at each of the usual goals, batch by batch.
+
+    Without a policy, or with another search than that of the policy, nothing is guaranteed.
+    """
+
+    def __init__(
+        self, policy: Policy | None, search: SearchSettings, counts: npt.NDArray[np.int64] | None
+    ) -> None:
+        self._counts = counts
+        self._guarantees: tuple[Guarantee, ...] = ()
+        if policy is not None and policy.search.to_dict() == search.to_dict():
+            self._guarantees = policy.standard()
+        self._rules = [_rule(of, policy, counts) for of in self._guarantees]
+        self._parts: list[list[Floats]] = [[] for _ in self._rules]
+
+    def add(self, answer: Answer, truth: sp.csr_array) -> None:
+        """Add the next inputs."""
+        if not self._guarantees:
+            return
+        votes = answer.votes
+        found = Matched(votes, truth, self._known(truth.shape[1], votes.n_labels))
+        known = np.bincount(found.true_row[found.known], minlength=found.rows)
+        for rule, parts in zip(self._rules, self._parts, strict=True):
+            if rule is not None:
+                codes = rule.codes(votes, found.mean, answer.ranking)
+                kept = codes == ACCEPT if rule.listed == 0 else codes != REJECT
+                number, right = (
+                    np.bincount(found.row[own], minlength=found.rows) for own in (kept, kept & found.right)
+                )
+                parts.append(np.column_stack([known, number, right]).astype(np.float64))
+
+    def finish(self) -> list[KeptGuarantee]:
+        """All guarantees; none where nothing is guaranteed."""
+        found = []
+        for guarantee, parts in zip(self._guarantees, self._parts, strict=True):
+            if not parts:
+                found.append(KeptGuarantee(guarantee, None, None))
+                continue
+            rows = np.concatenate(parts)
+            achieved, inputs = _achieved(guarantee, rows)
+            found.append(KeptGuarantee(guarantee, achieved, float(rows[:, 1].mean()), inputs))
+        return found
+
+    def _known(self, columns: int, labels: int) -> npt.NDArray[np.bool_]:
+        known = np.arange(columns) < labels
+        if self._counts is not None:
+            known[: len(self._counts)] &= self._counts > 0
+        return known
+
+
+def _rule(guarantee: Guarantee, policy: Policy | None, counts: npt.NDArray[np.int64] | None) -> Rule | None:
+    """The rule that keeps this guarantee alone; None where it is refused."""
+    if guarantee.refused is not None:
+        return None
+    if guarantee.kind == "wrong":
+        goal = Goal(wrong_at_most=guarantee.asked, wrong_of=guarantee.of)
+        rule = plan_for(goal, policy, counts).rule
+        return Rule(rule.reject_below, rule.accept_from, most=rule.most, listed=0)
+    if guarantee.kind == "missed":
+        return plan_for(Goal(missed_at_most=guarantee.asked), policy, counts).rule
+    return plan_for(Goal(review_at_most=int(guarantee.asked)), policy, counts).rule
+
+
+def _achieved(guarantee: Guarantee, rows: Floats) -> tuple[float | None, int]:
+    """The share that is guaranteed, of inputs with their known, their kept and their right labels.
+
+    Also how many inputs count.
+    """
+    known, number, right = rows.T
+    if guarantee.kind == "wrong":
+        if guarantee.of == "labels":
+            share = float(1 - right.sum() / number.sum()) if number.any() else None
+            return share, int(np.count_nonzero(number))
+        wrong = (number - right) / np.maximum(number, 1)
+        own = wrong[number > 0] if guarantee.of == "answered" else wrong
+    else:
+        found = right / np.maximum(known, 1)
+        own = (found if guarantee.kind == "review" else 1 - found)[known > 0]
+    return float(own.mean()) if own.size else None, own.size
