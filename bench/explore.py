@@ -1,7 +1,7 @@
 """What settings of trees and of members do to accuracy and cost: `python -m bench.explore`.
 
-One setting is changed at a time. Models learn from 85 % of the training rows and are judged on the others, the
-last; no test row is read. Finished runs are kept under `results/raw`. Writes `results/explore.json` and
+One setting is changed at a time. Models learn from 85 % of the training rows and are judged on the others,
+the last; no test row is read. Finished runs are kept under `results/raw`. Writes `results/explore.json` and
 `results/explore.md`, which docs/results/explore.md shows.
 """
 

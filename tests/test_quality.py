@@ -100,10 +100,13 @@ def test_expected_shares_are_those_of_a_penalised_likelihood_found_by_another_op
     table = np.column_stack(list(evidence.values()))[fitting]
     standard = (table - table.mean(axis=0)) / table.std(axis=0)
 
+    before = np.zeros(standard.shape[1])
+    before[list(evidence).index("best")] = table[:, list(evidence).index("best")].std()
+
     def loss(weights: np.ndarray) -> float:
         z = weights[0] + standard @ weights[1:]
         likelihood = np.logaddexp(0, z) - precision[fitting] * z
-        return float(likelihood.sum() + 5 * (weights[1:] ** 2).sum())
+        return float(likelihood.sum() + 15 * ((weights[1:] - before) ** 2).sum())
 
     found = minimize(loss, np.zeros(1 + table.shape[1]), method="BFGS", options={"gtol": 1e-6})
     assert np.allclose(learned.precision.weights, found.x, atol=1e-3)

@@ -37,6 +37,8 @@ from hedgerow.shift.watch import NO_REFERENCE, ShiftWatch, UntestedShift
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Ensemble, Floats, Found
+from hedgerow.trees.nearness import nearest_cosines
+from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.vocabulary.naming import Naming
 from hedgerow.vocabulary.vocabulary import Vocabulary
 from hedgerow.votes.batches import answer_batches
@@ -59,7 +61,8 @@ class Model:
     policy and expected quality are None until learned, and so is the vocabulary until one is set. A judge,
     where there is one, scores what the forest finds, with the help of scorers; `no_judge` says why there is
     none, where that is known. What left the vocabulary keeps its names for those who look for them, and is
-    reported; fitting again forgets it. No result depends on the threads (0: all processors).
+    reported; fitting again forgets it. Centroids are there for the OOD detector, if it was given training
+    data; a judge has some of its own. No result depends on the threads (0: all processors).
     """
 
     method: Method
@@ -74,6 +77,7 @@ class Model:
     scorers: Scorers | None = None
     calibration: Calibration | None = None
     ood: OODDetector | None = None
+    centroids: TreeClassifier | None = None
     policy: Policy | None = None
     reference: Reference | None = None
     quality: QualityModel | None = None
@@ -356,7 +360,7 @@ class Model:
             votes = self.calibration.apply(votes, n_jobs=self.threads or None)
         shown = None
         if found.reach is not None:
-            shown = _signals(found.reach, reading.wording, self.reader.has_pairs)
+            shown = self._signals(reading.rows, found.reach, reading.wording)
         return Answer(votes, ranking, shown)
 
     def _judged(self, rows: _native.Rows, found: Found) -> Votes:
@@ -389,7 +393,25 @@ class Model:
         """What the OOD score is computed from; labels are not searched for."""
         reading = self.reader.read(inputs, self.threads, wording=True)
         reach = self.forest.reach(reading.rows, REACHES, self.threads)
-        return _signals(reach, reading.wording, self.reader.has_pairs)
+        return self._signals(reading.rows, reach, reading.wording)
+
+    @property
+    def nearness(self) -> TreeClassifier | None:
+        """The centroids of labels, its own or the judge's; None where there are none."""
+        if self.centroids is not None or self.forest.rows_each > 1:
+            return self.centroids
+        return None if self.scorers is None else self.scorers.centroids
+
+    def _signals(self, rows: _native.Rows, reach: Floats, wording: Wording | None) -> Signals:
+        found = _signals(reach, wording, self.reader.has_pairs)
+        centroids = self.nearness
+        if centroids is None or (self.ood is not None and "nearest_label" not in self.ood.names):
+            return found
+        cosines = nearest_cosines(centroids, len(self.classes), rows, self.threads)
+        mean = np.zeros(len(cosines))
+        for column in cosines.T:  # one after the other: a sum along rows may round otherwise in another batch
+            mean += column
+        return replace(found, nearest_label=cosines[:, 0].copy(), nearest_labels=mean / cosines.shape[1])
 
     def top(
         self,

@@ -30,6 +30,7 @@ from hedgerow.shift.reference import Reference
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Dropout, Ensemble
+from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["read", "sound", "write"]
@@ -64,6 +65,9 @@ def write(
     if model.ood is not None:
         header["familiar"] = list(model.ood.names)
         sections |= model.ood.to_sections()
+    if model.centroids is not None:
+        header["centroids"] = model.centroids.to_header()
+        sections |= model.centroids.to_sections("centroids")
     if model.calibration is not None:
         header["calibration"] = model.calibration.to_header()
         sections |= model.calibration.to_sections()
@@ -112,13 +116,15 @@ def read(file: ModelFile, verify: bool) -> Model:
     ood = None
     if "familiar" in header:
         ood = OODDetector.from_sections(header["familiar"], sections)
-        if not set(ood.names) <= _signals_of(reader):
-            raise ValueError("the OOD detector uses signals that the model does not have")
+    centroids = _read_centroids(file, forest, verify)
     judge, scorers = _read_judge(file, forest, counts, verify)
     if scorers is not None and reader.kind == "transformer":
         from hedgerow.deep.reader import expect_embeddings
 
         expect_embeddings(scorers.trees, reader, 0)  # type: ignore[arg-type]
+    near = centroids is not None or scorers is not None
+    if ood is not None and not set(ood.names) <= _signals_of(reader, near):
+        raise ValueError("the OOD detector uses signals that the model does not have")
     names = None
     if "naming" in header:
         texts = len(reader.texts_apart(()))
@@ -160,6 +166,7 @@ def read(file: ModelFile, verify: bool) -> Model:
         names=names,
         calibration=calibration,
         ood=ood,
+        centroids=centroids,
         policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,
         reference=reference,
         quality=QualityModel.from_sections(header["quality"], sections) if "quality" in header else None,
@@ -212,6 +219,17 @@ def _read_judge(
     return judge, scorers
 
 
+def _read_centroids(file: ModelFile, forest: Ensemble, verify: bool) -> TreeClassifier | None:
+    """The centroids that OOD detection asks; None where the model has none, or only those of its judge."""
+    if "centroids" not in file.header:
+        return None
+    header, sections = file.header["centroids"], file.sections
+    found = TreeClassifier.from_sections("centroids", header, sections, forest.labels, verify)
+    if found.features != forest.features or found.transform != "l3-hinge" or found.members != 1:
+        raise ValueError("the centroids do not fit the trees")
+    return found
+
+
 def _read_no_judge(header: Mapping[str, Any]) -> NoJudge | None:
     """Why there is no judge; None where there is one, or the file does not say."""
     if "judge" in header:
@@ -221,9 +239,11 @@ def _read_no_judge(header: Mapping[str, Any]) -> NoJudge | None:
     return None if header["parameters"].get("judge", False) else NoJudge(LeftOut.NOT_ASKED)
 
 
-def _signals_of(reader: Reader) -> set[str]:
-    """The signals that a model can find in inputs."""
+def _signals_of(reader: Reader, near: bool) -> set[str]:
+    """The signals that a model can find in inputs; `near` where it has centroids of labels."""
     names = {"first_layer", "second_layer", "third_layer"}
+    if near:
+        names |= {"nearest_label", "nearest_labels"}
     if reader.kind != "features":
         names |= {"unknown_words", "rarity"}
         if reader.has_pairs:

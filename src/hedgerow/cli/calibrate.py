@@ -47,6 +47,15 @@ def calibrate(
             " with hedgerow fit --method bagging or boosted-bagging.",
         ),
     ] = None,
+    centroids: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRAIN",
+            help="Training data of MODEL (of a folder: its train part): OOD detection then also asks how"
+            " close an input is to any label, and finds more inputs that use familiar words. Adds 3 to 4 % to"
+            " the file of an ensemble. A model with a judge knows some of it without.",
+        ),
+    ] = None,
     part: options.PartName = None,
     labels_field: options.LabelsField = "labels",
     seed: options.Seed = 0,
@@ -102,6 +111,7 @@ def calibrate(
     \b
     Examples:
       hedgerow calibrate tags.hedgerow held-out.jsonl
+      hedgerow calibrate tags.hedgerow held-out.jsonl --centroids train.jsonl
       hedgerow calibrate eurlex.hedgerow held-out/ --out-of-bag eurlex-4k/ --out calibrated.hedgerow
     """  # noqa: D301
     if out is not None:
@@ -114,12 +124,17 @@ def calibrate(
     if out_of_bag is not None:
         _check_bagged(opened)
     training: tuple[Any, Any] | None = None
+    near: tuple[Any, Any] | None = None
     with show_progress(verbose) as report:
         held_out = opened.read_truth(Selection(data, part, labels_field, threads), report)
         if out_of_bag is not None:
             own = "train" if out_of_bag.is_dir() else None
             rows = opened.read_truth(Selection(out_of_bag, own, labels_field, threads), report)
             training = rows.inputs, rows.truth
+        if centroids is not None:
+            own = "train" if centroids.is_dir() else None
+            rows = opened.read_truth(Selection(centroids, own, labels_field, threads), report)
+            near = rows.inputs, rows.truth
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
             learned = learn_from_held_out(
                 opened.classifier,
@@ -132,6 +147,7 @@ def calibrate(
                 share=share,
                 seed=seed,
                 least_depth=least_depth if broader else None,
+                centroids=near,
                 progress=report,
             )
     target = out or model

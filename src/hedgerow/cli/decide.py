@@ -125,8 +125,8 @@ def decide(
         str | None,
         typer.Option(
             metavar="MEASURE@K",
-            help="Instead of a guarantee: accept K labels per input, chosen for all inputs together so that rare"
-            " labels count like frequent ones: macro-f1@5, macro-precision@5 or macro-recall@5.",
+            help="Instead of a guarantee: accept K labels per input, chosen for all inputs together so that"
+            " rare labels count like frequent ones: macro-f1@5, macro-precision@5 or macro-recall@5.",
         ),
     ] = None,
     only: options.Only = None,

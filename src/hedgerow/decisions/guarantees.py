@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = [
     "about_review",
     "about_wrong",
     "limits",
+    "tried",
 ]
 
 KINDS = ("wrong", "missed", "review", "size", "coverage", "inputs")
@@ -155,6 +157,14 @@ def about_review(number: int, share: float, confidence: float, reached: float, u
         f"{_besides(unseen)}"
     )
     return Guarantee("review", None, float(number), share, confidence, reached, words)
+
+
+def tried(asked: Guarantee, work: Callable[[Guarantee], Guarantee]) -> Guarantee:
+    """The guarantee, or the reason why there is none."""
+    try:
+        return work(asked)
+    except ValueError as error:
+        return asked.refuse(str(error))
 
 
 def limits(rows: int) -> str:

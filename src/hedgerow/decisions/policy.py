@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -23,6 +23,7 @@ from hedgerow.decisions.guarantees import (
     about_review,
     about_wrong,
     limits,
+    tried,
 )
 from hedgerow.decisions.policy_checks import (
     BEST,
@@ -409,13 +410,13 @@ class Policy:
         found = []
         for share, of in itertools.product(SHARES, SHARES_OF):
             asked = Guarantee("wrong", of, share, None, 0.9, None, "")
-            found.append(_tried(asked, lambda one: self.wrong_guarantee(one.asked, of=one.of or "labels")[1]))
+            found.append(tried(asked, lambda one: self.wrong_guarantee(one.asked, of=one.of or "labels")[1]))
         for share in SHARES:
             asked = Guarantee("missed", None, share, None, None, None, "")
-            found.append(_tried(asked, lambda one: self.missed_guarantee(one.asked)[1]))
+            found.append(tried(asked, lambda one: self.missed_guarantee(one.asked)[1]))
         for number in NUMBERS:
             asked = Guarantee("review", None, number, None, 0.9, None, "")
-            found.append(_tried(asked, lambda one: self.review_guarantee(int(one.asked))))
+            found.append(tried(asked, lambda one: self.review_guarantee(int(one.asked))))
         return tuple(found)
 
     def lost(self) -> float:
@@ -580,14 +581,6 @@ def _conformal(curve: RiskCurve, share: float, what: str, proven: Floats | None)
         f" calibrate again with a wider beam{certified}. The margin for chance with {curve.rows}"
         f" inputs is {100 * margin:.2f} %, at least 1/{curve.rows + 1}"
     )
-
-
-def _tried(asked: Guarantee, work: Callable[[Guarantee], Guarantee]) -> Guarantee:
-    """The guarantee, or the reason why there is none."""
-    try:
-        return work(asked)
-    except ValueError as error:
-        return asked.refuse(str(error))
 
 
 def check_number(number: Any) -> None:

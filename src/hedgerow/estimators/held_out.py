@@ -80,6 +80,7 @@ def learn_from_held_out(
     share: float | None = None,
     seed: int = 0,
     least_depth: int | None = None,
+    centroids: tuple[Any, Any] | None = None,
     progress: Progress | None = None,
 ) -> Learned:
     """Calibrate a model, and learn OOD detection, a policy and expected quality, on held-out data.
@@ -107,6 +108,9 @@ def learn_from_held_out(
     least_depth : int, optional
         Also learn to answer with broader terms of the model's vocabulary, at this depth or deeper; see
         `HedgerowClassifier.learn_policy`.
+    centroids : pair of inputs and labels, optional
+        The training data, for OOD detection that also asks how close an input is to any label; see
+        `HedgerowClassifier.learn_ood`.
     progress : callable(share, what), optional
         Called after each batch.
 
@@ -129,7 +133,7 @@ def learn_from_held_out(
     else:
         model.calibrate_out_of_bag(*training, **options)
     seen = model.seen_in_training(take(X, first))
-    model.learn_ood(take(X, first[~seen]))
+    model.learn_ood(take(X, first[~seen]), training=centroids)
     own, labels = take(X, second), truth[second]
     if least_depth is not None:
         model.calibrate_broader(take(X, first), truth[first], progress=progress)

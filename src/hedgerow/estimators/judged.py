@@ -107,7 +107,8 @@ def train_judged(
         shared = False
     if asked is not None:
         columns.append(asked.own(HEADROOM))
-    before, centroids = (label_centroids(of, forest.tree, threads) for of in (apart, plan))
+    normalize = plan.settings.tree.normalize
+    before, centroids = (label_centroids(of.data, forest.tree, normalize, threads) for of in (apart, plan))
     X = as_rows(_rows(plan, held_out), threads=threads)
     without = Scorers(None, before, forest.labels)
     columns.append(without.score(X, found.indptr, found.labels, threads)[:, 0].astype(np.float64))

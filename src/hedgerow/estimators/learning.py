@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from hedgerow.decisions.learning import frequencies, learn_policy
+from hedgerow.estimators.centroid_learning import learn_centroids
 from hedgerow.estimators.fitted import Fitted
 from hedgerow.estimators.name_learning import renamed
 from hedgerow.familiarity.detector import OODDetector
@@ -124,7 +125,7 @@ class Learning(Fitted):
         plain.model_ = self._fitted().uncalibrated()
         return plain
 
-    def learn_ood(self, X: Any) -> Self:
+    def learn_ood(self, X: Any, *, training: tuple[Any, Any] | None = None) -> Self:
         """Learn to detect out-of-distribution (OOD) inputs, for `ood_scores` and `decide`.
 
         The model file keeps the detector; fitting again, or adding members, discards it.
@@ -133,16 +134,23 @@ class Learning(Fitted):
         ----------
         X : sparse matrix or array, shape (n, d)
             At least 40 in-distribution inputs, better some hundred, that the model was *not* trained on:
-            scores of training data are lower than those of any other. Every other input gives means and
-            deviations and the rest the p-values, so shuffle inputs whose kinds alternate.
+            scores of training data are lower than those of any other. Every other input says how each signal
+            is distributed and the rest give the p-values, so shuffle inputs whose kinds alternate.
+        training : pair of inputs and labels, optional
+            The training data. The model then also keeps the centroids of its labels, of each the 300 largest
+            features: an input that is close to none is out-of-distribution, even if it uses familiar words. A
+            model with a judge has centroids of 100 features without this. They add 3 to 4 % to a model of ten
+            members.
 
         Returns
         -------
         self
         """
         source = self.source
-        detector = OODDetector.learn(source.signals(source.inputs(X)))
-        self.model_ = self.model_.with_ood(detector)
+        if training is not None:
+            source = replace(source, centroids=learn_centroids(source, *training))
+        detector = OODDetector.learn(replace(source, ood=None).signals(source.inputs(X)))
+        self.model_ = replace(self.model_, centroids=source.centroids).with_ood(detector)
         return self
 
     def calibrate_broader(self, X: Any, Y: Any, *, progress: Progress | None = None) -> Self:

@@ -137,7 +137,7 @@ class Search:
         """Leave time for a fit to all data with what is found, but with these other parameters."""
         now, data = self._parameters(), self._trainer.data
         rows = data.size.rows / len(data.fitting)
-        self._afterwards = rows * max(1.0, relative_cost(now | parameters, now, data.size))
+        self._afterwards = rows * max(1.0, relative_cost({**now, **parameters}, now, data.size))
 
     def changes(self) -> list[Change]:
         """What differs from the start, by name."""

@@ -20,7 +20,7 @@ __all__ = ["NEEDED", "ExpectedQuality", "Forecast", "QualityModel", "TooFewInput
 Floats = npt.NDArray[np.float64]
 
 NEEDED = 40  # held-out inputs: one half of them fits, the other gives the intervals
-_PENALTY = 10.0
+_PENALTY = 30.0
 _CONVERGED = 1e-10
 _SHORTEST = 1e-6
 # The spread of a share is that of a coin, sqrt(m (1 - m)), but never nothing.
@@ -83,6 +83,8 @@ class ExpectedQuality:
 class Forecast:
     """The expected share of one kind, as a logistic regression, and how far held-out inputs were from it.
 
+    Where little speaks for anything else, it says what the votes alone do: see `learn`.
+
     Attributes
     ----------
     weights : float64 array, shape (1 + names,)
@@ -95,9 +97,14 @@ class Forecast:
     misses: Floats
 
     @classmethod
-    def learn(cls, standard: Floats, shares: Floats, fitting: npt.NDArray[np.bool_]) -> Forecast:
-        """Fit to some rows of standardised numbers; the others tell how far it is off."""
-        weights = _fit(standard[fitting], shares[fitting])
+    def learn(
+        cls, standard: Floats, shares: Floats, fitting: npt.NDArray[np.bool_], before: Floats
+    ) -> Forecast:
+        """Fit to some rows of standardised numbers; the others tell how far it is off.
+
+        Weights are pulled towards those `before`.
+        """
+        weights = _fit(standard[fitting], shares[fitting], before)
         others = cls(weights, np.empty(0))
         expected = others.expected(standard[~fitting])
         misses = np.abs(shares[~fitting] - expected) / _spread(expected)
@@ -186,8 +193,13 @@ class QualityModel:
             names,
             centre,
             scale,
-            Forecast.learn(standard, precision, fitting),
-            Forecast.learn(standard[defined], recall[defined], fitting[defined]),
+            Forecast.learn(standard, precision, fitting, _before(names, centre, scale, "best")),
+            Forecast.learn(
+                standard[defined],
+                recall[defined],
+                fitting[defined],
+                _before(names, centre, scale, "share"),
+            ),
             search,
         )
 
@@ -267,8 +279,16 @@ def _spread(expected: Floats) -> Floats:
     return np.asarray(np.sqrt(expected * (1 - expected) + _SPREAD))
 
 
-def _fit(standard: Floats, shares: Floats) -> Floats:
-    """Logistic regression on shares, with a penalty on all weights but the constant; by Newton's method."""
+def _before(names: Sequence[str], centre: Floats, scale: Floats, log_odds: str) -> Floats:
+    """The weights with which one of the numbers says the log-odds of the share."""
+    place = names.index(log_odds)
+    weights = np.zeros(1 + len(names))
+    weights[0], weights[1 + place] = centre[place], scale[place]
+    return weights
+
+
+def _fit(standard: Floats, shares: Floats, before: Floats) -> Floats:
+    """Logistic regression on shares, with a penalty on what departs from weights; by Newton's method."""
     features = np.column_stack([np.ones(len(standard)), standard])
     penalty = np.full(features.shape[1], _PENALTY)
     penalty[0] = 1e-6
@@ -279,18 +299,19 @@ def _fit(standard: Floats, shares: Floats) -> Floats:
 
     def loss(weights: Floats) -> float:
         z = scores(weights)
-        return float((np.logaddexp(0.0, z) - shares * z).sum() + 0.5 * (penalty * weights * weights).sum())
+        moved = weights - before
+        return float((np.logaddexp(0.0, z) - shares * z).sum() + 0.5 * (penalty * moved * moved).sum())
 
     weights = np.zeros(features.shape[1])
     for _ in range(50):
         p = expit(scores(weights))
-        gradient = np.einsum("ij,i->j", features, p - shares) + penalty * weights
+        gradient = np.einsum("ij,i->j", features, p - shares) + penalty * (weights - before)
         curvature = np.einsum("ij,i,ik->jk", features, p * (1 - p), features) + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)
         if (gradient * step).sum() < _CONVERGED:
             break
-        before, size = loss(weights), 1.0
-        while loss(weights - size * step) > before and size > _SHORTEST:
+        now, size = loss(weights), 1.0
+        while loss(weights - size * step) > now and size > _SHORTEST:
             size /= 2
         weights = weights - size * step
     return weights

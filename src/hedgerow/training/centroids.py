@@ -1,4 +1,4 @@
-"""The centroids of labels, as a tree that scores candidates."""
+"""The centroids of labels, as a tree that scores labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow import _native
-from hedgerow.training.plan import TrainingPlan
+from hedgerow.training.data import TrainingData
 from hedgerow.trees.label_tree import LabelTree, aggregate_features
 from hedgerow.trees.tree_model import TreeClassifier
 
@@ -24,13 +24,15 @@ _FEATURES_KEPT = 100
 _ONE_GROUP, _GROUP = 20_000, 256
 
 
-def label_centroids(plan: TrainingPlan, first: LabelTree, threads: int) -> TreeClassifier:
+def label_centroids(
+    data: TrainingData, first: LabelTree, normalize: bool, threads: int, kept: int = _FEATURES_KEPT
+) -> TreeClassifier:
     """A tree whose scores are the cosines of an input and the centroid of each label's inputs.
 
-    Labels that are close in the tree `first` are close here, too.
+    Labels that are close in the tree `first` are close here, too. Of a centroid, the largest features are
+    kept.
     """
-    data, costs, normalize = plan.data, plan.data.costs, plan.settings.tree.normalize
-    Y = data.indicator
+    Y, costs = data.indicator, data.costs
     taught = Y if costs is None else Y[costs > 0]
     used = np.bincount(taught.indices, minlength=Y.shape[1]) > 0
     ordered = first.labels[used[first.labels]]
@@ -42,7 +44,7 @@ def label_centroids(plan: TrainingPlan, first: LabelTree, threads: int) -> TreeC
     vectors = vectors[np.searchsorted(ascending, labels)]
     size = len(labels) if len(labels) <= _ONE_GROUP else _GROUP
     ends = np.append(np.arange(0, len(labels), size), len(labels)).astype(np.int32)
-    nodes = [_node(vectors[begin:end]) for begin, end in pairwise(ends.tolist())]
+    nodes = [_node(vectors[begin:end], kept) for begin, end in pairwise(ends.tolist())]
     begins = [ends]
     if len(nodes) > 1:
         # The way to each group is sure.
@@ -51,23 +53,23 @@ def label_centroids(plan: TrainingPlan, first: LabelTree, threads: int) -> TreeC
         begins.insert(0, np.array([0, len(ends) - 1], dtype=np.int32))
     tree = LabelTree(tuple(begins), labels)
     native = _native.assemble(list(tree.begins), tree.labels, data.width, "l3-hinge", nodes, 1)
-    kept = sum(len(node[0]) for node in nodes)
-    return TreeClassifier(tree, data.width, "l3-hinge", normalize, native, kept)
+    weights = sum(len(node[0]) for node in nodes)
+    return TreeClassifier(tree, data.width, "l3-hinge", normalize, native, weights)
 
 
-def _node(vectors: sp.csr_array) -> _Node:
+def _node(vectors: sp.csr_array, most: int) -> _Node:
     """Features, labels, weights and biases of a group of labels: of each its largest features."""
     size = np.diff(vectors.indptr)
     lanes = np.repeat(np.arange(len(size), dtype=np.int32), size)
     kept = np.ones(len(lanes), dtype=bool)
-    for row in np.flatnonzero(size > _FEATURES_KEPT):
+    for row in np.flatnonzero(size > most):
         own = slice(vectors.indptr[row], vectors.indptr[row + 1])
         values = np.abs(vectors.data[own])  # embeddings have signs
-        least = np.partition(values, -_FEATURES_KEPT)[-_FEATURES_KEPT]
+        least = np.partition(values, -most)[-most]
         kept[own] = values > least
         # Of equals, the first.
         equal = np.flatnonzero(values == least)
-        kept[own][equal[: _FEATURES_KEPT - kept[own].sum()]] = True
+        kept[own][equal[: most - kept[own].sum()]] = True
     weights = vectors.data[kept].astype(np.float32)
     bias = np.zeros(len(size), dtype=np.float32)
     return vectors.indices[kept].astype(np.int32), lanes[kept], weights, bias

@@ -40,6 +40,11 @@ class Signals:
         pairs, None for a vocabulary without them.
     rarity : float64 array or None
         Mean idf of the different words of the text.
+    nearest_label : float64 array or None
+        The highest cosine of the input and the centroid of any label's training inputs. Low for OOD inputs.
+        None, like the one below, where the model has no centroids.
+    nearest_labels : float64 array or None
+        The mean of the ten highest.
     """
 
     first_layer: Floats
@@ -49,6 +54,8 @@ class Signals:
     unknown_words: Floats | None = None
     unknown_pairs: Floats | None = None
     rarity: Floats | None = None
+    nearest_label: Floats | None = None
+    nearest_labels: Floats | None = None
 
     def columns(self) -> dict[str, Floats]:
         """The signals that there are, by name."""
@@ -75,8 +82,9 @@ class OODScores:
     Attributes
     ----------
     score : float64 array
-        High for OOD inputs; 0 is the mean of in-distribution inputs, and 1 is one standard deviation above it
-        in all signals.
+        High for OOD inputs; 0 is the mean of in-distribution inputs. It is a mean over wording, trees and
+        nearest labels of how far out in the tail a signal is: minus the logarithm of its p-value, less 1. In
+        detectors of older files it is a mean of deviations.
     p_value : float64 array
         Share of in-distribution inputs with a score at least as high. Of inputs like the held-out ones, on
         average at most a share a has a p-value of a or less.
