@@ -118,7 +118,7 @@ def test_broader_terms_opened_then_they_are_those_of_the_library(
     section = page.locator("#broader")
     expect(section.locator(".found")).to_have_count(0)
     section.locator("summary").click()
-    own = model.decide([text], risk=0.1, broader=True)
+    own = model.decide([text], wrong_at_most=0.1, broader=True)
     expect(section.locator(".found-name bdi")).to_have_text(
         [f"{term}s" for term in own[0].broader] + own[0].accept
     )
