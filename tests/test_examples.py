@@ -13,7 +13,7 @@ import hedgerow
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 SHOWN = {
-    "decide_with_guarantee": ["at most 20 %", "accept:", "true labels rejected"],
+    "decide_with_guarantee": ["at most 20 %", "accept:", "true labels missed"],
     "detect_ood": ["like the training data", "out-of-distribution"],
     "sparse_features": ["P@1 0.9", "best labels of the first row: role::program"],
     "tag_texts": ["works-with::audio", "knowledge 0."],

@@ -331,7 +331,7 @@ def test_demo_then_one_command_serves_a_model_that_decides_and_a_queue(start: St
     assert folder.is_dir()
     _, model = running.ask("GET", "/model")
     assert (model["members"], model["calibrated"], model["detects_ood"]) == (10, True, True)
-    assert any(threshold is not None for threshold in model["policy"]["accept"])
+    assert any(of["accept_from"] is not None for of in model["policy"]["wrong"])
     assert running.ask("GET", "/queue/counts")[1]["waiting"] == 40
     decisions = set()
     for example in running.ask("GET", "/examples")[1]["examples"]:

@@ -24,6 +24,7 @@ from hedgerow.data import DataError
 from hedgerow.data.pecos import load_matrix
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.features.readers import MatrixReader
+from hedgerow.judge.judging import LeftOut, NoJudge
 from hedgerow.model import Model
 from hedgerow.progress import Progress, Stage
 from hedgerow.trees.forest import Ensemble
@@ -157,7 +158,9 @@ def _classifier(models: list[_Imported]) -> HedgerowClassifier:
     classifier.check_parameters()
     forest = Ensemble([model.tree for model in models], models[0].labels)
     method = classifier.training_settings().ensemble.method
-    classifier.model_ = Model(method, MatrixReader(forest.features), forest, np.arange(forest.labels))
+    no_judge = NoJudge(LeftOut.NOT_ASKED)
+    reader = MatrixReader(forest.features)
+    classifier.model_ = Model(method, reader, forest, np.arange(forest.labels), no_judge=no_judge)
     return classifier
 
 

@@ -249,7 +249,10 @@ ENTRIES: dict[str, Entry] = {
     "decide wrong_at_most": (lambda v: MODEL.decide(HELD, wrong_at_most=v), BAD_SHARE),
     "decide missed_at_most": (lambda v: MODEL.decide(HELD, missed_at_most=v), BAD_SHARE),
     "decide review_at_most": (lambda v: MODEL.decide(HELD, review_at_most=v), BAD_SHARE),
-    "decide wrong_of": (lambda v: MODEL.decide(HELD, wrong_of=v), NONSENSE),
+    "decide wrong_of": (
+        lambda v: MODEL.decide(HELD, wrong_of=v),
+        {n: v for n, v in NONSENSE.items() if n != "None"},
+    ),
     "decide coverage": (lambda v: MODEL.decide(HELD, coverage=v), BAD_SHARE),
     "decide confidence": (lambda v: MODEL.decide(HELD, confidence=v), BAD_SHARE),
     "decide false_alarm": (lambda v: MODEL.decide(HELD, false_alarm=v), BAD_SHARE),

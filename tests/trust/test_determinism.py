@@ -48,6 +48,8 @@ def test_predictions_at_any_simd_level_differ_by_rounding_only(tmp_path: Path) -
     for other in found[1:]:
         for name, array in found[0].items():
             if array.dtype.kind == "f":
-                np.testing.assert_allclose(other[name], array, rtol=0, atol=1e-5, err_msg=name)
+                # Calibration moves odds, and of a probability next to 1 rounding leaves few digits of its odds.
+                close = 1e-4 if name.startswith("calibrated") else 1e-5
+                np.testing.assert_allclose(other[name], array, rtol=0, atol=close, err_msg=name)
             else:
                 np.testing.assert_array_equal(other[name], array, err_msg=name)
