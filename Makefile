@@ -182,6 +182,7 @@ bench-scoring: $(VENV)/with-ray ## Score a million rows on two nodes, and kill t
 bench-out-of-core: ## Fit a generated set within a memory budget
 bench-serve: $(VENV)/with-test-all wrk ## Measure the server under load
 bench-broader: ## Measure what broader terms add where labels are unsure
+bench-shift: ## Measure guarantees over streams that shift, with and without feedback
 bench-explore: ## Measure what settings of trees and of members do, on rows cut from training
 bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read

@@ -18,6 +18,7 @@ from serve_browser import Server
 import hedgerow
 import hedgerow.data
 import hedgerow.evaluation
+import hedgerow.shift
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -80,7 +81,10 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[\s-]+", "-", heading.strip()) for heading in kept}
 
 
-@pytest.mark.parametrize("module", [hedgerow, hedgerow.data, hedgerow.evaluation], ids=lambda m: m.__name__)
+MODULES = [hedgerow, hedgerow.data, hedgerow.evaluation, hedgerow.shift]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
 def test_all_that_is_public_is_in_the_reference(module: Any) -> None:
     reference = "\n".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
     described = set(re.findall(r"^::: (\S+)$", reference, re.MULTILINE))
@@ -104,7 +108,14 @@ def test_every_command_is_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/results.md", "docs/how-to/ood.md", "docs/how-to/transformers.md"]
+    "name",
+    [
+        "README.md",
+        "docs/results.md",
+        "docs/how-to/ood.md",
+        "docs/how-to/drift.md",
+        "docs/how-to/transformers.md",
+    ],
 )
 def test_figures_in_tables_are_on_record(name: str) -> None:
     folder = ROOT / "bench/results"

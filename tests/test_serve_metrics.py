@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 
 import pytest
@@ -13,7 +14,9 @@ from starlette.testclient import TestClient
 
 from hedgerow.serve.limits import Limits
 from hedgerow.serve.metrics import CONTENT_TYPE, Metrics
+from hedgerow.serve.watching import WatchedShares
 
+NOTHING = WatchedShares(*[math.nan] * 6)
 PATHS = {"/predict": {"text": "a"}, "/explain": {"text": "a", "label": "b"}, "/queue/7": {"state": "skipped"}}
 
 
@@ -86,8 +89,8 @@ def test_body_that_is_too_large_then_it_is_counted_under_its_path(open_client: O
 def test_two_services_then_each_counts_its_own() -> None:
     first, second = Metrics(), Metrics()
     first.batch(3)
-    assert samples(first.render("m", 0, 0).decode())["hedgerow_inputs_total", frozenset()] == 3
-    assert samples(second.render("m", 0, 0).decode())["hedgerow_inputs_total", frozenset()] == 0
+    assert samples(first.render("m", 0, 0, NOTHING).decode())["hedgerow_inputs_total", frozenset()] == 3
+    assert samples(second.render("m", 0, 0, NOTHING).decode())["hedgerow_inputs_total", frozenset()] == 0
 
 
 @given(st.lists(st.floats(0, 100) | st.sampled_from([1.0, 2.0, 10.0]), min_size=1))
@@ -95,7 +98,7 @@ def test_histogram_then_buckets_count_what_is_at_most_their_bound(values: list[f
     metrics = Metrics()
     for value in values:
         metrics.request("GET", "b", 200, value)
-    found = samples(metrics.render("m", 0, 0).decode())
+    found = samples(metrics.render("m", 0, 0, NOTHING).decode())
     own = ("path", "b")
     for bound in (1.0, 2.0, 10.0):
         expected = bisect_left(sorted(values), bound) + values.count(bound)
@@ -108,7 +111,7 @@ def test_histogram_then_buckets_count_what_is_at_most_their_bound(values: list[f
 def test_labels_with_quotes_then_they_are_escaped() -> None:
     metrics = Metrics()
     metrics.request("GET", 'a"b\\c\nd', 200, 0.1)
-    found = samples(metrics.render("m", 0, 0).decode())
+    found = samples(metrics.render("m", 0, 0, NOTHING).decode())
     labels = {"method": "GET", "path": 'a"b\\c\nd', "status": "200"}
     assert found["hedgerow_requests_total", frozenset(labels.items())] == 1
 

@@ -90,10 +90,10 @@ def test_example_then_it_is_asked_at_once_and_the_ood_text_gets_a_banner(
     opened = open_served(demo_server)
     opened.page.locator(".example").first.click()
     expect(opened.page.locator(".found").first).to_be_visible()
-    expect(opened.page.locator(".banner")).to_have_count(0)
+    expect(opened.page.locator(".banner.odd")).to_have_count(0)
     assert (opened.page.locator("#text").input_value() or "").startswith("armagetronad")
     opened.page.get_by_role("button", name=re.compile("OOD")).click()
-    expect(opened.page.locator(".banner")).to_contain_text(
+    expect(opened.page.locator(".banner.odd")).to_contain_text(
         "out-of-distribution (OOD): unlike the training data"
     )
     expect(opened.page.locator("#ask-status")).to_contain_text("Warning: this text is out-of-distribution")
@@ -108,10 +108,23 @@ def test_ood_text_then_its_p_value_is_said_in_words(
     answers = made_up() | {"predict": an_answer(a_prediction(LABELS, p_value))}
     opened = open_served(demo_server, answers=answers)
     opened.ask(TEXT)
-    expect(opened.page.locator(".banner")).to_contain_text(words)
+    expect(opened.page.locator(".banner.odd")).to_contain_text(words)
     expect(opened.page.locator(".limits")).to_contain_text(
         "None of this holds for an out-of-distribution input like this one."
     )
+
+
+def test_answer_that_warns_of_shift_then_its_words_are_shown_and_spoken(
+    demo_server: Server, open_served: OpenPage
+) -> None:
+    words = "Guarantees are not supported here: these 90 inputs are not like the 400 <b>held-out</b> ones."
+    answers = made_up() | {"predict": an_answer(a_prediction(LABELS)) | {"shift": words}}
+    opened = open_served(demo_server, answers=answers)
+    opened.ask(TEXT)
+    expect(opened.page.locator(".banner.shifted")).to_have_text(
+        f"What this server was asked has shifted. {words}"
+    )
+    expect(opened.page.locator("#ask-status")).to_contain_text(f"Warning: {words}")
 
 
 def test_why_then_the_words_are_those_of_explain(demo_server: Server, open_served: OpenPage) -> None:
@@ -858,7 +871,7 @@ def fill(opened: Any, part: str) -> None:
     page: Page = opened.page
     if part == "#ask":
         page.get_by_role("button", name=re.compile("OOD")).click()
-        expect(page.locator(".banner")).to_be_visible()
+        expect(page.locator(".banner.odd")).to_be_visible()
         page.get_by_role("button", name="Why?").first.click()
         expect(page.locator(".sides")).to_be_visible()
         page.get_by_role("button", name="Put this text into the review queue").click()

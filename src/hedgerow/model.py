@@ -32,6 +32,8 @@ from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
 from hedgerow.quality.expectation import QualityModel
+from hedgerow.shift.reference import Reference
+from hedgerow.shift.watch import NO_REFERENCE, ShiftWatch, UntestedShift
 from hedgerow.training.data import Costs, drawn_for
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Ensemble, Floats, Found
@@ -77,6 +79,7 @@ class Model:
     ood: OODDetector | None = None
     centroids: TreeClassifier | None = None
     policy: Policy | None = None
+    reference: Reference | None = None
     quality: QualityModel | None = None
     broader: BroaderCalibration | None = None
     coarser: CoarserPolicy | None = None
@@ -167,7 +170,7 @@ class Model:
 
     def with_calibration(self, calibration: Calibration) -> Model:
         """The same model, calibrated; without what it learned of other probabilities, such as its policy."""
-        return replace(self, calibration=calibration, policy=None, quality=None, broader=None, coarser=None)
+        return replace(self.uncalibrated(), calibration=calibration)
 
     def with_broader(self, broader: BroaderCalibration) -> Model:
         """The same model, voting on broader terms; without its policy for other votes on them."""
@@ -178,12 +181,43 @@ class Model:
         return replace(self, vocabulary=vocabulary, left=left, broader=None, coarser=None)
 
     def with_ood(self, ood: OODDetector) -> Model:
-        """The same model with another detector; the policy loses the scores of the old one."""
-        return replace(self, ood=ood, policy=None if self.policy is None else self.policy.without_ood())
+        """The same model with another detector; policy and reference lose the scores of the old one."""
+        return replace(
+            self,
+            ood=ood,
+            policy=None if self.policy is None else self.policy.without_ood(),
+            reference=None if self.reference is None else self.reference.without_ood(),
+        )
 
     def uncalibrated(self) -> Model:
         """The same model without its calibration, and so without its policy and expected quality."""
-        return replace(self, calibration=None, policy=None, quality=None, broader=None, coarser=None)
+        return replace(
+            self,
+            calibration=None,
+            policy=None,
+            reference=None,
+            quality=None,
+            broader=None,
+            coarser=None,
+        )
+
+    def watch(
+        self, *, some_labels: bool = False, in_order: bool = False
+    ) -> ShiftWatch | UntestedShift | None:
+        """What compares new inputs with the held-out ones of the policy; None without a policy.
+
+        Where only `some_labels` may be answered, only what is about the inputs is compared.
+        """
+        if self.policy is None:
+            return None
+        reference = self.reference
+        if reference is None:
+            return UntestedShift(NO_REFERENCE)
+        if some_labels:
+            reference = reference.about_inputs()
+            if not reference.names:
+                return UntestedShift("only some labels are allowed, and the model has no OOD detector")
+        return ShiftWatch(reference, self.ood, in_order)
 
     def label_depths(self) -> npt.NDArray[np.float64]:
         """The depth of each label in the trees, the mean over the members; 0 where a tree lacks it."""

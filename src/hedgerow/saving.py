@@ -26,6 +26,7 @@ from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
 from hedgerow.quality.expectation import QualityModel
+from hedgerow.shift.reference import Reference
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
 from hedgerow.trees.forest import Dropout, Ensemble
@@ -72,6 +73,9 @@ def write(
         sections |= model.calibration.to_sections()
     if model.policy is not None:
         header["policy"], arrays = model.policy.to_sections()
+        sections |= arrays
+    if model.reference is not None:
+        header["reference"], arrays = model.reference.to_sections()
         sections |= arrays
     if model.quality is not None:
         header["quality"], arrays = model.quality.to_sections()
@@ -128,6 +132,13 @@ def read(file: ModelFile, verify: bool) -> Model:
     calibration = None
     if "calibration" in header:
         calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)
+    reference = None
+    if "reference" in header:
+        if "policy" not in header:
+            raise ValueError("there is a reference of held-out inputs, but no policy")
+        reference = Reference.from_sections(header["reference"], sections, len(classes))
+        if ood is None and not {"ood", "words", "unknown_words"}.isdisjoint(reference.names):
+            raise ValueError("the reference has OOD scores, but the model has no OOD detector")
     vocabulary, broader, coarser = None, None, None
     if "vocabulary" in header:
         vocabulary = Vocabulary.from_sections(header["vocabulary"], sections)
@@ -157,6 +168,7 @@ def read(file: ModelFile, verify: bool) -> Model:
         ood=ood,
         centroids=centroids,
         policy=Policy.from_sections(header["policy"], sections) if "policy" in header else None,
+        reference=reference,
         quality=QualityModel.from_sections(header["quality"], sections) if "quality" in header else None,
         broader=broader,
         coarser=coarser,

@@ -18,6 +18,7 @@ from hedgerow.deep.extra import GpuMemoryError
 from .calibrate import calibrate
 from .decide import decide
 from .demo import demo
+from .drift import drift
 from .embed import embed
 from .evaluate import evaluate
 from .explain import explain
@@ -60,7 +61,7 @@ _VOCABULARY: dict[str, Callable[..., None]] = {
 
 _PANELS = {
     "Train and predict": (demo, fit, tune, predict, serve),
-    "Trust": (evaluate, calibrate, decide, report, explain, query),
+    "Trust": (evaluate, calibrate, decide, drift, report, explain, query),
     "Files": (inspect, map_data, embed, import_pecos),
     "Research": (reproduce,),
 }

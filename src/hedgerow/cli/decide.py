@@ -13,6 +13,7 @@ import hedgerow.cli.options as options
 
 from .failures import ExitCode, failing_as, option_words
 from .options import GOALS, cost_option, expert_option, expert_share, share_option
+from .shift import FailOnShift, end_on_shift, note_no_shift, warn_of_shift
 from .targets import check_table
 from .terminal import cell, say, show_progress
 
@@ -135,6 +136,7 @@ def decide(
     exclude_scheme: options.ExcludeScheme = None,
     exclude_subtree: options.ExcludeSubtree = None,
     lang: options.Lang = None,
+    fail_on_shift: FailOnShift = False,
 ) -> None:
     """Accept, review or reject each label, with a guarantee.
 
@@ -154,6 +156,9 @@ def decide(
     With --only... or --exclude..., all other labels are rejected. The thresholds stay those for all labels,
     so the guarantees are about all labels together: of the labels that are left, a larger share can be missed
     or wrong.
+
+    Guarantees hold for inputs like those that MODEL was calibrated on. The first line says so if these inputs
+    are not (a test martingale, with at most 1 % of false alarms); --fail-on-shift makes that an exit status.
 
     JSON lines hold one object per input: {"id": ..., "labels": [{"label": ..., "decision": "accept",
     "probability": ..., ...}, ...], "input": {"is_ood": false, "p_value": ..., ...}}. CSV and Parquet hold one
@@ -225,6 +230,7 @@ def decide(
                 **labels,
                 progress=report,
             )
+    warn_of_shift(found.shift, for_programs=json and out is None)
     with failing_as(ExitCode.WRITE):
         table = LabelTable.of_decisions(found, rows.ids).named(naming)
         if out is not None:
@@ -235,6 +241,8 @@ def decide(
         if out is None:
             Console(highlight=False).print(_table(found, rows.ids, naming))
         _print(found, out)
+        note_no_shift(found.shift)
+    end_on_shift(found.shift, fail_on_shift)
 
 
 def _print(found: Decisions, out: str | None) -> None:

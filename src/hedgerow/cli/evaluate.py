@@ -11,6 +11,7 @@ import hedgerow.cli.options as options
 
 from .failures import ExitCode, failing_as, option_words
 from .options import GOALS, search_settings
+from .shift import FailOnShift, end_on_shift, note_no_shift, warn_of_shift
 from .targets import check_new_file
 from .terminal import cell, figures_table, print_json, say, show_progress
 
@@ -50,6 +51,7 @@ def evaluate(
     beam: options.Beam = None,
     candidates: options.Candidates = None,
     missing: options.MissingVotes = None,
+    fail_on_shift: FailOnShift = False,
 ) -> None:
     """Measure how well MODEL ranks labels, and how good its uncertainty is.
 
@@ -59,6 +61,9 @@ def evaluate(
 
     With --ood, the inputs of DATA2 are out-of-distribution (OOD). Their probabilities are low everywhere,
     so sums over labels (total, variance, JointEnergy, ...) are low for them; the OOD score is high.
+
+    Of a calibrated MODEL, the first line says which guarantee DATA break, or that DATA are not like the
+    held-out inputs, so that no guarantee is supported; --fail-on-shift makes that an exit status.
 
     \b
     Examples:
@@ -87,13 +92,17 @@ def evaluate(
         "data": str(data),
         "ood": {path.name: str(path) for path in sources},
     }
+    warn_of_shift(found.shift, for_programs=json == "-")
     if json == "-":
         print_json(figures)
+        end_on_shift(found.shift, fail_on_shift)
         return
     if json is not None:
         with failing_as(ExitCode.WRITE), atomic_file(json, overwrite=overwrite) as file:
             file.write(orjson.dumps(figures, option=orjson.OPT_INDENT_2) + b"\n")
     _print(found)
+    note_no_shift(found.shift)
+    end_on_shift(found.shift, fail_on_shift)
 
 
 def _print(found: Evaluation) -> None:

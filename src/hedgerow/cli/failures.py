@@ -19,6 +19,7 @@ class ExitCode(IntEnum):
     MODEL = 4
     WRITE = 5
     CLUSTER = 6
+    SHIFT = 7
     INTERRUPTED = 130
 
 

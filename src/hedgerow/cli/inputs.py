@@ -148,6 +148,13 @@ class OpenModel:
             truth, unknown = align_labels(labels, part.label_names, classifier.classes_)
         return LabelledRows(part, inputs, truth, unknown)
 
+    def truth_of(self, part: Part) -> tuple[sp.csr_array | None, list[Any]]:
+        """True labels in the columns of the model, and those that it does not know; None without labels."""
+        by_number = part.label_names is None and self.classifier.classes_.dtype == object
+        if part.Y is None or not part.Y.nnz or by_number:
+            return None, []
+        return align_labels(part.Y, part.label_names, self.classifier.classes_)
+
     def read_ood(self, paths: list[Path], threads: int, report: Report) -> dict[str, Any]:
         """Out-of-distribution inputs, by the name of their data."""
         ood: dict[str, Any] = {}

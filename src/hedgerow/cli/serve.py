@@ -15,7 +15,7 @@ import hedgerow.cli.options as options
 from hedgerow.serve.limits import Limits
 
 from .failures import ExitCode, Failure, failing_as
-from .options import finite, limit_option
+from .options import finite, limit_option, share_option
 from .terminal import say
 
 NEEDED = ("fastapi", "uvicorn", "httptools", "prometheus_client")
@@ -61,6 +61,14 @@ def serve(
     max_waiting: Annotated[
         int, limit_option("Inputs that wait at the same time; more get status 503.", min=1)
     ] = Limits.waiting,
+    adapt: Annotated[
+        float | None,
+        share_option(
+            "Let the threshold of accepted labels follow the reviews in the queue, so that in the long run at"
+            " most this share of an input's accepted labels is wrong, mean over all inputs, whatever drifts."
+            " For requests with the same wrong_at_most and with wrong_of inputs."
+        ),
+    ] = None,
 ) -> None:
     """Serve MODEL: a web page, an API, and a queue for reviewers.
 
@@ -78,7 +86,8 @@ def serve(
       curl -s localhost:8000/predict --json '{"text": "an address book", "k": 3}'
     """  # noqa: D301
     limits = Limits(body=max_body, batch=max_batch, text=max_text, seconds=max_seconds, waiting=max_waiting)
-    run_server(model, Place(host, port, token_file, tuple(allow_host or ())), threads, limits, queue)
+    place = Place(host, port, token_file, tuple(allow_host or ()))
+    run_server(model, place, threads, limits, queue, adapt=adapt)
 
 
 def check_extra() -> None:
@@ -102,6 +111,7 @@ def run_server(
     queue: Path | None = None,
     about: str | None = None,
     texts: Sequence[str] = (),
+    adapt: float | None = None,
 ) -> None:
     """Take the port, load model and queue, put texts into the queue, and answer until stopped."""
     check_extra()
@@ -123,6 +133,7 @@ def run_server(
             queue or model.with_name(f"{model.name}.queue.sqlite"),
             threads or max(1, (os.cpu_count() or 1) - 1),
             limits,
+            adapt,
         )
         try:
             with failing_as(ExitCode.MODEL, ModelFileError):

@@ -15,7 +15,7 @@ from hedgerow.decisions.coarser import BroaderVotes, CoarserPolicy, Ladder
 from hedgerow.decisions.goals import Goal
 from hedgerow.decisions.planning import Plan, about_subset, answer_plan, plan_for
 from hedgerow.decisions.policy import Policy
-from hedgerow.decisions.results import BroaderAnswers, Decisions
+from hedgerow.decisions.results import BroaderAnswers, Decisions, Shift
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, best_places
 from hedgerow.inputs.parameters import check_integer
@@ -28,7 +28,17 @@ from hedgerow.votes.signals import Detector
 from hedgerow.votes.source import Answer, VoteSource
 from hedgerow.votes.votes import Votes
 
-__all__ = ["DecidingSource", "accepted_broader", "check_search", "decide", "decide_on", "flag_from"]
+__all__ = ["DecidingSource", "Watch", "accepted_broader", "check_search", "decide", "decide_on", "flag_from"]
+
+
+class Watch(Protocol):
+    """Compares inputs with the held-out ones, by what was computed anyway."""
+
+    def add(self, answer: Answer) -> None:
+        """Add the next inputs."""
+
+    def report(self) -> Shift:
+        """What was found."""
 
 
 class BroaderSource(Protocol):
@@ -41,6 +51,9 @@ class BroaderSource(Protocol):
     @property
     def coarser(self) -> CoarserPolicy | None:
         """What it learned from mistakes with broader terms."""
+
+    def watch(self, *, some_labels: bool = False, in_order: bool = False) -> Watch | None:
+        """What compares inputs with those that the policy was learned from."""
 
 
 class DecidingSource(VoteSource, BroaderSource, Protocol):
@@ -84,6 +97,7 @@ def decide(
         raise NotFittedError("the model cannot detect OOD inputs yet; call learn_ood")
     flagged_from = flag_from(false_alarm, detector) if detector is not None else None
     parts = []
+    watch = source.watch(some_labels=subset is not None)
     batches = answer_batches(
         source,
         inputs,
@@ -93,6 +107,8 @@ def decide(
         progress=stage(progress, "deciding"),
     )
     for _, answer in batches:
+        if watch is not None:
+            watch.add(answer)
         scores = detector.judge(answer.signals) if detector and answer.signals is not None else None
         answered = np.ones(len(answer.votes), dtype=bool)
         if goal.inputs_by is not None:
@@ -114,7 +130,7 @@ def decide(
         if goal.broader:
             found = replace(found, broader=accepted_broader(empty, source, plan.rule.accept_from, nobody))
         return found
-    return Decisions.concatenate(parts)
+    return replace(Decisions.concatenate(parts), shift=None if watch is None else watch.report())
 
 
 def check_search(policy: Policy, search: SearchSettings) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +37,15 @@ class KeptGuarantee:
         The same share on the labelled data; None where it is refused, or there is nothing to count.
     labels : float or None
         How many labels of an input are accepted, or, for the other kinds, listed; the mean.
+    inputs : int
+        How many inputs count: those that have labels that the model knows, or, for wrong ones, those whose
+        accepted labels are counted.
     """
 
     guarantee: Guarantee
     achieved: float | None
     labels: float | None
+    inputs: int = 0
 
     @property
     def kept(self) -> bool | None:
@@ -95,7 +98,8 @@ class GuaranteeTally:
                 found.append(KeptGuarantee(guarantee, None, None))
                 continue
             rows = np.concatenate(parts)
-            found.append(KeptGuarantee(guarantee, _achieved(guarantee, rows), float(rows[:, 1].mean())))
+            achieved, inputs = _achieved(guarantee, rows)
+            found.append(KeptGuarantee(guarantee, achieved, float(rows[:, 1].mean()), inputs))
         return found
 
     def _known(self, columns: int, labels: int) -> npt.NDArray[np.bool_]:
@@ -118,16 +122,19 @@ def _rule(guarantee: Guarantee, policy: Policy | None, counts: npt.NDArray[np.in
     return plan_for(Goal(review_at_most=int(guarantee.asked)), policy, counts).rule
 
 
-def _achieved(guarantee: Guarantee, rows: Floats) -> float | None:
-    """The share that is guaranteed, of inputs with their known, their kept and their right labels."""
+def _achieved(guarantee: Guarantee, rows: Floats) -> tuple[float | None, int]:
+    """The share that is guaranteed, of inputs with their known, their kept and their right labels.
+
+    Also how many inputs count.
+    """
     known, number, right = rows.T
     if guarantee.kind == "wrong":
         if guarantee.of == "labels":
-            return float(1 - right.sum() / number.sum()) if number.any() else None
-        share = (number - right) / np.maximum(number, 1)
-        own = share[number > 0] if guarantee.of == "answered" else share
+            share = float(1 - right.sum() / number.sum()) if number.any() else None
+            return share, int(np.count_nonzero(number))
+        wrong = (number - right) / np.maximum(number, 1)
+        own = wrong[number > 0] if guarantee.of == "answered" else wrong
     else:
-        share = right / np.maximum(known, 1)
-        own = (share if guarantee.kind == "review" else 1 - share)[known > 0]
-    found = float(own.mean()) if own.size else math.nan
-    return None if math.isnan(found) else found
+        found = right / np.maximum(known, 1)
+        own = (found if guarantee.kind == "review" else 1 - found)[known > 0]
+    return float(own.mean()) if own.size else None, own.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.decisions.abstention import LABEL_MEASURES, Abstention, certainty, input_uncertainty
-from hedgerow.decisions.coarser import BroaderVotes, CoarserLearner, CoarserPolicy
+from hedgerow.decisions.coarser import CoarserLearner, CoarserPolicy
+from hedgerow.decisions.deciding import DecidingSource
 from hedgerow.decisions.given import GivenLearner, most_labels
 from hedgerow.decisions.matched import Matched
 from hedgerow.decisions.policy import (
@@ -33,7 +35,7 @@ from hedgerow.progress import Progress, stage
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.broader import broader_truth, known_labels
 from hedgerow.votes.measures import label_uncertainty
-from hedgerow.votes.source import VoteSource
+from hedgerow.votes.signals import OODScores
 from hedgerow.votes.truth import assess
 from hedgerow.votes.votes import Votes
 
@@ -54,16 +56,20 @@ class LearnedPolicies:
 
 
 def learn_policy(
-    source: VoteSource,
+    source: DecidingSource,
     X: Any,
     Y: Any,
     *,
     tolerance: float | None = None,
-    broader: BroaderVotes | None = None,
     least_depth: int = 1,
+    watch: Callable[[Votes, OODScores | None, sp.csr_array], None] | None = None,
     progress: Progress | None = None,
 ) -> LearnedPolicies:
-    """Learn policies from inputs that a model was not trained on; see `HedgerowClassifier.learn_policy`."""
+    """Learn policies from inputs that a model was not trained on; see `HedgerowClassifier.learn_policy`.
+
+    `watch` sees the same votes, OOD scores and true labels of each batch.
+    """
+    broader = source.broader
     search = replace(source.search, tolerance=tolerance)
     inputs, truth = source.inputs_and_truth(X, Y)
     hashes = source.hashes(inputs)
@@ -88,6 +94,8 @@ def learn_policy(
     for rows, answer in batches:
         scored = detector.judge(answer.signals) if detector and answer.signals is not None else None
         learner.add(answer.votes, None if scored is None else scored.score, answer.ranking)
+        if watch is not None:
+            watch(answer.votes, scored, truth[rows])
         if coarser is not None and broader is not None:
             # What is broader than a label that the model does not know does not count as right for it.
             known = known_labels(truth[rows], answer.votes.n_labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,19 @@ import numpy.typing as npt
 from hedgerow.decisions.guarantees import Guarantee
 from hedgerow.decisions.rules import DECISIONS
 
-__all__ = ["BroaderAnswers", "Decisions", "InputDecision"]
+__all__ = ["BroaderAnswers", "Decisions", "InputDecision", "Shift"]
 
 Floats = npt.NDArray[np.float32]
+
+
+class Shift(Protocol):
+    """Whether the inputs are like those that guarantees are about; see `hedgerow.shift.ShiftReport`."""
+
+    @property
+    def broken(self) -> bool: ...  # noqa: D102
+    @property
+    def words(self) -> str: ...  # noqa: D102
+    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,9 @@ class Decisions:
         What is to be known besides: for which inputs that holds.
     broader : BroaderAnswers or None
         With ``broader=True``: broader terms that are accepted where nothing narrower is.
+    shift : ShiftReport or None
+        Whether all inputs together are like the held-out ones, without which no guarantee is supported; None
+        where the model has no policy.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -132,6 +145,7 @@ class Decisions:
     guarantees: tuple[Guarantee, ...] = ()
     remarks: tuple[str, ...] = ()
     broader: BroaderAnswers | None = None
+    shift: Shift | None = None
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -190,6 +204,7 @@ class Decisions:
             if self.expected_cost is not None:
                 of_input["expected_cost"] = float(self.expected_cost[row])
         return {
+            "shift": None if self.shift is None else self.shift.to_dict(),
             "guarantees": [of.to_dict() for of in self.guarantees],
             "remarks": list(self.remarks),
             "reject_below": self.reject_below if math.isfinite(self.reject_below) else None,
@@ -199,10 +214,10 @@ class Decisions:
 
     @staticmethod
     def concatenate(parts: Sequence[Decisions]) -> Decisions:
-        """The decisions of several batches, one after the other."""
+        """The decisions of several batches, one after the other; what was said of their shift is dropped."""
         if not parts:
             raise ValueError("there is nothing to concatenate")
-        joined = _joined(parts)
+        joined = _joined(parts) | {"shift": None}
         broader = [part.broader for part in parts if part.broader is not None]
         if broader:
             joined["broader"] = replace(broader[0], **_joined(broader))

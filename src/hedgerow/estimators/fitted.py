@@ -531,6 +531,7 @@ class Fitted(Named):
             "names": None if model.names is None else model.names.describe(),
             "calibration": None if model.calibration is None else model.calibration.describe(),
             "policy": None if model.policy is None else model.policy.describe(),
+            "shift": None if model.reference is None else model.reference.describe(),
             "quality": None if model.quality is None else model.quality.describe(),
             **self.about_vocabulary(),
             **({} if model.coarser is None else {"broader": model.coarser.describe()}),

@@ -6,10 +6,11 @@ import copy
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from hedgerow.decisions.learning import learn_policy
+from hedgerow.decisions.learning import frequencies, learn_policy
 from hedgerow.estimators.centroid_learning import learn_centroids
 from hedgerow.estimators.fitted import Fitted
 from hedgerow.estimators.name_learning import renamed
@@ -19,6 +20,7 @@ from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_bro
 from hedgerow.progress import Progress
 from hedgerow.quality.expectation import ExpectedQuality, QualityModel
 from hedgerow.quality.learning import expected_quality, learn_quality
+from hedgerow.shift.reference import ReferenceLearner
 from hedgerow.training.data import as_costs
 from hedgerow.vocabulary.coverage import check_vocabulary
 from hedgerow.vocabulary.vocabulary import Vocabulary
@@ -193,7 +195,9 @@ class Learning(Fitted):
         """Learn from held-out data which thresholds `decide` needs to keep its guarantees.
 
         The model file keeps the policy; fitting again, adding members and calibrating discard it. It holds
-        for the search it was learned with: set `beam`, `candidates` and `missing` before.
+        for the search it was learned with: set `beam`, `candidates` and `missing` before. The file also keeps
+        a few sorted numbers of these inputs, so that `decide` and `evaluate` notice inputs that are unlike
+        them.
 
         Parameters
         ----------
@@ -220,16 +224,27 @@ class Learning(Fitted):
         --------
         learn_from_held_out : Splits data for calibration, OOD detection and policy.
         """
+        source = self.source
+        X, Y = source.inputs_and_truth(X, Y)
+        counts = source.label_counts
+        known = (
+            np.arange(Y.shape[1]) < len(source.classes)
+            if counts is None
+            else frequencies(counts, Y.shape[1]) > 0
+        )
+        watched = ReferenceLearner(known)
         learned = learn_policy(
-            self.source,
+            source,
             X,
             Y,
             tolerance=tolerance,
-            broader=self.source.broader,
             least_depth=least_depth,
+            watch=watched.add,
             progress=progress,
         )
-        self.model_ = replace(self.model_, policy=learned.policy, coarser=learned.coarser)
+        self.model_ = replace(
+            self.model_, policy=learned.policy, reference=watched.finish(), coarser=learned.coarser
+        )
         return self
 
     def learn_quality(self, X: Any, Y: Any, *, progress: Progress | None = None) -> Self:

@@ -14,6 +14,7 @@ from hedgerow.evaluation.confidence import Reliability, RiskCoverage
 from hedgerow.evaluation.hierarchical import HierarchicalScores
 from hedgerow.evaluation.ood import Detection, RocCurve
 from hedgerow.evaluation.ranking import FrequencyCoverage
+from hedgerow.shift.report import ShiftReport
 from hedgerow.votes.truth import Assessment
 
 __all__ = ["CUTS", "Evaluation", "Misclassification", "OODScore", "Ranking"]
@@ -108,6 +109,9 @@ class Evaluation:
     flagged : float or None
         The share of inputs that are flagged as OOD, of which 5 % are expected; None without a policy or OOD
         detector.
+    shift : ShiftReport or None
+        Whether the inputs are like the held-out ones of the policy, and whether its guarantees were kept;
+        None without a policy.
     """
 
     ranking: Ranking
@@ -124,6 +128,7 @@ class Evaluation:
     settings: dict[str, Any]
     decisions: list[KeptGuarantee] = field(default_factory=list)
     flagged: float | None = None
+    shift: ShiftReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and dictionaries, as ``hedgerow evaluate --json`` writes them.
@@ -149,6 +154,9 @@ class Evaluation:
           ``words``, ``refused``), with ``achieved`` (the same share here), ``kept`` (whether that is as
           guaranteed) and ``labels`` (accepted or listed per input);
           ``flagged``: the share of inputs flagged as OOD at a false alarm rate of 5 %;
+        - ``shift``, where the model has a policy: ``broken`` (a guarantee is broken, or not supported),
+          ``shifted``, ``words``, ``log10`` (of the highest test martingale), ``evidence`` by signal, ``kept``
+          (a test of each guarantee), ``untested`` (why shift could not be tested, or None);
         - ``seconds`` (in total), ``seconds_by_step.predict`` and ``.judge``, ``settings``.
         """
         ranking, rare = self.ranking, self.reliability_rare
@@ -198,6 +206,7 @@ class Evaluation:
             "by_frequency": self.by_frequency,
             "decisions": [of.to_dict() for of in self.decisions],
             "flagged": self.flagged,
+            "shift": None if self.shift is None else self.shift.to_dict(),
             "seconds": sum(self.seconds.values()),
             "seconds_by_step": dict(self.seconds),
             "settings": dict(self.settings),

@@ -22,9 +22,11 @@ from hedgerow.decisions.learning import frequencies
 from hedgerow.evaluation.confidence import Reliability
 from hedgerow.evaluation.hierarchical import HierarchicalScores, hierarchical_scores
 from hedgerow.evaluation.results import CUTS, Evaluation, Misclassification, OODScore, Ranking
+from hedgerow.evaluation.shifting import OTHER_SEARCH, with_guarantees
 from hedgerow.familiarity.detector import NEEDED, OODDetector
 from hedgerow.inputs.rows import count
 from hedgerow.progress import Progress
+from hedgerow.shift.watch import ShiftWatch, UntestedShift
 from hedgerow.vocabulary.ancestry import Ancestry, above_labels
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.broader import check_ancestry
@@ -41,11 +43,20 @@ _TAIL = 100  # ranks of the long tail
 _DECILES = 10
 
 
+class WatchingSource(DecidingSource, Protocol):
+    """A model that watches for shift."""
+
+    def watch(
+        self, *, some_labels: bool = False, in_order: bool = False
+    ) -> ShiftWatch | UntestedShift | None:
+        """What compares inputs with those that the policy was learned from."""
+
+
 class Evaluated(Protocol):
     """A fitted classifier."""
 
     @property
-    def source(self) -> DecidingSource:
+    def source(self) -> WatchingSource:
         """Its model."""
 
     def describe(self) -> dict[str, Any]:
@@ -106,7 +117,8 @@ def evaluate(
     guarantees = GuaranteeTally(source.policy, source.search, source.label_counts)
     flags = source.policy is not None and source.ood is not None
     pass_over = _Pass(source, watch, signals=bool(others) or flags)
-    own = pass_over.assess(inputs, truth, tail, guarantees)
+    shift = _shift_watch(source)
+    own = pass_over.assess(inputs, truth, _Tallies(tail, guarantees, shift))
     ood_seen = {
         name: pass_over.assess(other, _no_labels(count(other), truth.shape[1]))
         for name, other in others.items()
@@ -124,6 +136,10 @@ def evaluate(
             for name, other in ood_seen.items()
         }
         p_values = _add_ood(detected, source.ood, own, ood_seen, tenths) if own.signals is not None else None
+    decisions = guarantees.finish()
+    report = None
+    if shift is not None and source.policy is not None:
+        report = with_guarantees(shift.report(), source.policy, decisions)
     return Evaluation(
         ranking=_rank(assessed, counts, source.n_samples, _above(source, ancestry)),
         misclassification=_misclassification(assessed, right, source.members),
@@ -146,9 +162,18 @@ def evaluate(
             "threads": source.threads or os.cpu_count(),
             "version": metadata.version("hedgerow"),
         },
-        decisions=guarantees.finish(),
+        decisions=decisions,
         flagged=None if p_values is None or not flags else float((p_values <= FALSE_ALARM).mean()),
+        shift=report,
     )
+
+
+def _shift_watch(source: WatchingSource) -> ShiftWatch | UntestedShift | None:
+    """What watches for shift; votes of another search cannot be compared."""
+    policy = source.policy
+    if policy is not None and policy.search.to_dict() != source.search.to_dict():
+        return UntestedShift(OTHER_SEARCH)
+    return source.watch()
 
 
 class _Watch:
@@ -202,6 +227,15 @@ class _LongTail:
 
 
 @dataclass(frozen=True, eq=False)
+class _Tallies:
+    """What adds up votes on the evaluated inputs."""
+
+    tail: _LongTail
+    guarantees: GuaranteeTally
+    shift: ShiftWatch | UntestedShift | None
+
+
+@dataclass(frozen=True, eq=False)
 class _Seen:
     """What a pass over inputs gave: votes next to the truth, JointEnergy, and signals if wanted."""
 
@@ -222,8 +256,7 @@ class _Pass:
         self,
         inputs: Any,
         truth: sp.csr_array,
-        tail: _LongTail | None = None,
-        guarantees: GuaranteeTally | None = None,
+        tallies: _Tallies | None = None,
     ) -> _Seen:
         """JointEnergy is that of the best labels only, as in the paper, or their number would decide."""
         parts, energies, signals = [], [], []
@@ -231,10 +264,11 @@ class _Pass:
         for rows, answer in self.watch.predicted(answer_batches(source, inputs, signals=self.signals)):
             with self.watch.judging():
                 assessed = assess(answer.votes, truth[rows], k=_TAIL, n_jobs=source.threads or None)
-                if tail:
-                    tail.add(assessed.best.probability)
-                if guarantees:
-                    guarantees.add(answer, assessed.truth)
+                if tallies:
+                    tallies.tail.add(assessed.best.probability)
+                    tallies.guarantees.add(answer, assessed.truth)
+                    if tallies.shift is not None:
+                        tallies.shift.add(answer)
                 energy = energy_of(assessed.best.probability, source.transform) * (assessed.labels >= 0)
                 energies.append(energy.sum(axis=1))
                 parts.append(_trimmed(assessed))

@@ -292,6 +292,8 @@ def _notes(found: Evaluation) -> list[str]:
         " entropy of the members, each by itself. Knowledge (epistemic) uncertainty is the difference: the"
         " members disagree.",
     ]
+    if found.shift is not None:
+        notes.insert(0, found.shift.words)
     for of in found.decisions:
         achieved = "" if of.achieved is None else f" Here: {100 * of.achieved:.1f} %."
         notes.append(f"{of.guarantee.words}{achieved}")

@@ -24,6 +24,7 @@ from hedgerow.decisions.goals import Goal
 
 from . import schemas
 from .admission import Admitted
+from .decision_schemas import Decide
 from .errors import ApiError, error_body, refusal
 from .metrics import CONTENT_TYPE
 from .observation import BUG, Observed
@@ -131,7 +132,7 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     return _json(told)
 
 
-def _goal(decide: schemas.Decide | None) -> tuple[Goal | None, float]:
+def _goal(decide: Decide | None) -> tuple[Goal | None, float]:
     if decide is None:
         return None, FALSE_ALARM
     costs = None if decide.costs is None else Costs(**decide.costs.model_dump())
@@ -265,7 +266,9 @@ async def metrics(request: Request) -> Response:
     """Counts and times for Prometheus."""
     service = _service(request)
     waiting = (await service.counts()).waiting
-    text = service.metrics.render(service.slot.current.id, service.batcher.waiting, waiting)
+    served = service.slot.current
+    shares = served.watched.shares()
+    text = service.metrics.render(served.id, service.batcher.waiting, waiting, shares)
     return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
 

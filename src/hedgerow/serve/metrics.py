@@ -13,6 +13,8 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from .watching import RECENT, WatchedShares
+
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -46,6 +48,26 @@ class Metrics:
         self.in_flight = Gauge("hedgerow_in_flight", "Requests that are being answered.", registry=own)
         self._waiting = Gauge("hedgerow_waiting_inputs", "Inputs that wait for the engine.", registry=own)
         self._review = Gauge("hedgerow_review_waiting", "Texts that wait for review.", registry=own)
+        recent = f"of the last {RECENT:,} inputs"
+        self._shares = {
+            name: Gauge(f"hedgerow_{metric}", words, registry=own)
+            for name, metric, words in (
+                ("ood", "ood_share", f"Share {recent} that are flagged as out-of-distribution."),
+                ("accepted", "accepted_share", f"Share {recent} decided on that are given a label."),
+                ("reviewed", "reviewed_share", f"Share {recent} decided on that have a label to review."),
+                ("best", "best_probability_mean", f"Mean probability of the best label {recent}."),
+                (
+                    "log10",
+                    "shift_martingale_log10",
+                    "Decimal logarithm of the test martingale for shift, since the model was loaded.",
+                ),
+                (
+                    "highest_log10",
+                    "shift_martingale_highest_log10",
+                    "Its highest value: 2 or more is an alarm, with a chance of 1 % at most without shift.",
+                ),
+            )
+        }
         self._model = Info("hedgerow_model", "The model that answers.", registry=own)
 
     def request(self, method: str, path: str, status: int, seconds: float) -> None:
@@ -62,8 +84,10 @@ class Metrics:
         """Count an attempt to re-load the model file: changed, same or refused."""
         self._reloads.labels(result).inc()
 
-    def render(self, model: str, waiting: int, review: int) -> bytes:
-        """All counts as text; the id of the model, inputs and texts that wait are those of now."""
+    def render(self, model: str, waiting: int, review: int, shares: WatchedShares) -> bytes:
+        """All counts as text; id and shares of the model, inputs and texts that wait are those of now."""
+        for name, gauge in self._shares.items():
+            gauge.set(getattr(shares, name))
         self._model.info({"id": model})
         self._waiting.set(waiting)
         self._review.set(review)

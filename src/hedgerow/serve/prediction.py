@@ -46,12 +46,13 @@ class Wanted:
 
 
 def predict(
-    served: ServedModel, inputs: Inputs, wanted: Wanted, most: float = math.inf
+    served: ServedModel, inputs: Inputs, wanted: Wanted, most: float = math.inf, watch: bool = False
 ) -> list[dict[str, Any]]:
     """Predict a batch: read once, search once, and take all that is wanted from the one answer.
 
     Gives for each input a ``Result`` as the schema of the API has it, with numbers of NumPy; whether the
     p-value makes it OOD is left to be filled in. More than `most` labels that are not rejected are refused.
+    With `watch`, the inputs count among those that the model was asked.
     """
     model, subset = served.model, wanted.subset
     k = min(wanted.k, model.known_of(subset))
@@ -79,8 +80,8 @@ def predict(
         {"labels": _entries(served, columns, names, [vars(best)[name][row] for name in names])}
         for row, columns in enumerate(listed)
     ]
+    scores, codes = None, None
     if wanted.uncertainty:
-        scores = None
         if detector is not None and answer.signals is not None:
             scores = detector.judge(answer.signals)
         for row, result in enumerate(results):
@@ -105,6 +106,10 @@ def predict(
         for row, result in enumerate(results):
             for one, place in zip(result["labels"], _places(votes, row, listed[row]), strict=True):
                 one["votes"] = _said(votes, place)
+    if watch:
+        # Votes of a wider search, or on some labels only, cannot be compared with held-out ones.
+        other_labels = subset is not None or not (apart or served.finds(k))
+        served.watched.add(answer, scores, codes, other_labels)
     return results
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +33,8 @@ CREATE TABLE item (
 CREATE INDEX item_by_doubt ON item (state, doubt DESC, id);
 CREATE UNIQUE INDEX item_waiting ON item (text) WHERE state = 'waiting';
 """
+# What the server has learned, by name; files of older versions get it when they are opened.
+_STATE = "CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value BLOB NOT NULL)"
 # A text, or the texts of a record by name. In files, the latter are JSON behind this mark.
 TextInput = str | dict[str, str]
 _RECORD = "\x1e"
@@ -115,6 +117,7 @@ class QueueStore:
             elif run("PRAGMA quick_check(1)").fetchone()[0] != "ok":
                 raise QueueError(f"{self.path} is damaged; restore a copy, or name another file with --queue")
             self.check()
+            run(_STATE)
         except sqlite3.Error as error:
             raise QueueError(
                 f"{self.path} cannot be used as a queue ({error}); name another file with --queue"
@@ -173,16 +176,55 @@ class QueueStore:
             for number, text, knowledge, model, prediction in rows
         ]
 
-    def decide(self, number: int, state: str, labels: Sequence[str | int]) -> bool:
-        """Store the labels that a human gave to a text, once or again; return whether the text exists."""
+    def decide(
+        self,
+        number: int,
+        state: str,
+        labels: Sequence[str | int],
+        learn: tuple[str, Callable[[QueueItem], Any]] | None = None,
+    ) -> bool:
+        """Store the labels that a human gave to a text, once or again; return whether the text exists.
+
+        With `learn`, a name and what learns from the text: it is called where the text waited until now, and
+        what it returns is stored under the name in the same transaction.
+        """
         if state not in DECIDED:
             raise ValueError(f"state is {state!r}; it must be one of {', '.join(DECIDED)}")
         with _transaction(self._connection):
+            if learn is not None:
+                self._learn(number, *learn)
             changed = self._connection.execute(
                 "UPDATE item SET state = ?, labels = ?, decided = ? WHERE id = ?",
                 (state, _packed(list(labels)), time.time(), number),
             )
         return changed.rowcount == 1
+
+    def _learn(self, number: int, name: str, learned: Callable[[QueueItem], Any]) -> None:
+        waiting = self._connection.execute(
+            "SELECT id, text, doubt, model, prediction FROM item WHERE state = 'waiting' AND id = ?",
+            (number,),
+        ).fetchone()
+        if waiting is None:
+            return
+        _, text, knowledge, model, prediction = waiting
+        item = QueueItem(number, _taken(text), knowledge, model, orjson.loads(prediction))
+        state = learned(item)
+        if state is not None:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO state (name, value) VALUES (?, ?)", (name, _packed(state))
+            )
+
+    def state(self, name: str) -> Any:
+        """What was learned under a name; None where nothing was."""
+        found = self._connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
+        if found is None:
+            return None
+        try:
+            return orjson.loads(found[0])
+        except (orjson.JSONDecodeError, TypeError) as error:
+            raise QueueError(
+                f"{self.path}: the stored {name} is damaged; name another file with --queue"
+            ) from error
 
     def export_page(self, after: int) -> list[tuple[int, TextInput, list[str | int]]]:
         """Texts with the labels that people confirmed or corrected: some that follow the number `after`."""

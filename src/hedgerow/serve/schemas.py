@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
+from .decision_schemas import Decide, Guarantee, Policy
 from .limits import Limits
+from .shift_schemas import Adapted, Shift
+from .strict_schemas import Answer, Strict
 
 _TEXT = "a fast terminal music player with playlists"
 _LABEL = "role::program"
@@ -39,20 +42,7 @@ VocabularyIds = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_l
 SUBSET = ("only", "exclude", "only_scheme", "only_subtree", "exclude_scheme", "exclude_subtree")
 # What the readers of training data take.
 TaughtLabel = Annotated[str, Field(min_length=1)] | LabelNumber
-# Smaller or larger shares ask for more data than there are, and for numbers that overflow.
-Share = Annotated[float, Field(ge=1e-6, le=1 - 1e-6, allow_inf_nan=False)]
-Cost = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Value = Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]
-
-
-class _Strict(BaseModel):
-    """Takes what is described, no more, and turns nothing into something else."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 def _example(example: dict[str, Any]) -> ConfigDict:
@@ -62,7 +52,7 @@ def _example(example: dict[str, Any]) -> ConfigDict:
 # --- errors ---
 
 
-class ErrorDetail(_Answer):
+class ErrorDetail(Answer):
     """Why a request was refused."""
 
     code: str = Field(description="One word for programs.", examples=["invalid"])
@@ -70,7 +60,7 @@ class ErrorDetail(_Answer):
     where: str | None = Field(None, description="Which part of the request.", examples=["texts.3"])
 
 
-class ErrorAnswer(_Answer):
+class ErrorAnswer(Answer):
     """A refusal."""
 
     error: ErrorDetail
@@ -79,57 +69,7 @@ class ErrorAnswer(_Answer):
 # --- predict ---
 
 
-class Costs(_Strict):
-    """What decisions cost: the cheapest on average is taken."""
-
-    wrong: Cost = Field(description="Accepting a label that is wrong.")
-    missed: Cost = Field(description="Rejecting a label that is right.")
-    look: Cost = Field(description="Deferring to a human.")
-
-
-class Decide(_Strict):
-    """Sort labels into accept, review and reject: by what is to be guaranteed, or by costs.
-
-    Each guarantee can be asked for alone or with the others, and holds for inputs like the held-out data of
-    calibration. Without any, it is `wrong_at_most` 0.1 with `review_at_most` 10. Labels that are neither
-    accepted nor listed for review are rejected. Costs come without a guarantee.
-    """
-
-    wrong_at_most: Share | None = Field(
-        None,
-        description="Accept labels, of which at most this share is wrong, with a confidence of 90 % (Learn"
-        " then Test).",
-    )
-    wrong_of: Literal["labels", "answered", "inputs"] | None = Field(
-        None,
-        description="What that is a share of: all accepted labels, the default; an input's accepted labels,"
-        " mean over the inputs that are given any; or mean over all inputs, with 0 for those without any.",
-    )
-    missed_at_most: Share | None = Field(
-        None,
-        description="List what it takes: at most this share of an input's right labels that the model knows"
-        " is missed, mean over inputs (conformal risk control).",
-    )
-    review_at_most: int | None = Field(
-        None,
-        ge=1,
-        le=100,
-        description="List at most this many of the best labels, accepted ones included.",
-    )
-    costs: Costs | None = Field(None, description="Decide by costs.")
-    broader: bool = Field(
-        False,
-        description="Where no narrow label can be accepted, accept the narrowest broader term of the"
-        " vocabulary that can be. `wrong_at_most` is then about labels and broader terms together, mean over"
-        " all inputs, so fewer labels may be accepted. A broader term is wrong if no true label is at or below"
-        " it.",
-    )
-    false_alarm: Share = Field(
-        0.05, description="The share of in-distribution inputs that may be flagged as out-of-distribution."
-    )
-
-
-class _Prediction(_Strict):
+class _Prediction(Strict):
     k: int = Field(10, ge=1, description="Labels per input; with `decide` also all that are not rejected.")
     uncertainty: bool = Field(True, description="Add uncertainty and the OOD score.")
     votes: bool = Field(False, description="Add the probability that each member gives.")
@@ -181,7 +121,7 @@ class TextsRequest(_Prediction):
     model_config = _example({"texts": [_TEXT, "an address book"], "k": 5})
 
 
-class FeatureVector(_Strict):
+class FeatureVector(Strict):
     """The features of an input that are not 0."""
 
     indices: list[Number] = Field(description="Columns, each once.")
@@ -213,7 +153,7 @@ PredictRequest = Annotated[
 ]
 
 
-class PredictedLabel(_Answer):
+class PredictedLabel(Answer):
     """A label with its uncertainty in nats: 0 is none, 0.69 that of a coin toss."""
 
     label: Label
@@ -235,7 +175,7 @@ class PredictedLabel(_Answer):
     )
 
 
-class InputUncertainty(_Answer):
+class InputUncertainty(Answer):
     """The uncertainty of an input: sums over all candidate labels, in nats."""
 
     expected: float = Field(description="Expected number of labels.")
@@ -245,7 +185,7 @@ class InputUncertainty(_Answer):
     variance: float
 
 
-class OODScores(_Answer):
+class OODScores(Answer):
     """How far the input is out-of-distribution (OOD): unlike the training data."""
 
     score: float = Field(description="High for out-of-distribution inputs.")
@@ -253,7 +193,7 @@ class OODScores(_Answer):
     is_ood: bool = Field(description="Whether the p-value is at most `false_alarm`.")
 
 
-class ExpectedQuality(_Answer):
+class ExpectedQuality(Answer):
     """How good the best k labels are expected to be, each share with an interval."""
 
     k: int = Field(description="How many labels are meant: 5, or all where the model knows fewer.")
@@ -272,7 +212,7 @@ class ExpectedQuality(_Answer):
     recall_high: float
 
 
-class Result(_Answer):
+class Result(Answer):
     """The prediction for an input."""
 
     labels: list[PredictedLabel] = Field(
@@ -302,10 +242,14 @@ _RESULT = {
 }
 
 
-class PredictResponse(_Answer):
+class PredictResponse(Answer):
     """The prediction for each input, in their order."""
 
     model: ModelId
+    shift: str | None = Field(
+        None,
+        description="With decide, and only where guarantees are not supported: why, in words.",
+    )
     results: list[Result]
     guarantees: list[Guarantee] | None = Field(
         None, description="Only with `decide`: what is guaranteed, and what is not though it was asked for."
@@ -317,7 +261,7 @@ class PredictResponse(_Answer):
 # --- explain ---
 
 
-class ExplainRequest(_Strict):
+class ExplainRequest(Strict):
     """Which words made this label probable?"""
 
     text: TextInput
@@ -326,7 +270,7 @@ class ExplainRequest(_Strict):
     lang: Language = None
 
 
-class Effect(_Answer):
+class Effect(Answer):
     """What a word, or a pair of words, did to the label."""
 
     word: str
@@ -339,7 +283,7 @@ class Effect(_Answer):
     )
 
 
-class Evidence(_Answer):
+class Evidence(Answer):
     """One thing that the judge saw of a label."""
 
     name: Literal["members", "wide", "label", "centroid", "frequency"] = Field(
@@ -352,7 +296,7 @@ class Evidence(_Answer):
     effect: float = Field(description="How much it raised the log-odds (Shapley value).")
 
 
-class JudgeView(_Answer):
+class JudgeView(Answer):
     """What the judge said, as a sum: base plus the effects of the evidence is log_odds."""
 
     probability: Probability
@@ -361,7 +305,7 @@ class JudgeView(_Answer):
     evidence: list[Evidence]
 
 
-class NameFind(_Answer):
+class NameFind(Answer):
     """Names of the label in one text of the input."""
 
     field: str | None = Field(description="The text, of a model with fields.")
@@ -375,7 +319,7 @@ class NameFind(_Answer):
     shortened: bool = Field(description="Whether something is left out of all names found.")
 
 
-class NameView(_Answer):
+class NameView(Answer):
     """Which names of the label the input has, and what they changed."""
 
     name: str | None = Field(description="What the vocabulary calls the label; null where it has no name.")
@@ -391,7 +335,7 @@ class NameView(_Answer):
     considered: bool = Field(description="Whether names were considered for the label.")
 
 
-class Explanation(_Answer):
+class Explanation(Answer):
     """The words that made a label more or less probable, the strongest first."""
 
     label: Label
@@ -418,7 +362,7 @@ class Explanation(_Answer):
 # --- labels, model, examples ---
 
 
-class LabelsQuery(_Answer):
+class LabelsQuery(Answer):
     """Which labels to list."""
 
     query: str = Field(
@@ -432,7 +376,7 @@ class LabelsQuery(_Answer):
     lang: Language = None
 
 
-class KnownLabel(_Answer):
+class KnownLabel(Answer):
     """A label of the model, or an entry of its vocabulary that no training input has."""
 
     label: Label
@@ -441,62 +385,14 @@ class KnownLabel(_Answer):
     matched: str | None = Field(None, description="The name by which it was found.")
 
 
-class Labels(_Answer):
+class Labels(Answer):
     """What a query may mean: by names the best first; else what begins with it first, then by frequency."""
 
     total: int = Field(description="How many there are; at most 1,000 where they are found by names.")
     labels: list[KnownLabel]
 
 
-class WrongChoice(_Answer):
-    """What is accepted, for a share of wrong labels among all that are accepted."""
-
-    share: float
-    accept_from: float | None = Field(description="The least probability; null where nothing is accepted.")
-    words: str = Field(description="What is guaranteed.")
-
-
-class ReviewChoice(_Answer):
-    """A number of the best labels to look at."""
-
-    labels: int
-    share: float = Field(description="The share of the right labels that they contain at least.")
-    words: str = Field(description="What is guaranteed.")
-
-
-class Default(_Answer):
-    """What is decided where a request says no more."""
-
-    wrong_at_most: float
-    review_at_most: int
-
-
-class Policy(_Answer):
-    """What can be chosen for decisions, and what that guarantees."""
-
-    wrong: list[WrongChoice] = Field(description="By rising share; only those that can be guaranteed.")
-    most: int = Field(description="No more labels of an input are accepted than this, the best.")
-    review: list[ReviewChoice]
-    default: Default
-    limits: str = Field(description="What no guarantee says.")
-
-
-class Guarantee(_Answer):
-    """One thing that is guaranteed of decisions, or why it is not."""
-
-    kind: Literal["wrong", "missed", "review"]
-    of: Literal["labels", "answered", "inputs"] | None = Field(
-        description="What a share of wrong ones is of."
-    )
-    asked: float = Field(description="The share or number that was asked for.")
-    promised: float | None = Field(description="The share that is guaranteed; null where it is refused.")
-    confidence: float | None
-    reached: float | None = Field(description="The same share on the held-out data.")
-    words: str = Field(description="What is guaranteed, or why it is not.")
-    refused: str | None = Field(description="Why it cannot be guaranteed, and what to do.")
-
-
-class ModelInfo(_Answer):
+class ModelInfo(Answer):
     """What the model is."""
 
     id: ModelId
@@ -518,16 +414,18 @@ class ModelInfo(_Answer):
     broader: bool = Field(False, description="Whether it can answer broader terms; see `decide`.")
     schemes: list[str] = Field([], description="Schemes of its vocabulary, at most 100.")
     hierarchy: bool = Field(False, description="Whether its vocabulary has broader terms.")
+    shift: Shift | None = Field(None, description="Null where it is not calibrated for decisions.")
+    adapted: Adapted | None = Field(None, description="Null where the server was started without --adapt.")
 
 
-class Example(_Answer):
+class Example(Answer):
     """A text to try."""
 
     text: Text
     about: str = Field(description="What it shows.")
 
 
-class Examples(_Answer):
+class Examples(Answer):
     """Texts to try; none where the model has other labels than the embedded sample."""
 
     examples: list[Example]
@@ -536,7 +434,7 @@ class Examples(_Answer):
 # --- queue ---
 
 
-class AddToQueue(_Strict):
+class AddToQueue(Strict):
     """Texts for a human to review."""
 
     texts: list[
@@ -545,26 +443,26 @@ class AddToQueue(_Strict):
     ] = Field(min_length=1)
 
 
-class Added(_Answer):
+class Added(Answer):
     """Their numbers, in their order. A text that waits already keeps its number."""
 
     ids: list[int]
 
 
-class QueueQuery(_Answer):
+class QueueQuery(Answer):
     """How much of the queue to show."""
 
     limit: int = Field(20, ge=1, le=100)
     lang: Language = None
 
 
-class ExportQuery(_Answer):
+class ExportQuery(Answer):
     """How to call the labels of reviewed texts."""
 
     lang: Language = None
 
 
-class QueuedText(_Answer):
+class QueuedText(Answer):
     """A text that waits for review."""
 
     id: int
@@ -574,7 +472,7 @@ class QueuedText(_Answer):
     prediction: Result
 
 
-class Queue(_Answer):
+class Queue(Answer):
     """Texts that wait, the most informative first."""
 
     items: list[QueuedText]
@@ -584,7 +482,7 @@ class Queue(_Answer):
     )
 
 
-class Review(_Strict):
+class Review(Strict):
     """The labels that a human gives to a text."""
 
     labels: list[TaughtLabel] = Field(
@@ -595,14 +493,14 @@ class Review(_Strict):
     model_config = _example({"labels": [_LABEL], "state": "corrected"})
 
 
-class Reviewed(_Answer):
+class Reviewed(Answer):
     """What was stored."""
 
     id: int
     state: str
 
 
-class QueueCounts(_Answer):
+class QueueCounts(Answer):
     """How many texts are in each state."""
 
     waiting: int
@@ -614,7 +512,7 @@ class QueueCounts(_Answer):
 # --- operation ---
 
 
-class Reloaded(_Answer):
+class Reloaded(Answer):
     """The model that answers now, and the one before; the same where the file has not changed."""
 
     model: ModelId
@@ -625,13 +523,13 @@ class Reloaded(_Answer):
     )
 
 
-class Health(_Answer):
+class Health(Answer):
     """The process is alive."""
 
     status: Literal["alive"]
 
 
-class Ready(_Answer):
+class Ready(Answer):
     """The model is loaded, and the queue can be written."""
 
     status: Literal["ready"]

@@ -19,6 +19,7 @@ from hedgerow.vocabulary.naming import Naming
 
 from .errors import ApiError
 from .verdicts import Sorting, choices, sorting
+from .watching import WatchedInputs
 
 _REMEMBERED = 256  # goals and numbers of labels
 _SUBSETS = 16
@@ -78,6 +79,11 @@ class ServedModel:
     def fields(self) -> tuple[str, ...] | None:
         """The texts of an input by name; None where it is one text, or features."""
         return self.model.reader.text_fields
+
+    @cached_property
+    def watched(self) -> WatchedInputs:
+        """What it was asked since it was loaded."""
+        return WatchedInputs(self.model)
 
     @cached_property
     def tolerance(self) -> float | None:

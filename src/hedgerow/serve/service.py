@@ -21,6 +21,7 @@ from hedgerow.explanation import Explanation, explain, label_number
 from hedgerow.judge.name_verdict import name_entry
 from hedgerow.judge.verdict import verdict_entry
 
+from .adaptation import Adaptation
 from .batching import Batcher
 from .errors import ApiError, overloaded
 from .examples import examples_for
@@ -32,7 +33,7 @@ from .model_slot import ModelSlot, ReloadRunning, load_model
 from .prediction import Wanted, predict, said_of
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore, TextInput
 from .served_model import ALL_LABELS, AllowedLabels, ServedModel
-from .verdicts import flag_ood
+from .verdicts import Sorting, flag_ood
 
 Found = TypeVar("Found")
 
@@ -56,12 +57,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """The files of model and review queue, the threads per prediction, and how much a client may ask for."""
+    """The files of model and review queue, the threads per prediction, and how much a client may ask for.
+
+    With `adapt`, the threshold of accepted labels follows reviews, for goals with this share of wrong labels.
+    """
 
     model: Path
     queue: Path
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
+    adapt: float | None = None
 
 
 class Service:
@@ -72,6 +77,10 @@ class Service:
         self.metrics = Metrics()
         self.slot = ModelSlot(settings.model, load_model(settings.model, settings.threads), settings.threads)
         self.store = QueueStore(settings.queue, settings.limits.queue)
+        self.adaptation: Adaptation | None = None
+        if settings.adapt is not None:
+            self.adaptation = Adaptation(self.store, settings.adapt)
+            self.adaptation.check(self.slot.current)
         self._engine = _thread("engine")
         self._slow = _thread("slow")
         self._loader = _thread("loader")
@@ -79,7 +88,7 @@ class Service:
         self._slow.submit(self.slot.current.prepare_search)  # nobody waits for it, but the first search
         self._slow_jobs = 0
         self.batcher = Batcher(
-            partial(predict, most=settings.limits.labels),
+            partial(predict, most=settings.limits.labels, watch=True),
             self._engine,
             waiting=settings.limits.waiting,
             observe=self.metrics.batch,
@@ -127,11 +136,18 @@ class Service:
 
     async def _told(self, served: ServedModel, results: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
         await self._name(served, _listed(results), asked.lang)
-        told: dict[str, Any] = {"model": served.id, "results": results}
+        told: dict[str, Any] = {"model": served.id}
+        if asked.goal is not None and (warning := served.watched.warning()) is not None:
+            told["shift"] = warning
+        told["results"] = results
         if asked.goal is not None:
-            guarantees = served.sorting(asked.goal).plan.guarantees
+            guarantees = self._sorting(served, asked.goal).plan.guarantees
             told["guarantees"] = [of.to_dict() for of in guarantees]
         return told
+
+    def _sorting(self, served: ServedModel, goal: Goal) -> Sorting:
+        sorting = served.sorting(goal)
+        return sorting if self.adaptation is None else self.adaptation.sorting(served, sorting)
 
     async def _name(self, served: ServedModel, labels: list[dict[str, Any]], lang: str | None) -> None:
         """Put the name of each label beside it, where there are names."""
@@ -171,7 +187,7 @@ class Service:
             subset = served.subset(allowed)
         wanted = replace(wanted, subset=subset)
         if asked.goal is not None:
-            wanted = replace(wanted, sorting=served.sorting(asked.goal))
+            wanted = replace(wanted, sorting=self._sorting(served, asked.goal))
         results = await self.batcher.predict(served, inputs, count, wanted)
         flag_ood(results, asked.false_alarm)
         return results
@@ -235,6 +251,8 @@ class Service:
             "broader": served.model.coarser is not None,
             "schemes": served.schemes,
             "hierarchy": served.has_hierarchy,
+            "shift": served.watched.describe(),
+            "adapted": None if self.adaptation is None else self.adaptation.describe(served),
         }
 
     async def examples(self) -> list[dict[str, str]]:
@@ -283,7 +301,14 @@ class Service:
 
     async def review(self, number: int, state: str, labels: Sequence[str | int]) -> None:
         """Store the labels that a human gave to a text."""
-        if not await self._write(lambda: self.store.decide(number, state, labels)):
+        adaptation, served = self.adaptation, self.slot.current
+
+        def work() -> bool:
+            if adaptation is not None:
+                return adaptation.review(served, number, state, labels)
+            return self.store.decide(number, state, labels)
+
+        if not await self._write(work):
             raise ApiError(404, "not_found", f"the queue has no text {number}", "id")
 
     async def counts(self) -> QueueCounts:

@@ -117,7 +117,7 @@ export function askPage(model, queued) {
       const before = model.id;
       try {
         const said = await post("predict", { ...input, ...decided, ...inLanguage(), uncertainty: true, votes: true });
-        if (said.model === model.id) return said.results[0];
+        if (said.model === model.id) return { ...said.results[0], shift: said.shift };
         // Another has taken its place.
         await learn();
       } catch (error) {
@@ -149,7 +149,8 @@ export function askPage(model, queued) {
     answer.replaceChildren(
       ...[
         html("h3", { class: "answer-title", id: "answer-title", tabindex: -1 }, "Prediction"),
-        banner(result),
+        oodBanner(result),
+        shiftBanner(result),
         html("p", { class: "summary" }, ...summary(result)),
         ...(goals ?? [uncalibrated()]),
         some ? html("p", { class: "fine", id: "restricted" }, someWords(model)) : null,
@@ -226,22 +227,26 @@ function parsed(text) {
   return { indices: pairs.map(([column]) => column), values: pairs.map(([, value]) => value) };
 }
 
-function banner({ ood }) {
+function oodBanner({ ood }) {
   if (!ood?.is_ood) return null;
+  return banner(
+    "odd",
+    html("b", {}, "This text is out-of-distribution (OOD): unlike the training data."),
+    ` ${oneIn(ood.p_value)} in-distribution texts has an OOD score this high.`,
+    " It may be in another language or about another field. Do not rely on the labels below; no guarantee holds.",
+  );
+}
+
+/** Says, in the words of the server, that what it was asked is unlike what it was calibrated on. */
+function shiftBanner({ shift }) {
+  if (!shift) return null;
+  return banner("shifted", html("b", {}, "What this server was asked has shifted."), ` ${shift}`);
+}
+
+function banner(name, ...words) {
   const sign = svg("svg", { class: "warning", viewBox: "0 0 24 24", "aria-hidden": "true" });
   sign.append(svg("path", { d: "M12,3L22.5,21H1.5ZM12,9.5V15M12,17.6V18.4" }));
-  return html(
-    "div",
-    { class: "banner", role: "note" },
-    sign,
-    html(
-      "p",
-      {},
-      html("b", {}, "This text is out-of-distribution (OOD): unlike the training data."),
-      ` ${oneIn(ood.p_value)} in-distribution texts has an OOD score this high.`,
-      " It may be in another language or about another field. Do not rely on the labels below; no guarantee holds.",
-    ),
-  );
+  return html("div", { class: `banner ${name}`, role: "note" }, sign, html("p", {}, ...words));
 }
 
 function oneIn(p) {
@@ -276,11 +281,12 @@ function someWords({ policy }) {
   return `Only some labels were asked for.${guarantee}`;
 }
 
-function spoken({ labels, ood }, decided) {
+function spoken({ labels, ood, shift }, decided) {
   const [first] = labels;
   const best = first ? ` The most probable is ${called(first.label, first.name).slice(0, 100)} with ${percent(first.probability)}.` : "";
   const warning = ood?.is_ood ? " Warning: this text is out-of-distribution (OOD)." : "";
-  return `${sentence(decided)}.${best}${warning}`;
+  const unsupported = shift ? ` Warning: ${shift}` : "";
+  return `${sentence(decided)}.${best}${warning}${unsupported}`;
 }
 
 function uncalibrated() {
