@@ -183,6 +183,7 @@ bench-out-of-core: ## Fit a generated set within a memory budget
 bench-serve: $(VENV)/with-test-all wrk ## Measure the server under load
 bench-broader: ## Measure what broader terms add where labels are unsure
 bench-shift: ## Measure guarantees over streams that shift, with and without feedback
+bench-active: ## Measure texts chosen by query beside random ones, with and without shift
 bench-explore: ## Measure what settings of trees and of members do, on rows cut from training
 bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read

@@ -26,7 +26,7 @@ _SAME = 1 - 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """The questions whose answers teach most, the best first. Arrays of shape (n,).
+    """The questions on which the members disagree most, the best first. Arrays of shape (n,).
 
     Attributes
     ----------
@@ -73,7 +73,10 @@ def query(
     *,
     progress: Progress | None = None,
 ) -> Queries:
-    """Choose the inputs, or the pairs of input and label, whose answer by a human teaches the model most.
+    """Choose the inputs, or the pairs of input and label, on which the members disagree most.
+
+    Measured on inputs like those of training, labels for these were a little better than labels for random
+    ones. On inputs of another kind they were not reliably better: choose at random there.
 
     Questions are chosen one after the other. Each time the score of an input is its knowledge uncertainty
     times ``1 - diversity * s``, where s is its largest cosine similarity to an input that is already chosen,

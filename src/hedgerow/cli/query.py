@@ -56,6 +56,10 @@ def query(
     its row (from 0), its id if there is one, for pairs the label and its name, its score and its knowledge
     uncertainty.
 
+    Where inputs are like those of training, labels for these were measured to help a little more than labels
+    for random ones. Where they are of another kind (see hedgerow drift), they did not help reliably more:
+    choose at random there.
+
     \b
     Examples:
       hedgerow fit data/ tags.hedgerow --method bagging
