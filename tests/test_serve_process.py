@@ -335,7 +335,12 @@ def test_demo_then_one_command_serves_a_model_that_decides_and_a_queue(start: St
     assert running.ask("GET", "/queue/counts")[1]["waiting"] == 40
     decisions = set()
     for example in running.ask("GET", "/examples")[1]["examples"]:
-        body = {"text": example["text"], "k": 20, "votes": True, "decide": {"missed_at_most": 0.1}}
+        body = {
+            "text": example["text"],
+            "k": 20,
+            "votes": True,
+            "decide": {"wrong_at_most": 0.1, "missed_at_most": 0.1},
+        }
         status, found = running.ask("POST", "/predict", body)
         assert status == 200
         decisions |= {label["decision"] for label in found["results"][0]["labels"]}

@@ -48,7 +48,7 @@ def test_predictions_at_any_simd_level_differ_by_rounding_only(tmp_path: Path) -
     for other in found[1:]:
         for name, array in found[0].items():
             if array.dtype.kind == "f":
-                # Calibration moves odds, and of a probability next to 1 rounding leaves few digits of its odds.
+                # Calibration moves odds; those of a probability next to 1 have few digits left.
                 close = 1e-4 if name.startswith("calibrated") else 1e-5
                 np.testing.assert_allclose(other[name], array, rtol=0, atol=close, err_msg=name)
             else:

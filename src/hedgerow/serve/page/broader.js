@@ -40,7 +40,7 @@ export function broaderSection(input) {
       const terms = found.broader.map((one) => ({ ...one, votes: [] }));
       list.replaceChildren(...[...terms, ...labels].map((one) => row(one, null)));
       const nothing = terms.length + labels.length ? "" : "Nothing can be accepted. ";
-      words.textContent = `${nothing}${said.guarantees.map((one) => one.words).join(" ")} A broader term is wrong if no right label is at or below it.`;
+      words.textContent = `${nothing}${said.guarantees.map((one) => one.words).join(" ")}`;
     } catch (error) {
       shown = null;
       list.replaceChildren();
