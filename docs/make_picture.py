@@ -39,7 +39,7 @@ def draw_demo() -> None:
 
 
 def draw_page(url: str) -> None:
-    """Ask the page about its ambiguous example, open the first explanation, and take a picture."""
+    """Ask the page about its unsure example, open the first explanation, and take a picture."""
     from PIL import Image
     from playwright.sync_api import sync_playwright
 
@@ -47,7 +47,7 @@ def draw_page(url: str) -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
         page = browser.new_page(viewport={"width": 1280, "height": 1130}, reduced_motion="reduce")
         page.goto(url)
-        page.get_by_role("button", name="Ambiguous").click()
+        page.get_by_role("button", name="each member is unsure").click()
         page.get_by_role("button", name="Why?").first.click()
         page.locator(".sides").wait_for()
         page.locator("#answer-title").evaluate("(title) => window.scrollTo(0, title.offsetTop - 24)")

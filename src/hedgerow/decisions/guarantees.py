@@ -27,6 +27,11 @@ _WRONG = {
     "answered": "wrong, mean over answered inputs",
     "inputs": "wrong, mean over all inputs",
 }
+_OF = {
+    "labels": "all accepted labels",
+    "answered": "the labels of an input that is given any",
+    "inputs": "an input's accepted labels",
+}
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,10 @@ def about_wrong(
             f" that are given none count as 0 %, {surely}"
         )
     if reached is None:
-        words = f"Nothing is accepted: no threshold shows that at most {percent} would be wrong."
+        words = (
+            f"Nothing is accepted: no threshold shows that at most {percent} of {_OF[of]} would be wrong;"
+            " calibrate with more inputs, or allow more wrong ones."
+        )
     else:
         words = f"{kept}; {100 * reached:.1f} % of the held-out ones are."
     return Guarantee("wrong", of, share, share, confidence, reached, words)
