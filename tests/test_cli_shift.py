@@ -264,6 +264,24 @@ def test_evaluation_with_the_wrong_truth_then_the_guarantee_is_broken_but_nothin
     assert report.words.startswith("A guarantee is broken: at most")
 
 
+def test_evaluation_then_each_guarantee_that_is_a_mean_over_inputs_is_tested(
+    model: HedgerowTextClassifier,
+) -> None:
+    found = evaluate(model, texts_of(NEW), labels_of(NEW))
+    assert found.shift is not None
+    expected = []
+    for of in found.decisions:
+        kind, promised = of.guarantee.kind, of.guarantee.promised
+        if promised is None or of.achieved is None or of.guarantee.of in ("labels", "answered"):
+            continue
+        losses = (promised, of.achieved) if kind != "review" else (1 - promised, 1 - of.achieved)
+        expected.append((*losses, len(NEW)))  # each text has a label that the model knows
+    assert [(test.asked, test.reached, test.rows) for test in found.shift.kept] == expected
+    assert {of.guarantee.kind for of in found.decisions} == {"wrong", "missed", "review"}
+    assert len(expected) > 4
+    assert not any(test.broken for test in found.shift.kept)
+
+
 def test_evaluation_with_another_search_then_shift_is_not_tested(model: HedgerowTextClassifier) -> None:
     model.set_params(beam=3)
     report = evaluate(model, texts_of(NEW), labels_of(NEW)).shift

@@ -199,6 +199,12 @@ def test_wrong_labels_then_fewer_are_accepted_and_only_where_that_share_is_asked
         return [one["probability"] for one in labels if one["decision"] == "accept"]
 
     assert min(accepted(0.2), default=math.inf) >= accept_from(client)
+    (said,) = ask(client, USUAL[:1], decide={"wrong_at_most": 0.2, "wrong_of": "inputs"})[0]["guarantees"]
+    assert said["words"].startswith("In the long run, at most 20 % of an input's accepted labels are wrong")
+    assert "follows reviews, 60 of them" in said["words"]
+    assert said["confidence"] is None
+    (other,) = ask(client, USUAL[:1], decide={"wrong_at_most": 0.3, "wrong_of": "inputs"})[0]["guarantees"]
+    assert "Learn then Test" in other["words"]
     plain = load(deciding_model).decide(USUAL[60:], wrong_at_most=0.3, wrong_of="inputs")
     assert sorted(accepted(0.3)) == pytest.approx(sorted(plain.probability[plain.decision == 2].tolist()))
 
