@@ -21,7 +21,8 @@ SAMPLE = {"flips": 211, "cuts": 23}
 def test_file_has_every_kind_of_section(whole_file: Path) -> None:
     file = read_model(whole_file)
     kinds = {name.split(".")[0] for name in file.sections}
-    assert kinds == {"calibration", "classes", "familiar", "label_counts", "policy", "seen", "text", "tree"}
+    learned = {"calibration", "familiar", "policy", "reference"}
+    assert kinds == {"classes", "label_counts", "seen", "text", "tree"} | learned
     assert "calibration.group" in file.sections
     assert {"tree.1.weights", "text.pairs", "policy.inputs.unfamiliarity"} <= set(file.sections)
     assert {"calibration", "familiar", "policy", "training"} <= set(file.header)
