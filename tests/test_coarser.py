@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from broader_trees import TREES, WIDER, tree_records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
@@ -300,23 +301,6 @@ def test_hierarchical_scores_of_nothing_or_of_other_shapes_then_are_refused():
 
 
 # A model with a vocabulary, and the command line
-
-TREES = ["yew", "pine", "oak", "elm"]
-WIDER = {"yew": "conifer", "pine": "conifer", "oak": "broadleaf", "elm": "broadleaf"}
-
-
-def tree_records(rows: int, seed: int) -> tuple[list[str], list[list[str]]]:
-    """Texts that often say only which kind of tree they are about."""
-    random = np.random.default_rng(seed)
-    texts, labels = [], []
-    for row in range(rows):
-        tree = TREES[random.integers(0, 4)]
-        vague = random.random() < 0.5
-        words = [WIDER[tree], "needle" if WIDER[tree] == "conifer" else "leaf"]
-        words += [] if vague else [f"{tree}wood", f"{tree}bark"]
-        texts.append(" ".join([*words, f"w{random.integers(0, 50)}", f"n{seed}x{row}"]))
-        labels.append([tree])
-    return texts, labels
 
 
 @pytest.fixture(scope="module")
