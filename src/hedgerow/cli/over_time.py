@@ -61,7 +61,7 @@ def over_time(
     context: typer.Context,
     data: Annotated[
         list[Path],
-        typer.Argument(help="Records with labels and times: .jsonl, .csv or .parquet.", metavar="DATA..."),
+        typer.Argument(help="Records with labels and times: .jsonl, .csv or .parquet.", metavar="DATA"),
     ],
     text_field: options.TextFields,
     time_field: options.TimeField = None,
