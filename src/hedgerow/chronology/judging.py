@@ -13,9 +13,9 @@ from hedgerow.decisions.kept import FALSE_ALARM, GuaranteeTally, KeptGuarantee
 from hedgerow.decisions.learning import frequencies
 from hedgerow.decisions.policy import Policy
 from hedgerow.evaluation import ndcg_at, precision_at, reliability
-from hedgerow.evaluation.shifting import with_guarantees
 from hedgerow.model import Model
 from hedgerow.progress import Stage
+from hedgerow.shift.kept import Achieved, kept_tests
 from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.signals import Signals
 from hedgerow.votes.truth import Assessment, assess
@@ -60,12 +60,6 @@ def judge(source: Model, X: Any, truth: sp.csr_array, plan: Plan, progress: Stag
             signals.append(answer.signals)
     assessed = Assessment.concatenate(parts)
     kept = tally.finish()
-    p_values: dict[tuple[str, float], tuple[float, bool]] = {}
-    shifted = False
-    if watch is not None and policy is not None:
-        report = with_guarantees(watch.report(), policy, kept)
-        shifted = report.shifted
-        p_values = {(one.fate, one.asked): (one.p_value, one.broken) for one in report.kept}
     labelled = bool(truth.nnz)
     labels = assessed.labels
     return Findings(
@@ -74,8 +68,8 @@ def judge(source: Model, X: Any, truth: sp.csr_array, plan: Plan, progress: Stag
         {str(k): ndcg_at(labels, assessed.truth, k) for k in _CUTS} if labelled else {},
         _calibration_error(assessed) if labelled else None,
         _flagged(source, signals),
-        shifted,
-        tuple(_in_period(one, p_values) for one in kept),
+        watch is not None and watch.report().shifted,
+        () if policy is None else _in_period(kept, policy, len(assessed)),
     )
 
 
@@ -91,23 +85,46 @@ def _asked(policy: Policy, plan: Plan) -> tuple[Guarantee, ...]:
     return tuple(asked)
 
 
-def _in_period(of: KeptGuarantee, tests: dict[tuple[str, float], tuple[float, bool]]) -> KeptInPeriod:
-    guarantee = of.guarantee
-    tested = guarantee.kind == "missed" or guarantee.of == "inputs"
-    p_value, broken = tests.get((guarantee.kind, guarantee.asked), (None, False)) if tested else (None, False)
-    return KeptInPeriod(
-        kind=guarantee.kind,
-        of=guarantee.of,
-        asked=guarantee.asked,
-        refused=guarantee.refused,
-        achieved=of.achieved,
-        kept=of.kept,
-        p_value=p_value,
-        broken=broken,
-        inputs=of.inputs,
-        counted=of.counted,
-        failed=of.failed,
+def _in_period(kept: list[KeptGuarantee], policy: Policy, rows: int) -> tuple[KeptInPeriod, ...]:
+    """What came of guarantees, each with a test of whether it was kept."""
+    achieved = {place: found for place, one in enumerate(kept) if (found := _mean_loss(one, policy, rows))}
+    tests = dict(zip(achieved, kept_tests(list(achieved.values()), policy.missed.rows), strict=True))
+    return tuple(
+        KeptInPeriod(
+            kind=of.guarantee.kind,
+            of=of.guarantee.of,
+            asked=of.guarantee.asked,
+            refused=of.guarantee.refused,
+            achieved=of.achieved,
+            kept=of.kept,
+            p_value=tests[place].p_value if place in tests else None,
+            broken=place in tests and tests[place].broken,
+            inputs=of.inputs,
+            counted=of.counted,
+            failed=of.failed,
+        )
+        for place, of in enumerate(kept)
     )
+
+
+def _mean_loss(of: KeptGuarantee, policy: Policy, rows: int) -> Achieved | None:
+    """A mean over inputs of a loss between 0 and 1 that is at most what was asked if the guarantee is kept.
+
+    A ratio is no such mean. But all wrong labels are at most a share of all accepted ones if and only if the
+    mean over inputs of their difference, wrong ones less the share of accepted ones, is not above 0; and an
+    input is given `most` labels at most. The same goes for the inputs that are given any.
+    """
+    share, guarantee = of.guarantee.promised, of.guarantee
+    if share is None or of.achieved is None:
+        return None
+    if guarantee.kind == "missed":
+        return Achieved("right labels", "missed", share, of.achieved, of.inputs)
+    loss = of.achieved
+    if guarantee.of == "labels" and policy.given is not None:
+        loss = share + (of.failed - share * of.counted) / (policy.given.most * rows)
+    elif guarantee.of == "answered":
+        loss = share + (of.achieved - share) * of.inputs / rows
+    return Achieved("accepted labels", "wrong", share, loss, rows)
 
 
 def _unknown(truth: sp.csr_array, source: Model) -> int:

@@ -30,8 +30,8 @@ class KeptInPeriod:
     kept : bool or None
         Whether that is at most what was asked; None where there is nothing to count.
     p_value : float or None
-        How likely so much is, or more, if the guarantee was kept on average; None where the share is a ratio
-        of all labels, which is not tested.
+        How likely so much is, or more, if the guarantee was kept on average: a one-sided test that counts the
+        inputs that set the threshold as well as those of the period.
     broken : bool
         Whether that is too unlikely to be chance (at most 1 % for all guarantees of the period together).
     inputs : int

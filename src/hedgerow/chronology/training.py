@@ -9,7 +9,8 @@ from typing import Any
 
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.held_out import learn_from_held_out
-from hedgerow.familiarity.detector import NEEDED
+from hedgerow.familiarity.detector import NEEDED as NEEDED_FOR_OOD
+from hedgerow.judge.calibration import NEEDED as NEEDED_FOR_CALIBRATION
 from hedgerow.progress import Progress
 
 from .stream import Rows, Stream
@@ -39,7 +40,7 @@ class Trainer:
     @property
     def least_held_out(self) -> int:
         """The fewest records that a model can be calibrated on."""
-        return _HALVES * NEEDED
+        return _HALVES * max(NEEDED_FOR_OOD, NEEDED_FOR_CALIBRATION)
 
     def train(self, rows: Rows) -> HedgerowClassifier:
         """A model of these rows, which are in order of time."""
