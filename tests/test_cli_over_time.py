@@ -53,7 +53,9 @@ def test_table_json_and_page_say_what_the_library_finds(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, figures = tmp_path / "time.html", tmp_path / "time.json"
-    assert run(data, "--time-field", "year", "--period", "year", "--out", str(out), "--json", str(figures)) == 0
+    assert (
+        run(data, "--time-field", "year", "--period", "year", "--out", str(out), "--json", str(figures)) == 0
+    )
     printed = capsys.readouterr().out
     found = json.loads(figures.read_text())
     assert [period["name"] for period in found["periods"]] == ["2000", "2001", "2002", "2003"]
@@ -140,6 +142,35 @@ def test_a_page_has_a_line_for_each_strategy_in_each_figure() -> None:
         said = f"never updated, {one.period}: a guarantee is broken. {100 * one.guarantees[0].achieved:.1f} %"
         assert any(note.startswith(said) for note in content.notes)
     assert "<b>over" not in render(content)
+
+
+def test_the_example_of_the_page_prints_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parent.parent / "docs/how-to/over-time.md").read_text()
+    found = re.search(
+        r"```python\n(.*?)```\n\n```sh\nhedgerow (.*?)\n```.*?```text\n(.*?)```", text, re.DOTALL
+    )
+    assert found is not None
+    monkeypatch.chdir(tmp_path)
+    exec(compile(found[1], "over-time.md", "exec"), {})
+    assert main(found[2].split()) == 0
+    printed = iter(capsys.readouterr().out.splitlines())
+    shown = [line for line in found[3].splitlines() if line != "..."]
+    assert len(shown) > 15
+    for line in shown:
+        # Other SIMD levels have other last bits, which may turn a label or two.
+        assert any(same(line, own) for own in printed), line
+
+
+def same(one: str, other: str) -> bool:
+    number = r"[0-9][0-9.,]*"
+    values = [
+        [float(found.replace(",", "").rstrip(".")) for found in re.findall(number, text)]
+        for text in (one, other)
+    ]
+    words = [re.sub(number, "", text).split() for text in (one, other)]
+    return words[0] == words[1] and values[0] == pytest.approx(values[1], rel=0.02, abs=1.0)
 
 
 # --- what it refuses ---

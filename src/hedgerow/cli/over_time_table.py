@@ -43,9 +43,13 @@ def print_over_time(found: OverTime) -> None:
             table.add_row(cell(row[0].period), *(_kept(one.guarantees[place]) for one in row))
         console.print(table)
         say(_summary(strategies, place))
-    if any(of.kept is False for judged in strategies for one in judged for of in one.guarantees):
-        say("Red: broken, more than chance explains. Yellow: more than guaranteed.", "dim")
-    refused = [of.refused for judged in strategies for one in judged for of in one.guarantees]
+    guarantees = [of for judged in strategies for one in judged for of in one.guarantees]
+    if guarantees:
+        say(
+            "%, and of how many labels. Red: broken, more than chance explains; yellow: more than guaranteed.",
+            "dim",
+        )
+    refused = [of.refused for of in guarantees]
     for reason in dict.fromkeys(filter(None, refused)):
         say(f"Refused: {option_words(reason, GOALS)}.", "dim")
 
@@ -55,8 +59,8 @@ def _title(words: str) -> str:
 
 
 def _promise(of: KeptInPeriod) -> str:
-    what = "accepted labels are wrong" if of.kind == "wrong" else "known right labels are missed"
-    return f"At most {100 * of.asked:g} % of {what}: reached, %, and of how many labels"
+    what = "Accepted labels that are wrong" if of.kind == "wrong" else "Known right labels that are missed"
+    return f"{what}, at most {100 * of.asked:g} %"
 
 
 def _cells(one: JudgedPeriod) -> list[Text]:

@@ -160,7 +160,9 @@ def check_time(text: str) -> None:
 
 def _parsed(value: object) -> tuple[TimeKind, float]:
     """What a value is, and a number that puts it in order."""
-    if value is None or value == "":
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()  # None where it is not a time
+    if value is None or type(value).__name__ in ("NaTType", "NAType") or value == "":
         raise TimeError(f"it is missing; give {_KNOWN}, or leave the record out")
     if isinstance(value, str):
         return _parsed_text(value.strip())

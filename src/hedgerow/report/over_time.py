@@ -10,7 +10,7 @@ from typing import Any
 
 from hedgerow.chronology import JudgedPeriod, KeptInPeriod, OverTime
 
-from .content import Content, Figure, Headline, Series, Setting
+from .content import Content, Figure, Headline, Kind, Series, Setting
 
 __all__ = ["compose_over_time"]
 
@@ -60,7 +60,7 @@ def _figures(found: OverTime) -> list[Figure]:
     for place, guarantee in enumerate(next(iter(judged.values()))[0].guarantees):
         limit = Series("guaranteed: at most", places, [guarantee.asked] * len(places))
         lines = _lines(found, lambda one, place=place: one.guarantees[place].achieved)  # type: ignore[misc]
-        made.append(_figure(f"time-{guarantee.kind}", found, [limit, *lines]))
+        made.append(_figure(f"time-{guarantee.kind}", found, [*lines, limit]))
     new = Series("in no earlier period", places, [_new(period) for period in found.periods[1:]], "points")
     made += [
         _figure("time-unknown", found, [*_lines(found, lambda one: one.unknown), new]),
@@ -68,7 +68,7 @@ def _figures(found: OverTime) -> list[Figure]:
     ]
     if any(one.ood is not None for of in judged.values() for one in of):
         expected = Series("expected", places, [0.05] * len(places))
-        made.append(_figure("time-ood", found, [expected, *_lines(found, lambda one: one.flagged)]))
+        made.append(_figure("time-ood", found, [*_lines(found, lambda one: one.flagged), expected]))
     return made
 
 
@@ -77,12 +77,13 @@ def _places(found: OverTime) -> list[int]:
 
 
 def _lines(found: OverTime, value: Callable[[JudgedPeriod], float | None]) -> list[Series]:
-    """A line for each strategy; what does not exist is a gap."""
+    """A line for each strategy, or points where there are gaps, which could leave nothing of a line."""
     made = []
     for judged in found.judged.values():
         values = [value(one) for one in judged]
         numbers = [math.nan if of is None else of for of in values]
-        made.append(Series(judged[0].words, _places(found), numbers))
+        kind: Kind = "points" if any(map(math.isnan, numbers)) else "line"
+        made.append(Series(judged[0].words, _places(found), numbers, kind))
     return made
 
 
@@ -117,13 +118,12 @@ def _notes(found: OverTime) -> list[str]:
 
 
 def _broken(one: JudgedPeriod, of: KeptInPeriod) -> str | None:
-    """What is said of a guarantee that was not kept."""
-    if of.kept is not False or of.achieved is None:
+    """What is said of a guarantee that is broken."""
+    if not of.broken or of.achieved is None:
         return None
     what = f"wrong, {_WRONG[of.of or 'labels']}" if of.kind == "wrong" else "missed, of right labels known"
-    chance = "" if of.p_value is None else f"; one-sided test, p = {of.p_value:.1g}"
-    more = "a guarantee is broken" if of.broken else "more than guaranteed"
     return (
-        f"{one.words}, {one.period}: {more}. {100 * of.achieved:.1f} % are {what}, and at most"
-        f" {100 * of.asked:g} % were to be ({of.failed:,} of {of.counted:,} labels{chance})."
+        f"{one.words}, {one.period}: a guarantee is broken. {100 * of.achieved:.1f} % are {what}, and at most"
+        f" {100 * of.asked:g} % were to be ({of.failed:,} of {of.counted:,} labels; one-sided test,"
+        f" p = {of.p_value:.1g})."
     )
