@@ -144,6 +144,7 @@ def test_a_page_has_a_line_for_each_strategy_in_each_figure() -> None:
     assert "<b>over" not in render(content)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_prints_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,6 +67,19 @@ def test_a_time_is_shown_as_people_write_it(value: Any, shown: str) -> None:
     assert times.show(times.values[0]) == shown
 
 
+def test_times_of_numpy_and_pandas_are_those_of_the_calendar() -> None:
+    pandas = pytest.importorskip("pandas")
+    days = ["2019-03-31", "2018-01-01"]
+    expected = Times.of([datetime.fromisoformat(day) for day in days])
+    for values in (np.array(days, "datetime64[D]"), pandas.Series(pandas.to_datetime(days))):
+        times = Times.of(values)
+        assert (times.kind, times.values.tolist()) == (expected.kind, expected.values.tolist())
+    for missing in (np.datetime64("NaT"), pandas.NaT, pandas.NA):
+        with pytest.raises(TimeError, match="missing"):
+            Times.of([missing])
+    assert Times.of(np.array([2019, 2018], np.int32)).values.tolist() == [2019, 2018]
+
+
 @pytest.mark.parametrize(
     "value", [None, "", True, [2019], {"year": 2019}, float("nan"), "soon", "2019-02-30"]
 )
@@ -95,14 +108,13 @@ def test_moments_with_and_without_a_zone_are_refused_together() -> None:
 
 def test_records_keep_their_times_in_every_format(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
+    parquet = pytest.importorskip("pyarrow.parquet")
     days = [date(2019, 3, 31), date(2018, 1, 1), date(2020, 12, 31)]
     jsonl = records(tmp_path / "a.jsonl", [day.isoformat() for day in days])
     table = tmp_path / "a.csv"
     table.write_text("text,labels,date\n" + "".join(f"text {i},x,{day}\n" for i, day in enumerate(days)))
     columns = {"text": ["a", "b", "c"], "labels": [["x"]] * 3, "date": days}
-    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
     for path in (jsonl, table, tmp_path / "a.parquet"):
         times = read_part(path, None, time_field="date").times
         assert times is not None

@@ -46,7 +46,8 @@ def print_over_time(found: OverTime) -> None:
     guarantees = [of for judged in strategies for one in judged for of in one.guarantees]
     if guarantees:
         say(
-            "%, and of how many labels. Red: broken, more than chance explains; yellow: more than guaranteed.",
+            "%, and of how many labels. Red: broken, more than chance explains. Yellow: more than"
+            " guaranteed.",
             "dim",
         )
     refused = [of.refused for of in guarantees]
