@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from changing_stream import FIRST_LABELS, MORE_LABELS, PERIODS, ROWS, changing_stream
+from sklearn.base import clone
 
 from hedgerow import HedgerowTextClassifier
 from hedgerow.chronology import JudgedPeriod, OverTime, Plan, Strategy, TooFewRecordsError, over_time
@@ -367,6 +368,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     plan = replace(PLAN, strategies=("never-updated",))
     run(plan, checkpoint=folder)
     run(replace(plan, strategies=("calibrated-again",)), checkpoint=folder)  # more strategies fit in
+    run(plan, estimator=clone(CLASSIFIER).set_params(n_jobs=2), checkpoint=folder)  # and so do other threads
     changed = replace(STREAM, labels=[["label0"], *STREAM.labels[1:]])
     for arguments, problem in (
         ({"plan": replace(plan, seed=5)}, "other options"),

@@ -58,9 +58,12 @@ class Checkpoint:
         if path is None or not path.exists():
             return None
         try:
-            return JudgedPeriod.from_dict(_read(path))
+            found = JudgedPeriod.from_dict(_read(path))
         except (TypeError, KeyError) as error:
             raise _damaged(path) from error
+        if found.strategy != strategy:
+            raise _damaged(path)
+        return found
 
     def keep(self, number: int, found: JudgedPeriod) -> None:
         """Keep a period; it is on disk when this returns."""

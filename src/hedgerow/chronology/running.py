@@ -92,15 +92,9 @@ def over_time(
     plan = plan or Plan()
     stream = Stream.of(X, Y, times, classes)
     periods = plan.cut(stream.times)
-    kept = Checkpoint(
-        None if checkpoint is None else Path(checkpoint),
-        {
-            "hedgerow": version("hedgerow"),
-            "data": _fingerprint(stream),
-            "plan": {name: value for name, value in plan.to_dict().items() if name != "strategies"},
-            "settings": dict(settings or {}) if callable(estimator) else plain_parameters(estimator),
-        },
-    )
+    kept = Checkpoint(None, {})
+    if checkpoint is not None:
+        kept = Checkpoint(Path(checkpoint), _asked(stream, plan, estimator, settings))
     steps = _Steps(len(plan.strategies) * (len(periods) - 1), progress)
     trainer = Trainer(stream, _maker(estimator), plan.held_out, plan.seed, steps.inside)
     first = FirstModel(trainer)
@@ -120,6 +114,19 @@ def over_time(
             if finished is not None:
                 finished(found)
     return OverTime(plan, _summaries(stream, periods), {name: tuple(of) for name, of in judged.items()})
+
+
+def _asked(
+    stream: Stream, plan: Plan, estimator: HedgerowClassifier | Make, settings: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What periods of the same run share; neither more strategies nor threads change what one finds."""
+    own = plain_parameters(estimator) if isinstance(estimator, HedgerowClassifier) else dict(settings or {})
+    return {
+        "hedgerow": version("hedgerow"),
+        "data": _fingerprint(stream),
+        "plan": {name: value for name, value in plan.to_dict().items() if name != "strategies"},
+        "settings": {name: value for name, value in own.items() if name != "n_jobs"},
+    }
 
 
 def _maker(estimator: HedgerowClassifier | Make) -> Make:
