@@ -38,7 +38,9 @@ def print_over_time(found: OverTime) -> None:
         "dim",
     )
     for place, guarantee in enumerate(strategies[0][0].guarantees):
-        table = figures_table(_promise(guarantee), [judged[0].words for judged in strategies])
+        say(_promise(guarantee), "bold")  # as a title, it would be as narrow as the table
+        table = figures_table("", [judged[0].words for judged in strategies])
+        table.title = None
         for row in zip(*strategies, strict=True):
             table.add_row(cell(row[0].period), *(_kept(one.guarantees[place]) for one in row))
         console.print(table)
