@@ -52,9 +52,20 @@ def print_over_time(found: OverTime) -> None:
             " guaranteed.",
             "dim",
         )
-    refused = [of.refused for of in guarantees]
-    for reason in dict.fromkeys(filter(None, refused)):
-        say(f"Refused: {option_words(reason, GOALS)}.", "dim")
+    shifted = [
+        f"{judged[0].words} in {sum(one.shifted for one in judged)} of {len(judged)}"
+        for judged in strategies
+        if any(one.shifted for one in judged)
+    ]
+    if shifted:
+        say(
+            "Inputs are not like those that the model was calibrated on, so guarantees are not supported (test"
+            f" martingale): {', '.join(shifted)} periods."
+        )
+    if refused := [of.refused for of in guarantees if of.refused is not None]:
+        # The reasons differ only in their figures.
+        last = "" if len(refused) == 1 else f" {len(refused)} times; the last time,"
+        say(f"Refused{last or ':'} {option_words(refused[-1], GOALS)}.", "dim")
 
 
 def _title(words: str) -> str:
