@@ -59,8 +59,8 @@ def print_over_time(found: OverTime) -> None:
     ]
     if shifted:
         say(
-            "Inputs are not like those that the model was calibrated on, so guarantees are not supported (test"
-            f" martingale): {', '.join(shifted)} periods."
+            "Inputs are not like those that the model was calibrated on, so guarantees are not supported"
+            f" (test martingale): {', '.join(shifted)} periods."
         )
     if refused := [of.refused for of in guarantees if of.refused is not None]:
         # The reasons differ only in their figures.
