@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +259,18 @@ def test_its_help_is_its_own(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert len(first) <= 80
     assert first.endswith(".")
     assert last.startswith("hedgerow evaluate --over-time ")
+
+
+def test_its_help_does_not_import_the_library() -> None:
+    code = """
+import contextlib, io, sys
+from hedgerow.cli import main
+with contextlib.redirect_stdout(io.StringIO()):
+    assert main(["evaluate", "--over-time", "--help"]) == 0
+print(*(name for name in ("numpy", "scipy", "sklearn", "torch") if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
 
 
 def test_values_of_its_options_are_those_of_the_library() -> None:
