@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hedgerow.trees.label_tree import LabelTree
 
-__all__ = ["Regrown", "leaf_of_labels", "regrow"]
+__all__ = ["Regrown", "regrow"]
 
 Ints = npt.NDArray[np.int32]
 
@@ -28,11 +28,6 @@ class Regrown:
             np.where(origin >= 0, old[np.maximum(origin, 0)], np.int32(otherwise)).astype(np.int32)
             for origin, old in zip(self.origins, layers, strict=True)
         )
-
-
-def leaf_of_labels(tree: LabelTree) -> Ints:
-    """The leaf of each label, in the order of the tree's labels."""
-    return _owners(tree.begins[-1])
 
 
 def regrow(
@@ -60,7 +55,7 @@ def regrow(
     Regrown
     """
     labels = np.concatenate([tree.labels, np.asarray(added, dtype=np.int32)])
-    owner = np.concatenate([leaf_of_labels(tree), np.asarray(leaves, dtype=np.int32)]).astype(np.int64)
+    owner = np.concatenate([_owners(tree.begins[-1]), np.asarray(leaves, dtype=np.int32)]).astype(np.int64)
     origin = np.concatenate(
         [np.arange(len(tree.labels), dtype=np.int32), np.full(len(added), -1, dtype=np.int32)]
     )
