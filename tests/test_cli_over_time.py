@@ -70,7 +70,7 @@ def test_table_json_and_page_say_what_the_library_finds(
             assert all(f"{100 * share:.1f}" in printed for share in shares)
             for of in one["guarantees"]:
                 if of["achieved"] is not None:
-                    assert f"({of['failed']:,}/{of['counted']:,})" in printed
+                    assert f"{100 * of['achieved']:.1f} {of['failed']}/{of['counted']}" in printed
     page = out.read_text()
     assert "Accuracy over time" in page
     assert "Unknown labels over time" in page

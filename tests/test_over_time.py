@@ -23,7 +23,7 @@ from hedgerow.shift.kept import Achieved, kept_tests
 STREAM = changing_stream()
 CLASSIFIER = HedgerowTextClassifier(random_state=0, n_jobs=1, ngrams=(1, 1))
 PLAN = Plan(unit="year", wrong_at_most=0.2, missed_at_most=0.3)
-NEVER, CALIBRATED, FITTED = (strategy.value for strategy in Strategy)
+NEVER, CALIBRATED, UPDATED, FITTED = (strategy.value for strategy in Strategy)
 
 
 def run(plan: Plan = PLAN, stream: Any = STREAM, estimator: Any = CLASSIFIER, **more: Any) -> OverTime:
@@ -275,8 +275,37 @@ def test_a_strategy_is_asked_for_each_period_with_all_that_is_over(monkeypatch: 
         assert sorted(past.rows) == list(range(ROWS * number))
         assert sorted(past.newest) == list(range(ROWS * (number - 1), ROWS * number))
         assert sorted(past.first) == list(range(ROWS))
+        assert past.ends == tuple(ROWS * over for over in range(1, number + 1))
         assert past.is_first == (number == 1)
     assert len(asked) == PERIODS - 1
+
+
+def test_a_model_that_is_updated_has_learned_the_records_of_one_that_is_fitted_again(found: OverTime) -> None:
+    for updated, fitted, never in zip(
+        *(found.judged[name] for name in (UPDATED, FITTED, NEVER)), strict=True
+    ):
+        for what in ("trained", "known_labels", "unknown_labels", "true_labels", "inputs"):
+            assert getattr(updated, what) == getattr(fitted, what)
+        if updated.period != "2001":
+            assert updated.precision["1"] > never.precision["1"] + 0.1
+            assert updated.precision["1"] > fitted.precision["1"] - 0.1
+
+
+def test_small_updates_amend_a_model_and_leave_the_first_as_it_was() -> None:
+    """Periods of less than a quarter of what was learned before do not train everything again."""
+    plan = Plan(periods=12, start="520", strategies=("never-updated", "updated"), wrong_at_most=None)
+    times = list(range(2 * ROWS))
+    more = {"X": STREAM.texts[: 2 * ROWS], "Y": STREAM.labels[: 2 * ROWS]}
+    both = over_time(CLASSIFIER, times=times, plan=plan, **more)
+    alone = over_time(CLASSIFIER, times=times, plan=replace(plan, strategies=("never-updated",)), **more)
+    assert [replace(one, seconds=0) for one in both.judged[NEVER]] == [
+        replace(one, seconds=0) for one in alone.judged[NEVER]
+    ]
+    updated = both.judged[UPDATED]
+    assert len(updated) > 3
+    trained = [one.trained for one in updated]
+    assert trained == sorted(set(trained))
+    assert updated[-1].unknown_labels < both.judged[NEVER][-1].unknown_labels
 
 
 def test_every_strategy_has_somebody_who_keeps_its_model() -> None:
@@ -348,7 +377,7 @@ def test_a_run_that_was_stopped_goes_on_and_trains_no_finished_period_again(
 
     def stop(one: JudgedPeriod) -> None:
         finished.append(one)
-        if len(finished) == 6:  # three strategies, two periods
+        if len(finished) == 2 * len(Strategy):  # of two periods
             raise KeyboardInterrupt
 
     folder = tmp_path / "periods"
@@ -356,7 +385,7 @@ def test_a_run_that_was_stopped_goes_on_and_trains_no_finished_period_again(
         run(estimator=Counted(), checkpoint=folder, finished=stop)
     rest = Counted()
     resumed = run(estimator=rest, checkpoint=folder)
-    assert rest.made == 2  # the first model, which two strategies still use, and that of the last period
+    assert rest.made == 2  # the first model, which others begin with, and that of the last period
     assert without_seconds(resumed) == without_seconds(found)
     none = Counted()
     assert run(estimator=none, checkpoint=folder) == resumed

@@ -138,8 +138,9 @@ def _maker(estimator: HedgerowClassifier | Make) -> Make:
 def _pasts(periods: list[Period]) -> Iterator[tuple[Period, Past]]:
     """Each period that is judged, and what is known when it begins."""
     for place in range(1, len(periods)):
-        rows = np.concatenate([period.rows for period in periods[:place]])
-        yield periods[place], Past(periods[0].rows, rows, periods[place - 1].rows)
+        over = [period.rows for period in periods[:place]]
+        ends = tuple(np.cumsum([len(rows) for rows in over]).tolist())
+        yield periods[place], Past(over[0], np.concatenate(over), over[-1], ends)
 
 
 def _judged(

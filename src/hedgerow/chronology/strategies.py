@@ -20,6 +20,7 @@ class Strategy(StrEnum):
 
     NEVER_UPDATED = "never-updated"
     CALIBRATED_AGAIN = "calibrated-again"
+    UPDATED = "updated"
     FITTED_AGAIN = "fitted-again"
 
     @property
@@ -40,11 +41,14 @@ class Past:
         Those of all periods that are over, in order of time.
     newest : int64 array
         Those of the last of these periods.
+    ends : tuple of int
+        How many rows were over when each of these periods was.
     """
 
     first: Rows
     rows: Rows
     newest: Rows
+    ends: tuple[int, ...]
 
     @property
     def is_first(self) -> bool:
@@ -107,6 +111,32 @@ class CalibratedAgain:
         return self._trainer.calibrated(model, later[-max(len(past.newest), least) :])
 
 
+class Updated:
+    """The model of the first period is updated with each period that is over.
+
+    It has then learned from the same records as a model that is fitted again, and is calibrated on the same.
+    """
+
+    def __init__(self, trainer: Trainer, first: FirstModel) -> None:
+        self._trainer, self._first = trainer, first
+        self._model: HedgerowClassifier | None = None
+        self._learned = 0  # rows, from the first on
+
+    def model_for(self, past: Past) -> HedgerowClassifier:
+        """The model with all updates so far; those of periods that were skipped come one by one, too."""
+        held_out = past.rows[:0]
+        for end in past.ends:
+            fitting, held_out = self._trainer.split(past.rows[:end])
+            if self._model is None:
+                self._model = self._trainer.updatable(self._first.of(past), fitting)
+            elif len(fitting) > self._learned:
+                self._trainer.update(self._model, fitting[self._learned :])
+            self._learned = max(self._learned, len(fitting))
+        if past.is_first or self._model is None:
+            return self._first.of(past)
+        return self._trainer.calibrated(self._model, held_out)
+
+
 class FittedAgain:
     """A new model of all records so far."""
 
@@ -121,5 +151,6 @@ class FittedAgain:
 KEEPERS: Mapping[Strategy, Callable[[Trainer, FirstModel], Keeper]] = {
     Strategy.NEVER_UPDATED: NeverUpdated,
     Strategy.CALIBRATED_AGAIN: CalibratedAgain,
+    Strategy.UPDATED: Updated,
     Strategy.FITTED_AGAIN: FittedAgain,
 }

@@ -48,6 +48,12 @@ class Stream:
         own = np.unique(labels.indices)
         return sp.csr_array(labels[:, own]), self.names[own].tolist()
 
+    def lists(self, rows: Rows) -> list[list[str]]:
+        """The labels of rows by name."""
+        labels = self.labels[rows]
+        parts = np.split(self.names[labels.indices], labels.indptr[1:-1])
+        return [part.tolist() for part in parts]
+
     def truth(self, rows: Rows, classes: npt.NDArray[Any]) -> sp.csr_array:
         """The labels of rows in the columns of a model; those that it does not know come after them."""
         known = {name: column for column, name in enumerate(classes.tolist())}

@@ -70,6 +70,17 @@ class Trainer:
             )
         return self.make(inputs, labels).fit(inputs, labels, classes=names, progress=self.progress)
 
+    def updatable(self, model: HedgerowClassifier, rows: Rows) -> HedgerowClassifier:
+        """The same model with the records of these rows, on which it was trained."""
+        new = copy.copy(model)
+        labels, names = self.stream.learnable(rows)
+        new.adopt_records(self.stream.take(rows), labels, classes=names)
+        return new
+
+    def update(self, model: HedgerowClassifier, rows: Rows) -> None:
+        """Let a model learn further rows; it loses what it had learned from held-out ones."""
+        model.update(self.stream.take(rows), self.stream.lists(rows), progress=self.progress)
+
     def calibrated(self, model: HedgerowClassifier, rows: Rows) -> HedgerowClassifier:
         """The same model, calibrated on these rows; those that it was trained on are left out."""
         new = copy.copy(model)

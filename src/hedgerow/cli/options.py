@@ -55,6 +55,7 @@ Strategies = StrEnum(
     {
         "never_updated": "never-updated",
         "calibrated_again": "calibrated-again",
+        "updated": "updated",
         "fitted_again": "fitted-again",
     },
 )

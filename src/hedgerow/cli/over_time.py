@@ -87,8 +87,9 @@ def over_time(
         list[options.Strategies] | None,
         typer.Option(
             help="What becomes of a model when a period is over: it stays (never-updated), its calibration"
-            " and thresholds are learned from the newest records (calibrated-again), or it is fitted to all"
-            " records so far (fitted-again). Repeat it for more. Default: all.",
+            " and thresholds are learned from the newest records (calibrated-again), it learns the new"
+            " records as by hedgerow update (updated), or it is fitted to all records so far"
+            " (fitted-again). Repeat it for more. Default: all.",
             show_default=False,
         ),
     ] = None,

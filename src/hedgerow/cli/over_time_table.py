@@ -89,7 +89,7 @@ def _kept(of: KeptInPeriod) -> Text:
     if of.achieved is None:
         return cell("none accepted" if of.kind == "wrong" else "-", "dim")
     style = "red" if of.broken else "yellow" if of.kept is False else ""
-    return cell(f"{100 * of.achieved:.1f} ({of.failed:,}/{of.counted:,})", style)
+    return cell(f"{100 * of.achieved:.1f} {of.failed}/{of.counted}", style)
 
 
 def _summary(strategies: Sequence[Sequence[JudgedPeriod]], place: int) -> str:
