@@ -104,9 +104,7 @@ def problem() -> tuple[csr_array, csr_array, LabelTree]:
     return X, Y, LabelTree.from_clusters([clusters, np.arange(6) // 3])
 
 
-def positive_rows(
-    Y: npt.NDArray[np.bool_], tree: LabelTree, layer: int, node: int
-) -> npt.NDArray[np.bool_]:
+def positive_rows(Y: npt.NDArray[np.bool_], tree: LabelTree, layer: int, node: int) -> npt.NDArray[np.bool_]:
     """Which rows have a label below a node."""
     begin, end = node, node + 1
     for begins in tree.begins[layer:]:

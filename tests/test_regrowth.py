@@ -76,9 +76,11 @@ def changed(
             node.below = [below for below in node.below if below.below]
     layers = [layer_of(root, layer) for layer in range(tree.depth + 1)]
     origins = [[-1 if node.origin is None else node.origin for node in layer] for layer in layers[1:]]
-    return [[len(node.below) for node in layer] for layer in layers[:-1]], [
-        int(node.label) for node in layers[-1] if node.label is not None
-    ], origins
+    return (
+        [[len(node.below) for node in layer] for layer in layers[:-1]],
+        [int(node.label) for node in layers[-1] if node.label is not None],
+        origins,
+    )
 
 
 @MANY

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.estimators.amended import amend_model, as_inputs, can_amend, tree_versions
+from hedgerow.estimators.amended import amend_model, are_columns, as_inputs, can_amend, tree_versions
 from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.estimators.learning import Learning
-from hedgerow.inputs.labels import LabelledRows, encode_labels
+from hedgerow.inputs.labels import LabelledRows, checked_lists, encode_labels, without_frame
 from hedgerow.inputs.rows import count as count_inputs
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.training_record import Hashes
@@ -215,11 +215,11 @@ class Updating(Learning):
             else:
                 self._fit_again(applied.table, Event("fit again", event.at, event.records), report)
             again = self._learn_again(learned, report)
+            if report is not None:
+                report(1.0, "updated")
         except BaseException:
             self.model_, self.records_ = before
             raise
-        if report is not None:
-            report(1.0, "updated")
         return UpdateReport(
             event,
             why,
@@ -355,30 +355,21 @@ class Updating(Learning):
     def _fit_again(self, table: RecordTable, event: Event | None, progress: Progress | None) -> None:
         """Fit to the records that are there; without an event, as the first fit did."""
         model, present = self._fitted(), table.present
-        labels = table.labels_at()
-        used = np.zeros(len(labels.names), dtype=bool)
-        used[labels.indicator.indices] = True
-        classes: list[str] | None = None
-        if isinstance(labels.names[0], str):
-            kept = np.arange(len(used)) if event is None else np.flatnonzero(used)
-            indicator = sp.csr_array(labels.indicator[:, kept])
-            classes = [labels.names[place] for place in kept.tolist()]
-        else:
-            numbers = np.array(labels.names)[labels.indicator.indices]
-            width = max(labels.names) + 1 if event is None else max(len(model.classes), max(labels.names) + 1)
-            indicator = sp.csr_array(
-                (labels.indicator.data, numbers, labels.indicator.indptr), shape=(len(present), width)
+        Y, classes = _labels_to_fit(table, model, event is None)
+        own = self.random_state
+        self.random_state = own if model.training is None else model.training.seed
+        try:
+            self.fit(
+                as_inputs(table.inputs(present)),
+                Y,
+                classes=classes,
+                vocabulary=model.vocabulary,
+                ids=table.ids.some(present),
+                keep_records=True,
+                progress=progress,
             )
-            indicator.sort_indices()
-        self.fit(
-            as_inputs(table.inputs(present)),
-            indicator,
-            classes=classes,
-            vocabulary=model.vocabulary,
-            ids=table.ids.some(present),
-            keep_records=True,
-            progress=progress,
-        )
+        finally:
+            self.random_state = own
         self.records_ = replace(self.records(), held_out=table.held_out)
         if event is not None:
             self._begin(replace(event, records=len(present)))
@@ -415,18 +406,24 @@ class Updating(Learning):
                     corrected=counted[1],
                     removed=counted[2],
                     labels_added=labels,
+                    labels_renamed=len(prefix.steps[-1].renamed),
+                    labels_removed=len(prefix.steps[-1].removed_labels),
                 ),
                 progress,
             )
 
     def _learn_again(self, learned: tuple[str, ...], progress: Progress | None) -> bool:
         """Learn from the held-out data that were kept; whether there were any."""
-        kept = self.records().held_out
-        if kept is None or not learned:
+        table, model = self.records(), self._fitted()
+        if table.held_out is None or not learned:
             return not learned
+        # What the model has learned from since is held out no more.
+        kept = _without(table.held_out, model, set(table.hashes[table.present].tolist()))
+        self.records_ = replace(table, held_out=kept)
+        if kept is None:
+            return False
         settings = dict(kept.settings)
         if settings.pop("centroids", False):
-            table = self.records()
             names, indicator = (found := table.labels_at()).names, found.indicator
             parts = np.split(indicator.indices, indicator.indptr[1:-1])
             lists = [[names[column] for column in part.tolist()] for part in parts]
@@ -479,6 +476,26 @@ def first_records(
     )
 
 
+def _labels_to_fit(table: RecordTable, model: Model, all_names: bool) -> tuple[Any, list[str] | None]:
+    """The labels of the records that are there, and the names of their columns, as `fit` takes them."""
+    labels = table.labels_at()
+    indicator, names = labels.indicator, labels.names
+    if not indicator.nnz:
+        raise ValueError("no record would be left that has a label, so there is nothing to learn")
+    if isinstance(names[0], str):
+        used = np.unique(indicator.indices).tolist()
+        kept = range(len(names)) if all_names else sorted(used, key=names.__getitem__)
+        return sp.csr_array(indicator[:, list(kept)]), [names[column] for column in kept]
+    if not are_columns(model.classes):
+        parts = np.split(indicator.indices, indicator.indptr[1:-1])
+        return [[names[column] for column in part.tolist()] for part in parts], None
+    width = max(names) + 1 if all_names else max(len(model.classes), max(names) + 1)
+    columns = np.array(names)[indicator.indices]
+    matrix = sp.csr_array((indicator.data, columns, indicator.indptr), shape=(indicator.shape[0], width))
+    matrix.sort_indices()
+    return matrix, None
+
+
 def _empty(rows: int, columns: int) -> sp.csr_array:
     nothing = np.zeros(0, dtype=np.int32)
     values: Any = (np.zeros(0, dtype=np.float32), nothing, np.zeros(rows + 1, dtype=np.int32))
@@ -487,11 +504,9 @@ def _empty(rows: int, columns: int) -> sp.csr_array:
 
 def _as_lists(Y: Any, count: int, classes: npt.NDArray[Any]) -> list[list[Any]]:
     """Labels as lists, whatever they were given as; those of a matrix are its columns."""
+    Y = without_frame(Y)
     if not (sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object)):
-        lists = [list(labels) for labels in Y]
-        if len(lists) != count:
-            raise ValueError(f"there are {count} records, but labels for {len(lists)}")
-        return lists
+        return checked_lists(Y, count)
     matrix = encode_labels(Y, count).indicator
     names: list[Any] = classes.tolist()
     names += range(len(names), matrix.shape[1])
@@ -520,5 +535,7 @@ def _without(held_out: HeldOutRecords | None, model: Model, hashes: set[int]) ->
         return None
     inputs = model.inputs(as_inputs(held_out.inputs))
     kept = np.flatnonzero([value not in hashes for value in model.hashes(inputs).tolist()])
+    if len(kept) == 0:
+        return None
     stored = take(held_out.inputs, kept)
     return HeldOutRecords(stored, [held_out.labels[row] for row in kept.tolist()], held_out.settings)

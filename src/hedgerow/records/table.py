@@ -220,7 +220,8 @@ class RecordTable:
         before = np.zeros(len(self.names), dtype=bool)
         before[self.labels.indices] = True
         stay = np.flatnonzero(used | ~before)  # a name that only they had goes, too
-        return replace(
+        stay = np.array(self._in_order(stay, kept), dtype=np.int64)
+        rest = replace(
             self,
             ids=_packed(self.ids, kept, self.arrived[kept]),
             texts=None if self.texts is None else _packed(self.texts, kept, self.arrived[kept]),
@@ -232,6 +233,28 @@ class RecordTable:
             hashes=self.hashes[kept],
             base_names=int(np.count_nonzero(stay < self.base_names)),
         )
+        return rest._with_steps_that_did_something()
+
+    def _in_order(self, columns: npt.NDArray[np.int64], kept: npt.NDArray[np.int64]) -> list[int]:
+        """Labels in the order in which they came with some records: those of a later update by name."""
+        first = np.full(len(self.names), -1, dtype=np.int64)
+        rows = np.repeat(kept, np.diff(self.labels.indptr)[kept])
+        # The first record that has a label comes last, and stays.
+        first[self.labels[kept].indices[::-1]] = self.arrived[rows][::-1]
+        base = [column for column in columns.tolist() if column < self.base_names]
+        later = [column for column in columns.tolist() if column >= self.base_names]
+        return base + sorted(later, key=lambda column: (int(first[column]), self.names[column]))
+
+    def _with_steps_that_did_something(self) -> RecordTable:
+        """The table without changes of labels that no record had."""
+        table = replace(self, steps=())
+        for number, step in enumerate(self.steps):
+            there = table.labels_at(number)
+            had = {there.names[column] for column in np.unique(there.indicator.indices).tolist()}
+            renamed = {old: new for old, new in step.renamed.items() if old in had}
+            removed = tuple(label for label in step.removed_labels if label in had)
+            table = replace(table, steps=(*table.steps, Step(step.at, renamed, removed)))
+        return table
 
 
 def as_ones(labels: sp.csr_array) -> sp.csr_array:
