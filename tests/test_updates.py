@@ -274,6 +274,7 @@ def test_labels_of_held_out_data_are_renamed_and_removed_with_those_of_records()
         ({"X": ["ash"]}, "Y is missing"),
         ({"X": ["ash"], "Y": [["a"], ["b"]]}, "1 inputs, but Y has 2 lists"),
         ({"X": ["ash"], "Y": [["a"]], "ids": ["x", "y"]}, "1 records, but 2 ids"),
+        ({"X": ["ash"], "Y": [["a"]], "ids": [3]}, "ids are strings"),
         ({"X": ["ash", "elm"], "Y": [["a"], ["a"]], "ids": ["x", "x"]}, "two of the new records have the id"),
         ({"X": ["ash"], "Y": [["a"]], "ids": ["0-1"], "remove": ["0-1"]}, "removed and comes again"),
         ({"remove": ["nobody"]}, "no record has the id 'nobody'"),
@@ -309,6 +310,16 @@ def test_model_without_records_says_how_to_get_some(tmp_path: Path) -> None:
         model.adopt_records(texts[1:], labels[1:])
     model.adopt_records(texts, labels, ids=ids)
     assert files(model, tmp_path) == files(a_model(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ids", "match"),
+    [(["a", "a", None], "two records have the id 'a'"), (["a"], "1 ids"), ([1, 2, 3], "ids are")],
+)
+def test_fit_when_ids_cannot_tell_records_apart_then_refuses(ids: list[Any], match: str) -> None:
+    model = HedgerowTextClassifier(**SMALL)
+    with pytest.raises((ValueError, TypeError), match=match):
+        model.fit(texts_of("ash", 3), [["ash"], ["elm"], ["oak"]], ids=ids, keep_records=True)
 
 
 def test_interrupted_update_changes_nothing(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def update(
     json: options.AsJson = False,
     verbose: options.Verbose = False,
 ) -> int:
-    """Teach MODEL new records, corrections and labels without training it from scratch.
+    """Teach MODEL new records, corrections and labels without a full fit.
 
     A record whose id is known corrects that record. Labels may be new. Only what changes enough is trained
     again; the rest of MODEL stays as it is. When a quarter of the records has changed since the last full
@@ -116,7 +116,7 @@ def update(
             ctx=context,
             param_hint="--forget",
         )
-    pairs = dict(_pair(context, text) for text in rename or [])
+    pairs = _pairs(context, rename or [])
     target = model if out is None else out
     check_new_file(target, overwrite or out is None)
     from .inputs import Selection, open_model
@@ -156,11 +156,20 @@ def update(
     return int(ExitCode.DROPPED) if fail_on_drop and done.dropped else int(ExitCode.OK)
 
 
-def _pair(context: typer.Context, text: str) -> tuple[str, str]:
-    old, sign, new = text.partition("=")
-    if not (old and sign and new):
-        raise typer.BadParameter(f"{text!r} is not OLD=NEW", ctx=context, param_hint="--rename")
-    return old, new
+def _pairs(context: typer.Context, texts: list[str]) -> dict[str, str]:
+    """Labels and their new names."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        old, sign, new = text.partition("=")
+        if not (old and sign and new):
+            raise typer.BadParameter(f"{text!r} is not OLD=NEW", ctx=context, param_hint="--rename")
+        if pairs.setdefault(old, new) != new:
+            raise typer.BadParameter(
+                f"{old!r} is renamed twice, to {pairs[old]!r} and to {new!r}; choose one",
+                ctx=context,
+                param_hint="--rename",
+            )
+    return pairs
 
 
 def _as_label(classifier: HedgerowClassifier, text: str) -> Any:

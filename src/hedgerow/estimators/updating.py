@@ -129,7 +129,7 @@ class Updating(Learning):
                 " cannot be updated; put it back beside the model, or fit again"
             )
         table, of = read_records(file)
-        if of != model.identity:
+        if of != model.identity or not _fit_together(model, table):
             raise NoRecordsError(
                 f"{file} holds the records of another model than {path}, so the model cannot be updated; put"
                 " its own file back, or fit again"
@@ -332,6 +332,7 @@ class Updating(Learning):
         given: Sequence[str | None] = [None] * count if ids is None else list(ids)
         if len(given) != count:
             raise ValueError(f"there are {count} records, but {len(given)} ids")
+        check_ids([id for id in given if id is not None])
         return Arrivals(inputs, self._kept_rows(model, inputs), model.hashes(inputs), labels, given)
 
     def _kept_rows(self, model: Model, inputs: Any) -> sp.csr_array:
@@ -441,6 +442,13 @@ def check_kept(keep: bool, *others: Any) -> None:
         )
 
 
+def check_ids(given: Sequence[Any]) -> None:
+    """Refuse ids that are no strings."""
+    for id in given:
+        if not isinstance(id, str):
+            raise TypeError(f"a record has the id {id!r} of type {type(id).__name__}; ids are strings")
+
+
 def first_records(
     model: Model, inputs: Any, rows: sp.csr_array, hashes: Hashes, labels: LabelledRows, ids: Any
 ) -> RecordTable:
@@ -451,6 +459,7 @@ def first_records(
     if len(listed) != count:
         raise ValueError(f"there are {count} records, but {len(listed)} ids")
     given = [id for id in listed if id is not None]
+    check_ids(given)
     if len(set(given)) != len(given):
         seen: set[str] = set()
         twice = next(id for id in given if id in seen or seen.add(id))  # type: ignore[func-returns-value]
@@ -469,11 +478,28 @@ def first_records(
         np.zeros(count, dtype=np.int32),
         np.full(count, STAYS, dtype=np.int32),
         hashes,
-        solved=()
-        if Method(model.method).boosts or model.reader.kind == "transformer"
-        else tuple(version.solved for version in tree_versions(model)),
+        solved=_fitted_trees(model),
         base_names=len(names),
     )
+
+
+def _fit_together(model: Model, table: RecordTable) -> bool:
+    """Whether records know of these trees: other settings give other trees from the same data."""
+    expected = _fitted_trees(model)
+    width = 0 if model.reader.kind == "transformer" else model.forest.features
+    if table.rows.shape[1] != width:
+        return False
+    sizes = [[when.size for when in layers] for layers in table.solved]
+    return sizes == [[when.size for when in layers] for layers in expected] and (
+        table.kind == ("features" if model.reader.kind == "features" else "texts")
+    )
+
+
+def _fitted_trees(model: Model) -> tuple[tuple[npt.NDArray[np.int32], ...], ...]:
+    """For each tree that an update amends, and each layer: 0 for every node."""
+    if Method(model.method).boosts or model.reader.kind == "transformer":
+        return ()
+    return tuple(version.solved for version in tree_versions(model))
 
 
 def _labels_to_fit(table: RecordTable, model: Model, all_names: bool) -> tuple[Any, list[str] | None]:
