@@ -287,6 +287,37 @@ def test_crafted_file_is_refused_and_takes_little_memory(model: Path, name: str,
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400 << 10  # KiB
 
 
+def test_records_that_others_may_not_read_stay_private(model: Path) -> None:
+    data_of(model).chmod(0o600)
+    loaded = hedgerow.load(model)
+    loaded.update(remove=["0-1"])
+    loaded.save(model, overwrite=True)
+    assert data_of(model).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("failing", range(1, 5))
+def test_disk_that_fails_at_the_end_of_a_save_leaves_a_model_with_its_records(
+    model: Path, failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the four calls that bring files and folders to disk, the last one comes when the model is there."""
+    calls = []
+
+    def sync(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == failing:
+            raise OSError("input/output error")
+
+    loaded = hedgerow.load(model)
+    loaded.update(remove=["0-1"])
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", sync)
+        with pytest.raises(OSError, match="input/output"):
+            loaded.save(model, overwrite=True)
+    again = hedgerow.load(model)
+    again.update(remove=["0-2"])
+    assert again.n_samples_ == (60 if failing < 4 else 59)
+
+
 def test_records_that_are_read_are_those_that_were_written(original: Path, tmp_path: Path) -> None:
     loaded = hedgerow.load(original)
     loaded.records()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_IMODE
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from hedgerow.records.file import (
 from hedgerow.records.lineage import Event, Lineage
 from hedgerow.records.packed import Packed
 from hedgerow.records.table import STAYS, HeldOutRecords, RecordTable
-from hedgerow.storage.atomic_file import check_target
+from hedgerow.storage.atomic_file import check_target, file_number
 from hedgerow.training.settings import Method
 
 __all__ = ["UpdateReport", "Updating", "check_kept", "first_records"]
@@ -96,11 +97,17 @@ class Updating(Learning):
         check_target(path, overwrite)
         current = beside(path)
         waiting = next_to(current)
+        before = file_number(path)
         try:
+            if current.exists():  # whoever may not read the old records may not read the new ones
+                waiting.touch(mode=0o600)
+                waiting.chmod(S_IMODE(current.stat().st_mode))
             write_records(table, self._fitted().identity, waiting)
             super().save(path, overwrite)
         except BaseException:
-            waiting.unlink(missing_ok=True)
+            # Once the new model has its name, its records wait for whoever opens it.
+            if file_number(path) == before:
+                waiting.unlink(missing_ok=True)
             raise
         os.replace(waiting, current)
         self.records_file_ = Path(path)

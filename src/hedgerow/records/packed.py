@@ -13,7 +13,7 @@ import zstandard
 
 from hedgerow.storage.container import ModelFileError
 
-__all__ = ["BrokenValues", "Packed"]
+__all__ = ["BrokenValuesError", "Packed"]
 
 _TOGETHER = 1024
 _LEVEL = 3
@@ -21,7 +21,7 @@ _LEVEL = 3
 _MOST_BYTES = 1 << 30
 
 
-class BrokenValues(ModelFileError):
+class BrokenValuesError(ModelFileError):
     """Compressed values that are not what they should be."""
 
     def __init__(self, what: str) -> None:
@@ -102,12 +102,12 @@ def _opened(block: bytes, count: int) -> list[Any]:
     try:
         size = zstandard.frame_content_size(block)
         if not 0 <= size <= _MOST_BYTES:
-            raise BrokenValues("a block says that it has an impossible size")
+            raise BrokenValuesError("a block says that it has an impossible size")
         part = orjson.loads(zstandard.ZstdDecompressor().decompress(block, max_output_size=size))
     except (zstandard.ZstdError, orjson.JSONDecodeError) as error:
-        raise BrokenValues(str(error)) from error
+        raise BrokenValuesError(str(error)) from error
     if not isinstance(part, list) or len(part) != count:
-        raise BrokenValues("a block does not hold as many as it should")
+        raise BrokenValuesError("a block does not hold as many as it should")
     return part
 
 

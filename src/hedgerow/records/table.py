@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.inputs.training_record import Hashes
-from hedgerow.records.packed import BrokenValues, Packed
+from hedgerow.records.packed import BrokenValuesError, Packed
 
 __all__ = ["HeldOutRecords", "Labels", "RecordTable", "Step", "as_ones", "check_texts"]
 
@@ -280,7 +280,7 @@ def check_texts(values: list[Any]) -> list[Any]:
     for value in values:
         parts = value if type(value) is list else [value]
         if any(type(part) is not str for part in parts):
-            raise BrokenValues(f"{value!r:.100} is no text")
+            raise BrokenValuesError(f"{value!r:.100} is no text")
     return values
 
 
