@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
-import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, settings
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from update_truth import Known, Truth
 
 import hedgerow
-from hedgerow import HedgerowTextClassifier
+from hedgerow import HedgerowClassifier, HedgerowTextClassifier, learn_from_held_out
+from hedgerow.judge import judge_fitting
 
 CONCEPTS = 40
 FEATURES = 2 * CONCEPTS + 6
 SMALL: dict[str, Any] = {"branching": 3, "leaf_size": 3, "random_state": 7, "n_jobs": 1}
 MACHINE = settings(
-    max_examples=int(os.environ.get("UPD_EX", "6")),
-    stateful_step_count=int(os.environ.get("UPD_STEPS", "8")),
-    **({"phases": [Phase.generate]} if "UPD_EX" in os.environ else {}),
+    max_examples=8,
+    stateful_step_count=8,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
@@ -50,6 +54,7 @@ class Updates(RuleBasedStateMachine):
         self.unused = list(range(CONCEPTS))
         self.ever: list[Any] = []  # all inputs that there ever were
         self.refits = [True]
+        self.checked = True
         self.held_out: list[Known] = []
         self.learned = False
 
@@ -128,8 +133,11 @@ class Updates(RuleBasedStateMachine):
 
     # Rules.
 
-    @initialize(seed=st.integers(0, 3), size=st.integers(44, 60))
-    def fit(self, seed: int, size: int) -> None:
+    SIZES = (44, 60)
+
+    @initialize(seed=st.integers(0, 3), share=st.floats(0, 1))
+    def fit(self, seed: int, share: float) -> None:
+        size = self.SIZES[0] + int(share * (self.SIZES[1] - self.SIZES[0]))
         self.random = np.random.default_rng(seed)
         labels = [self.new_label() for _ in range(14)]
         records = [self.make([labels[number % 14]], f"r{number}") for number in range(size)]
@@ -233,7 +241,7 @@ class Updates(RuleBasedStateMachine):
 
     @invariant()
     def knows_what_it_should(self) -> None:
-        if getattr(self, "checked", True):
+        if self.checked:
             return
         self.checked = True
         model, records, counts = self.model, self.truth.records, self.truth.counts()
@@ -272,6 +280,132 @@ class Bagged(Updates):
     LEAST = 0.7
 
 
-TestUpdatesOfATree = Updates.TestCase
-TestUpdatesOfABag = Bagged.TestCase
-TestUpdatesOfATree.settings = TestUpdatesOfABag.settings = MACHINE
+class Judged(Updates):
+    """With a judge, a wide classifier and centroids, as if few held-out rows were enough to learn a judge."""
+
+    SETTINGS: ClassVar[dict[str, Any]] = {"judge": True, "wide": 6}
+    SIZES = (150, 170)
+    LEAST = 0.7
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = pytest.MonkeyPatch()
+        self.patches.setattr(judge_fitting, "LEAST_TRUE", 5)
+        # Before the judge, and then better.
+        ranks = itertools.cycle([0.1, 0.2])
+        self.patches.setattr(judge_fitting, "ranking_quality", lambda scores, *_: np.full(3, next(ranks)))
+
+    def teardown(self) -> None:
+        self.patches.undo()
+        super().teardown()
+
+    @invariant()
+    def keeps_its_judge(self) -> None:
+        if hasattr(self, "model"):
+            assert self.model.model_.judge is not None
+            assert self.model.model_.scorers is not None
+
+
+class OfFields(Updates):
+    """Records of a title and a body."""
+
+    SETTINGS: ClassVar[dict[str, Any]] = {"fields": ["title", "body"]}
+
+    def input_of(self, concepts: list[int]) -> Any:
+        text = super().input_of(concepts)
+        return {"title": text.split()[0], "body": text}
+
+    def quiet(self, text: str, id: str) -> Known:
+        self.ever.append({"title": text, "body": text})
+        return Known(id, self.ever[-1], frozenset())
+
+
+class OfFeatures(Updates):
+    """Rows of a matrix instead of texts."""
+
+    def new_model(self) -> Any:
+        return HedgerowClassifier(**SMALL)
+
+    def input_of(self, concepts: list[int]) -> Any:
+        row = [0.0] * FEATURES
+        for concept in concepts:
+            row[2 * concept] = row[2 * concept + 1] = 1.0
+        row[2 * int(self.random.integers(CONCEPTS))] += 0.5
+        row[2 * CONCEPTS + self.number % 6] = 0.01 * self.number
+        return tuple(row)
+
+    def quiet(self, text: str, id: str) -> Known:
+        self.ever.append((1.0,) * (FEATURES - 1) + (float(id[-1]),))
+        return Known(id, self.ever[-1], frozenset())
+
+    def together(self, inputs: list[Any]) -> Any:
+        return sp.csr_array(np.array(inputs, dtype=np.float32))
+
+
+class Calibrated(Updates):
+    """A model that is calibrated on held-out texts, which are kept."""
+
+    @precondition(lambda self: not self.held_out)
+    @rule()
+    def calibrate(self) -> None:
+        labels = self.present()
+        self.held_out = [self.make([str(self.random.choice(labels))]) for _ in range(140)]
+        self.ever = self.ever[:-140]
+        self.meanings = list(self.held_out)
+        X = [one.input for one in self.held_out]
+        Y = [sorted(one.labels) for one in self.held_out]
+        settings = {"method": "platt", "seed": 1}
+        learn_from_held_out(self.model, X, Y, **settings)
+        self.model.keep_held_out(X, Y, settings)
+
+    @precondition(lambda self: not self.held_out)
+    @rule(count=st.integers(1, 2))
+    def forget(self, count: int) -> None:
+        super().forget(count)
+
+    def do(self, **change: Any) -> None:
+        super().do(**change)
+        renamed, removed = change.get("rename", {}), set(change.get("remove_labels", ()))
+        self.held_out = [
+            replace(one, labels=frozenset(renamed.get(label, label) for label in one.labels - removed))
+            for one in self.held_out
+        ]
+
+    @invariant()
+    def knows_its_held_out_texts(self) -> None:
+        if not self.held_out:
+            return
+        kept = self.model.records().held_out
+        assert kept.inputs == [one.input for one in self.held_out]
+        assert [frozenset(labels) for labels in kept.labels] == [one.labels for one in self.held_out]
+        fresh = copy.copy(self.model)
+        learn_from_held_out(
+            fresh, kept.inputs, [sorted(one.labels) for one in self.held_out], method="platt", seed=1
+        )
+        X = [one.input for one in self.held_out[:20]]
+        for mine, theirs in zip(self.answers(self.model, X), self.answers(fresh, X), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+class TestUpdatesOfATree(Updates.TestCase):
+    settings = MACHINE
+
+
+class TestUpdatesOfABag(Bagged.TestCase):
+    settings = MACHINE
+
+
+class TestUpdatesOfAJudge(Judged.TestCase):
+    settings = settings(MACHINE, max_examples=4)
+
+
+class TestUpdatesOfFields(OfFields.TestCase):
+    settings = settings(MACHINE, max_examples=4)
+
+
+class TestUpdatesOfFeatures(OfFeatures.TestCase):
+    settings = MACHINE
+
+
+class TestUpdatesOfACalibratedModel(Calibrated.TestCase):
+    settings = settings(MACHINE, max_examples=4)
