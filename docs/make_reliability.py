@@ -49,6 +49,7 @@ FUZZED = {
     "jsonl": "JSONL: the reader, packed and plain, and what it reads written and read again",
     "sparse_rows": "CSR matrices: the checks where they enter, then search and training",
     "model_file": "model files with right checksums: loading, then every question to the model",
+    "records": "files of records with right checksums: reading, then changes, writing and reading again",
     "model_structure": "the tree and the weights of a model file: their checks, then search",
 }
 INTRODUCTION_TO_FUZZING = """

@@ -213,6 +213,7 @@ CRAFTED: dict[str, Change] = {
     "a step without a time": told("steps", [{"renamed": [], "removed_labels": []}]),
     "a step that renames a list": told("steps", [{"at": "", "renamed": [[[], "a"]], "removed_labels": []}]),
     "a step that renames three": told("steps", [{"at": "", "renamed": [[1, 2, 3]], "removed_labels": []}]),
+    "a step that names a number": told("steps", [{"at": "", "renamed": [["ash", 3]], "removed_labels": []}]),
     "a step that removes a null": told("steps", [{"at": "", "renamed": [], "removed_labels": [None]}]),
     "held out": told("held_out", []),
     "held out with what": told("held_out", {"progress": 3}),

@@ -92,6 +92,8 @@ def read_records(path: str | os.PathLike[str], verify: bool = True) -> tuple[Rec
         if arrived.dtype != np.int32 or left.dtype != np.int32 or hashes.dtype != np.uint64:
             raise ValueError("its records have the wrong types")
         steps = tuple(map(Step.from_header, header["steps"]))
+        if any({type(label) for label in step.labels} - {type(names[0])} for step in steps):
+            raise ValueError("its labels are broken")
         if (arrived < 0).any() or (arrived > len(steps)).any() or (np.diff(arrived) < 0).any():
             raise ValueError("its records came at impossible times")
         if (left <= arrived).any() or ((left > len(steps)) & (left != STAYS)).any():

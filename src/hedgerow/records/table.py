@@ -31,6 +31,11 @@ class Step:
     renamed: Mapping[Any, Any] = field(default_factory=dict)
     removed_labels: tuple[Any, ...] = ()
 
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """All labels that it names."""
+        return (*self.renamed, *self.renamed.values(), *self.removed_labels)
+
     def to_header(self) -> dict[str, Any]:
         """An entry of a file's header; numbers stay numbers."""
         return {
