@@ -1,4 +1,4 @@
-"""The file of records: an input is a file, whose checksums are made right first, or no change would get past them.
+"""The file of records: an input is a file, whose checksums are made right, or no change would get past them.
 
 Either it is refused with a `ModelFileError`, now or when its texts are read, or its records can be changed.
 """
