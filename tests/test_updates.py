@@ -254,6 +254,17 @@ def test_record_that_was_held_out_when_it_is_learned_then_is_held_out_no_more() 
     assert model.seen_in_training(texts).tolist() == [True] * 12 + [False] * (len(texts) - 12)
 
 
+@pytest.mark.parametrize("left", [0, 60])
+def test_held_out_data_when_too_few_are_left_then_end_no_update(left: int) -> None:
+    model = a_model()
+    texts, labels = held_out(model)
+    learned = model.model_.learned
+    report = model.update(texts[left:], labels[left:], at=AT)
+    assert (report.learned_again, report.dropped) == ((), learned)
+    assert model.model_.learned == ()
+    assert model.n_samples_ == 60 + len(texts) - left
+
+
 def test_labels_of_held_out_data_are_renamed_and_removed_with_those_of_records() -> None:
     model = a_model()
     held_out(model)
@@ -263,6 +274,34 @@ def test_labels_of_held_out_data_are_renamed_and_removed_with_those_of_records()
         "oak": 24, "Ulmus": 12, "ash": 0, "elm": 0, "yew": 0,
     }  # fmt: skip
     assert found.count(()) == 12
+
+
+# --- how good it is ---
+
+
+def test_model_that_was_updated_often_finds_labels_as_one_that_was_fitted_again() -> None:
+    random = np.random.default_rng(0)
+    kinds = [f"kind{number}" for number in range(40)]
+
+    def some(count: int, among: int) -> tuple[list[str], list[list[str]]]:
+        drawn = [sorted(set(random.choice(kinds[:among], 2).tolist())) for _ in range(count)]
+        noise = random.choice(kinds, (count, 2)).tolist()
+        return [" ".join(own * 3 + more) for own, more in zip(drawn, noise, strict=True)], drawn
+
+    texts, labels = some(400, 36)
+    model = HedgerowTextClassifier(**SMALL).fit(texts, labels, keep_records=True)
+    for _ in range(8):
+        new, theirs = some(12, 40)
+        assert model.update(new, theirs, at=AT).refitted is None
+        texts, labels = texts + new, labels + theirs
+    again = HedgerowTextClassifier(**SMALL).fit(texts, labels)
+    asked, truth = some(300, 40)
+
+    def right(one: Any) -> float:
+        return float(np.mean([name in own for name, own in zip(best(one, asked), truth, strict=True)]))
+
+    assert right(again) > 0.9
+    assert right(model) > right(again) - 0.03
 
 
 # --- what is refused ---

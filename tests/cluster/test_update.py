@@ -1,4 +1,4 @@
-"""A model that was fitted on a cluster is updated like one that was fitted here; Ray and its nodes are real."""
+"""A model fitted on a cluster is updated like one that was fitted here; Ray and its nodes are real."""
 
 from __future__ import annotations
 

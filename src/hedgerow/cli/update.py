@@ -265,8 +265,9 @@ def _print(done: UpdateReport, target: Path, forgotten: bool) -> None:
         say(f"Learned again from the held-out data that were kept: {', '.join(done.learned_again)}.")
     if done.dropped:
         say(
-            f"Dropped, because the held-out data were not kept: {', '.join(done.dropped)}. Probabilities are"
-            " not calibrated, and decide guarantees nothing. To learn them again: hedgerow calibrate"
+            "Dropped, because the held-out data were not kept, or too few of them are left:"
+            f" {', '.join(done.dropped)}. Probabilities are not calibrated, and decide guarantees nothing. To"
+            " learn them again: hedgerow calibrate"
             f" {target} HELD_OUT_DATA",
             "red",
         )

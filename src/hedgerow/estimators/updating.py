@@ -61,7 +61,8 @@ class UpdateReport:
     learned_again : tuple of str
         What had been learned from held-out data, and was learned again from those kept with the records.
     dropped : tuple of str
-        What had been learned from held-out data that were not kept, and is gone.
+        What had been learned from held-out data, and is gone: they were not kept, or too few of them are left
+        that the model was not trained on.
     """
 
     event: Event
@@ -436,7 +437,11 @@ class Updating(Learning):
             parts = np.split(indicator.indices, indicator.indptr[1:-1])
             lists = [[names[column] for column in part.tolist()] for part in parts]
             settings["centroids"] = (as_inputs(table.inputs(table.present)), lists)
-        learn_from_held_out(self, as_inputs(kept.inputs), kept.labels, **settings, progress=progress)
+        try:
+            learn_from_held_out(self, as_inputs(kept.inputs), kept.labels, **settings, progress=progress)
+        except ValueError:  # too few are left, or none has a label that is still known
+            self.model_ = model
+            return False
         return True
 
 
