@@ -192,6 +192,7 @@ def fuzzing(efforts: dict[str, Any]) -> str:
         f"| {what} | {efforts[name]['executions']:,} | {efforts[name]['cpu_seconds'] / 60:.0f} min"
         f" | {efforts[name]['coverage']:,} |"
         for name, what in FUZZED.items()
+        if name in efforts
     ]
     return INTRODUCTION_TO_FUZZING + "\n".join(rows) + "\n"
 

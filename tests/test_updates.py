@@ -148,7 +148,29 @@ def test_members_that_depend_on_each_other_are_trained_again_with_the_reason(
     assert files(model, tmp_path) == files(fresh, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "settings", [{"method": "bagging", "members": 2}, {"loss": "logistic"}, {"normalize": False}]
+)
+def test_model_whose_settings_were_changed_is_trained_again_with_them(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    model = a_model().set_params(**settings)
+    assert "settings" in str(model.update(remove=["0-1"], at=AT).refitted)
+    texts, labels, ids = ([*part[:1], *part[2:]] for part in some_records())
+    fresh = HedgerowTextClassifier(**SMALL | settings).fit(texts, labels, ids=ids, keep_records=True)
+    fresh._begin(Event("fit again", AT, 59))
+    assert files(model, tmp_path) == files(fresh, tmp_path)
+
+
 # --- forgetting ---
+
+
+def test_record_that_is_named_twice_leaves_once() -> None:
+    model = a_model()
+    assert model.update(remove=["0-1", "0-1"], at=AT).event.removed == 1
+    assert model.lineage_.events[-1].records == model.n_samples_ == 59
+    assert model.forget(["0-2", "0-2"]).event.removed == 1
+    assert model.n_samples_ == 58
 
 
 def test_forgetting_a_record_leaves_neither_its_words_nor_the_label_that_only_it_had(tmp_path: Path) -> None:
@@ -316,6 +338,8 @@ def test_model_that_was_updated_often_finds_labels_as_one_that_was_fitted_again(
         ({"X": ["ash"], "Y": [["a"]], "ids": [3]}, "ids are strings"),
         ({"X": ["ash", "elm"], "Y": [["a"], ["a"]], "ids": ["x", "x"]}, "two of the new records have the id"),
         ({"X": ["ash"], "Y": [["a"]], "ids": ["0-1"], "remove": ["0-1"]}, "removed and comes again"),
+        ({"remove": "0-1"}, "give a list"),
+        ({"remove_labels": "ash"}, "give a list"),
         ({"remove": ["nobody"]}, "no record has the id 'nobody'"),
         ({"rename": {"unheard": "of"}}, "no record has the label 'unheard'"),
         ({"rename": {"ash": "ash"}}, "name its last name"),

@@ -27,6 +27,7 @@ from hedgerow.training.plan import TrainingPlan
 from hedgerow.training.settings import TrainingSettings
 from hedgerow.training.shape import wide_plan
 from hedgerow.trees.forest import Ensemble
+from hedgerow.trees.tree_model import TRANSFORMS
 
 __all__ = ["Amended", "amend_model", "are_columns", "as_inputs", "can_amend", "tree_versions"]
 
@@ -41,7 +42,14 @@ class Amended:
 
 def can_amend(model: Model, settings: TrainingSettings) -> str | None:
     """Why every member must be trained again after a change; None where trees can be amended."""
-    ensemble = settings.ensemble
+    ensemble, trees = settings.ensemble, model.forest.trees
+    if (
+        ensemble.method != model.method
+        or (ensemble.method.trains_members and ensemble.own_trees and ensemble.members != len(trees))
+        or trees[0].transform != TRANSFORMS[settings.solver.loss]
+        or trees[0].normalize != settings.tree.normalize
+    ):
+        return "its settings are others than those of the last full fit"
     if ensemble.method.boosts:
         return "members of boosting learn from each other's mistakes"
     if ensemble.method.trains_members and not ensemble.own_trees:

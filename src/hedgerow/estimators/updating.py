@@ -199,7 +199,12 @@ class Updating(Learning):
         """
         model, table = self._fitted(), self.records()
         report = self.reporting(progress)
-        changes = Changes(self._arrivals(model, table, X, Y, ids), remove, dict(rename or {}), remove_labels)
+        changes = Changes(
+            self._arrivals(model, table, X, Y, ids),
+            each_once("remove", remove),
+            dict(rename or {}),
+            each_once("remove_labels", remove_labels),
+        )
         applied = apply_changes(table, changes, at or datetime.now(UTC).isoformat(timespec="seconds"))
         event = Event(
             "update",
@@ -256,7 +261,7 @@ class Updating(Learning):
         """
         model, table = self._fitted(), self.records()
         report = self.reporting(progress)
-        listed = table.ids.values()
+        ids, listed = each_once("ids", ids), table.ids.values()
         for id in ids:
             if id not in listed:
                 raise ValueError(f"no record has the id {id!r}, so there is nothing to forget")
@@ -452,6 +457,13 @@ def check_kept(keep: bool, *others: Any) -> None:
             "keep_records keeps inputs and labels only, so tree, label_features and sample_weight cannot be"
             " given with it: an update would not know them"
         )
+
+
+def each_once(name: str, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The values without repetitions; a string is no list of them."""
+    if isinstance(values, str):
+        raise TypeError(f"{name} is {values!r}; give a list, such as [{values!r}]")
+    return tuple(dict.fromkeys(values))
 
 
 def check_ids(given: Sequence[Any]) -> None:
