@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "descent.h"
@@ -52,8 +53,14 @@ class CandidateScorer {
     float* own = scores.own + first * members;
     std::fill_n(out, entries, -std::numeric_limits<float>::infinity());
     std::fill_n(own, entries, -std::numeric_limits<float>::infinity());
-    descent_.prepare(X, begin, end, options, watch);
+    bool prepared = false;
     for (int tree = 0; tree < forest_->trees(); ++tree) {
+      if (const LabelLists* lists = forest_->lists(tree)) {
+        watch.check();
+        score_listed(*lists, tree, X, begin, options, out, own);
+        continue;
+      }
+      if (!std::exchange(prepared, true)) descent_.prepare(X, begin, end, options, watch);
       descent_.forget_visits(tree);
       descent_.complete(tree, block_);
       const LabelTree& labels = forest_->model(tree).tree();
@@ -84,9 +91,34 @@ class CandidateScorer {
   }
 
  private:
+  // The way to the leaves is certain there.
+  void score_listed(const LabelLists& lists, int tree, const SparseRows& X, std::int64_t begin,
+                    const VoteOptions& options, float* out, float* own) {
+    const TreePaths& paths = forest_->paths(tree);
+    scores_.resize(forest_->model(tree).tree().labels().size() + 16);
+    for (std::int64_t input = 0; input + 1 < std::ssize(block_.begins); ++input) {
+      const SparseRow x = X[begin + input];
+      lists.score(x, scale_of(x, begin + input, options.normalise), scores_);
+      const Range<std::int64_t> entries = part_of(block_.begins, input);
+      logs_.resize(static_cast<std::size_t>(entries.size()));
+      const auto each = [&](auto use) {
+        for (const std::int64_t i : entries)
+          if (const std::int32_t label = block_.labels[static_cast<std::size_t>(i)]; paths.leaf(label) >= 0)
+            use(i, logs_[static_cast<std::size_t>(i - entries.first)], static_cast<std::size_t>(paths.place(label)));
+      };
+      each([&](std::int64_t, float& log, std::size_t place) { log = scores_[place] - options.headroom; });
+      kernels().log_probabilities(logs_.data(), entries.size(), 0.0f, forest_->model(tree).transform(), logs_.data());
+      each([&](std::int64_t i, float& log, std::size_t) {
+        out[i * forest_->members() + forest_->first_voice(tree)] = log;
+        own[i * forest_->members() + forest_->first_voice(tree)] = log;
+      });
+    }
+  }
+
   const Forest* forest_ = nullptr;
   Descent descent_;
   Candidates block_;
+  std::vector<float> scores_, logs_;
 };
 
 }  // namespace

@@ -156,6 +156,7 @@ void VoteSearcher::gather(std::int64_t input) {
     if (several && options_.missing == Missing::exact) fill_extra(tree, input);
     if (bounds) fill_bounds(tree, input);
   }
+  if (options_.classifiers) fill_classifiers(input);
 }
 
 void VoteSearcher::forget_numbers() {
@@ -225,6 +226,22 @@ void VoteSearcher::fill_extra(int tree, std::int64_t input) {
       float* column = votes_of(forest_->first_voice(tree)) + at;
       for (std::int64_t voice = 0; voice < extra.voices; ++voice)
         column[voice * stride_] = logs[voice * extra.stride + place - places.first];
+    }
+  }
+}
+
+// Of a single tree of one voice, which visited the leaves of all candidates.
+void VoteSearcher::fill_classifiers(std::int64_t input) {
+  const LabelTree& labels = forest_->model(0).tree();
+  const Visits& visits = descent_.found(0).layers.back();
+  classifiers_.resize(stride_);
+  for (const std::int64_t visit : visits.of(input)) {
+    const Range<std::int32_t> places = children_of(labels, labels.depth() - 1, visits.nodes[visit]);
+    const std::int32_t* own = labels.labels().data() + places.first;
+    const float* lowered = visits.lowered.data() + visit * visits.stride;
+    for (std::int32_t i = 0; i < places.size(); ++i) {
+      const std::int32_t at = number_[own[i]];
+      classifiers_[at < 0 ? stride_ - 1 : at] = lowered[i] - visits.paths[visit];
     }
   }
 }

@@ -1,6 +1,7 @@
 // Trees that vote together, for Python.
 #include "forest.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -57,7 +58,7 @@ struct FoundVotes {
   Numpy<std::int64_t> indptr;
   Numpy<std::int32_t> labels;
   Numpy<float, 2> probs;
-  Numpy<float> bound, missed;
+  Numpy<float> bound, missed, classifiers;
   Numpy<double, 2> reach;
 };
 
@@ -144,9 +145,15 @@ FoundLabels uncertain(const Trees& forest, const Rows& X, int k, int beam, int t
 
 FoundVotes votes(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
                  float tolerance, float floor, bool normalise, int threads, nb::object progress, const Wanted& wanted,
-                 const Subset* subset) {
+                 const Subset* subset, std::optional<float> headroom) {
   VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, floor, normalise);
   options.subset = allowed(forest, subset);
+  if (headroom) {
+    if (forest.get().members() != 1 || forest.get().dropout())
+      throw nb::value_error("only a single member without dropout can say what its classifiers say");
+    options.classifiers = true;
+    options.headroom = *headroom;
+  }
   const std::vector<ReachOf> reach_of = reaches(wanted);
   VoteArrays found;
   {
@@ -161,6 +168,7 @@ FoundVotes votes(const Trees& forest, const Rows& X, int k, int beam, int top, c
           to_numpy(std::move(found.probabilities), candidates, members),
           to_numpy(std::move(found.bound)),
           to_numpy(std::move(found.missed)),
+          to_numpy(std::move(found.classifiers)),
           to_numpy(std::move(found.reach), rows, reach_of.size())};
 }
 
@@ -224,6 +232,7 @@ void bind_forest(nb::module_& m) {
       .field("probs", &FoundVotes::probs)
       .field("bound", &FoundVotes::bound)
       .field("missed", &FoundVotes::missed)
+      .field("classifiers", &FoundVotes::classifiers)
       .field("reach", &FoundVotes::reach);
 
   Results<ScoredCandidates>(m, "ScoredCandidates", "Probabilities of candidates, and those below their leaves alone.")
@@ -249,7 +258,9 @@ void bind_forest(nb::module_& m) {
            "wanted.")
       .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "floor"_a, "normalise"_a,
            "threads"_a, "progress"_a.none(), "reach"_a = Wanted(), "subset"_a.none() = nb::none(),
-           "Candidates, all or those of a subset, and members' probabilities, and the reach wanted.")
+           "headroom"_a.none() = nb::none(),
+           "Candidates, all or those of a subset, and members' probabilities, and the reach wanted. With a headroom, "
+           "also what the classifiers of a single member say of the candidates, as `score` does.")
       .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "headroom"_a, "threads"_a,
            "What the members say of the candidates of each row.")
       .def("reach", &reach, "X"_a, "wanted"_a, "normalise"_a, "threads"_a,

@@ -291,6 +291,9 @@ class FoundVotes:
     def missed(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
 
     @property
+    def classifiers(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
     def reach(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
 
 class ScoredCandidates:
@@ -326,9 +329,9 @@ class Forest:
         The best k labels of each row, all or those of a subset, with their measures of uncertainty, and the reach wanted.
         """
 
-    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = [], subset: LabelSubset | None = None) -> FoundVotes:
+    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = [], subset: LabelSubset | None = None, headroom: float | None = None) -> FoundVotes:
         """
-        Candidates, all or those of a subset, and members' probabilities, and the reach wanted.
+        Candidates, all or those of a subset, and members' probabilities, and the reach wanted. With a headroom, also what the classifiers of a single member say of the candidates, as `score` does.
         """
 
     def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, threads: int) -> ScoredCandidates:

@@ -21,13 +21,13 @@ from hedgerow.features.tfidf import Wording
 from hedgerow.inputs.labels import truth_for
 from hedgerow.inputs.matrices import as_truth
 from hedgerow.inputs.rows import count
-from hedgerow.inputs.search import SURE_LABELS, SearchSettings
+from hedgerow.inputs.search import SURE_LABELS, JudgedSearch, SearchSettings
 from hedgerow.inputs.subset import LabelSubset, label_subset
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.crossed_out import crossed_out, filled, together
-from hedgerow.judge.judging import Judge, NoJudge, judged_each
+from hedgerow.judge.judging import HEADROOM, Judge, NoJudge, judged_each
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
@@ -91,10 +91,18 @@ class Model:
 
     @property
     def finding(self) -> SearchSettings:
-        """The search for candidates: a judge hears the best of each member, unless it is to hear more."""
-        if self.judge is None or self.search.candidates != "scored":
-            return self.search
-        return replace(self.search, candidates=judged_each(self.members))
+        """The search for candidates: a judge hears the best of each member, unless it is to hear more.
+
+        In a single tree whose own classifiers the judge hears, the search scores them by the way.
+        """
+        search = self.search
+        if self.judge is None:
+            return search
+        if search.candidates == "scored":
+            search = replace(search, candidates=judged_each(self.members))
+        if self.scorers is not None and self.scorers.shared and self.members == 1 and not self.forest.dropout:
+            return JudgedSearch(**vars(search), headroom=HEADROOM)
+        return search
 
     # --- what was learned ---
 
@@ -369,7 +377,9 @@ class Model:
         bound: npt.NDArray[np.float32] | None = found.bound
         missed: npt.NDArray[np.float32] | None = found.missed
         if self.judge is not None and self.scorers is not None:
-            scores = self.scorers.score(rows, found.indptr, found.labels, self.threads)
+            scores = self.scorers.score(
+                rows, found.indptr, found.labels, self.threads, found.classifiers
+            )
             probs = self.judge.apply(found.labels, probs, scores, self.threads)
             bound = missed = None
         return Votes(found.indptr, found.labels, probs, len(self.classes), bound, missed, self.classes)

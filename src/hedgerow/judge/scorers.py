@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,15 +57,27 @@ class Scorers:
         indptr: npt.NDArray[np.int64],
         labels: npt.NDArray[np.int32],
         threads: int,
+        classifiers: npt.NDArray[np.float32] | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Probabilities of given candidates of each row, shape (candidates, len(names))."""
+        """Probabilities of given candidates of each row, shape (candidates, len(names)).
+
+        Where the search in the only member says already what the labels' own classifiers say, nobody but the
+        centroids is asked.
+        """
+        if classifiers is not None:
+            near = self._centroids.score(X, indptr, labels, threads, HEADROOM).probs
+            return np.column_stack([classifiers, near])
         found = self.trees.score(X, indptr, labels, threads, HEADROOM)
         columns = {"wide": found.probs[:, 0], "label": found.own[:, 0], "centroid": found.probs[:, -1]}
         return np.column_stack([columns[name] for name in self.names])
 
+    @cached_property
+    def _centroids(self) -> Ensemble:
+        return Ensemble([self.centroids], self.trees.labels)
+
     @property
     def _stored(self) -> Ensemble:
-        return Ensemble([self.centroids], self.trees.labels) if self.shared else self.trees
+        return self._centroids if self.shared else self.trees
 
     def to_header(self) -> list[dict[str, Any]]:
         """Entries of a model file's header."""

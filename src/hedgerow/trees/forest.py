@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow import _native
-from hedgerow.inputs.search import SearchSettings, within_int32
+from hedgerow.inputs.search import JudgedSearch, SearchSettings, within_int32
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.progress import Stage
 from hedgerow.trees.label_tree import LabelTree
@@ -40,7 +40,8 @@ class Found:
     """The candidates of each input, in CSR form, and their probabilities, shape (entries, members).
 
     `bound` and `missed`, shape (inputs,): how far a probability, and the total uncertainty of an input, may
-    be off. `reach` is as of `Ensemble.reach`.
+    be off. `reach` is as of `Ensemble.reach`. `classifiers`, shape (entries,): what the labels' own
+    classifiers say, where the search was asked for that.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -49,6 +50,7 @@ class Found:
     bound: npt.NDArray[np.float32]
     missed: npt.NDArray[np.float32]
     reach: Floats | None = None
+    classifiers: npt.NDArray[np.float32] | None = None
 
 
 class Ensemble:
@@ -156,10 +158,14 @@ class Ensemble:
 
         A subset changes nothing about the reach.
         """
-        ways = self._ways(subset)
-        found = self._forest.votes(X, k, *self._how(search), threads, progress, list(reach), ways)
+        headroom = search.headroom if isinstance(search, JudgedSearch) else None
+        how, ways = self._how(search), self._ways(subset)
+        found = self._forest.votes(X, k, *how, threads, progress, list(reach), ways, headroom)
         reached = found.reach if reach else None
-        return Found(found.indptr, found.labels, found.probs, found.bound, found.missed, reached)
+        classifiers = None if headroom is None else found.classifiers
+        return Found(
+            found.indptr, found.labels, found.probs, found.bound, found.missed, reached, classifiers
+        )
 
     def score(
         self,
