@@ -63,39 +63,49 @@ class CandidateScorer {
       if (!std::exchange(prepared, true)) descent_.prepare(X, begin, end, options, watch);
       descent_.forget_visits(tree);
       descent_.complete(tree, block_);
-      const LabelTree& labels = forest_->model(tree).tree();
-      const TreePaths& paths = forest_->paths(tree);
-      const Visits& last = descent_.found(tree).extra.back();
-      for (std::int64_t input = 0; input < end - begin; ++input)
-        for (const std::int64_t i : part_of(block_.begins, input)) {
-          const std::int32_t label = block_.labels[static_cast<std::size_t>(i)];
-          const std::int32_t leaf = paths.leaf(label);
-          if (leaf < 0) continue;
-          const std::int32_t child = paths.place(label) - labels.child_begin(labels.depth() - 1, leaf);
-          const std::int64_t visit = last.find(input, leaf);
-          const float* logs = last.children(visit) + child;
-          for (std::int64_t voice = 0; voice < last.voices; ++voice) {
-            const std::int64_t at = i * members + forest_->first_voice(tree) + voice;
-            out[at] = logs[voice * last.stride];
-            own[at] = out[at] - last.paths[visit * last.voices + voice];
-          }
-        }
+      read_visits(tree, end - begin, out, own);
     }
     kernels().exponentials(out, entries);
     kernels().exponentials(own, entries);
-    for (std::int64_t input = 0; input < end - begin; ++input)
-      for (const std::int64_t i : part_of(block_.begins, input))
-        if (std::any_of(out + i * members, out + (i + 1) * members, [](float p) { return std::isnan(p); }))
-          throw std::invalid_argument("scores of row " + std::to_string(begin + input) +
-                                      " of X are not finite; scale X and train again");
+    const float* const lost = std::find_if(out, out + entries, [](float p) { return std::isnan(p); });
+    if (lost == out + entries) return;
+    const auto ends = block_.begins.begin() + 1;
+    const auto row = std::upper_bound(ends, block_.begins.end(), (lost - out) / members) - ends;
+    throw std::invalid_argument("scores of row " + std::to_string(begin + row) +
+                                " of X are not finite; scale X and train again");
   }
 
  private:
+  // What a tree's members say, from their visits to the leaves of all candidates.
+  void read_visits(int tree, std::int64_t inputs, float* out, float* own) {
+    const LabelTree& labels = forest_->model(tree).tree();
+    const TreePaths& paths = forest_->paths(tree);
+    const Visits& last = descent_.found(tree).extra.back();
+    const std::int64_t members = forest_->members(), first = forest_->first_voice(tree);
+    visit_of_.resize(static_cast<std::size_t>(labels.nodes(labels.depth() - 1)));
+    for (std::int64_t input = 0; input < inputs; ++input) {
+      for (const std::int64_t visit : last.of(input))
+        visit_of_[static_cast<std::size_t>(last.nodes[static_cast<std::size_t>(visit)])] = visit;
+      for (const std::int64_t i : part_of(block_.begins, input)) {
+        const std::int32_t label = block_.labels[static_cast<std::size_t>(i)];
+        const std::int32_t leaf = paths.leaf(label);
+        if (leaf < 0) continue;
+        const std::int64_t visit = visit_of_[static_cast<std::size_t>(leaf)];
+        const float* log = last.children(visit) + paths.place(label) - labels.child_begin(labels.depth() - 1, leaf);
+        for (std::int64_t voice = 0; voice < last.voices; ++voice, log += last.stride) {
+          const std::int64_t at = i * members + first + voice;
+          out[at] = *log;
+          own[at] = *log - last.paths[static_cast<std::size_t>(visit * last.voices + voice)];
+        }
+      }
+    }
+  }
+
   // The way to the leaves is certain there.
   void score_listed(const LabelLists& lists, int tree, const SparseRows& X, std::int64_t begin,
                     const VoteOptions& options, float* out, float* own) {
     const TreePaths& paths = forest_->paths(tree);
-    scores_.resize(forest_->model(tree).tree().labels().size() + 16);
+    scores_.resize(lists.room());
     for (std::int64_t input = 0; input + 1 < std::ssize(block_.begins); ++input) {
       const SparseRow x = X[begin + input];
       lists.score(x, scale_of(x, begin + input, options.normalise), scores_);
@@ -119,6 +129,7 @@ class CandidateScorer {
   Descent descent_;
   Candidates block_;
   std::vector<float> scores_, logs_;
+  std::vector<std::int64_t> visit_of_;  // of an input to each leaf
 };
 
 }  // namespace

@@ -150,7 +150,8 @@ struct Kernels {
                        const float* values, std::int64_t size, Hits& hits);
   // sums[entry >> 16] += value times the bfloat16 in the low half of the entry
   void (*add_listed)(const std::uint32_t* entries, float value, std::uint32_t size, float* sums);
-  // sums[i] += value times the i-th bfloat16; two in a word, a multiple of 8 words
+  // The same for all sums: word i of 16 has the bfloat16 of sum i in its low half and that of sum i + 16 in the high
+  // one
   void (*add_whole)(const std::uint32_t* words, float value, std::uint32_t size, float* sums);
   // Logits of all lanes; `logits` has room for 16 lanes a group, and an even number of groups.
   void (*score_chunk)(const ChunkView& chunk, const Hits& hits, float* logits);

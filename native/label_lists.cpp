@@ -16,7 +16,7 @@ constexpr std::int64_t kMostLabels = 1 << 16;
 constexpr std::int64_t kFewestLabels = 128;
 constexpr std::int64_t kLabelsPerEntry = 16;
 // A part with more labels than one in so many is read faster as a whole.
-constexpr std::uint32_t kWholeFrom = 6;
+constexpr std::uint32_t kWholeFrom = 24;
 constexpr int kKinds = kNoRow;
 constexpr std::int64_t kFetchedAhead = 4;
 
@@ -43,6 +43,8 @@ void each_entry(const TreeModel& model, Use use) {
       use(entry, static_cast<std::uint32_t>(tree.child_begin(last, leaf)) + entry.lane);
 }
 
+std::size_t part_of(const ChunkEntry& entry) { return static_cast<std::size_t>(entry.feature) * kKinds + entry.kind; }
+
 }  // namespace
 
 std::unique_ptr<const LabelLists> LabelLists::of(const TreeModel& model) {
@@ -50,28 +52,26 @@ std::unique_ptr<const LabelLists> LabelLists::of(const TreeModel& model) {
   const auto labels = std::ssize(tree.labels());
   if (model.members() != 1 || model.parts() != 1 || labels > kMostLabels || !is_certain(model)) return nullptr;
   if (labels < kFewestLabels * tree.nodes(tree.depth() - 1)) return nullptr;
-  std::unique_ptr<LabelLists> lists(new LabelLists(model, model.features()));
-  const auto used = std::count_if(
-      lists->begins_.begin() + 1, lists->begins_.end(),
-      [before = std::uint32_t{0}](std::uint32_t end) mutable { return std::exchange(before, end) != end; });
-  if (std::ssize(lists->entries_) * kLabelsPerEntry > used * labels) return nullptr;
-  return lists;
+  std::vector<std::uint32_t> sizes(static_cast<std::size_t>(model.features()) * kKinds, 0);
+  std::int64_t entries = 0;
+  each_entry(model, [&](const ChunkEntry& entry, std::uint32_t) {
+    ++sizes[part_of(entry)];
+    ++entries;
+  });
+  const std::int64_t used = std::ssize(sizes) - std::count(sizes.begin(), sizes.end(), 0u);
+  if (entries * kLabelsPerEntry > used * labels) return nullptr;
+  return std::unique_ptr<const LabelLists>(new LabelLists(model, std::move(sizes)));
 }
 
-LabelLists::LabelLists(const TreeModel& model, std::int64_t features) : features_(features) {
+LabelLists::LabelLists(const TreeModel& model, std::vector<std::uint32_t> sizes) {
   const LabelTree& tree = model.tree();
   const int last = tree.depth() - 1;
-  const std::size_t labels = tree.labels().size(), room = (labels + 15) / 16 * 16;
+  const std::size_t labels = tree.labels().size(), room = (labels + 31) / 32 * 32;
   whole_ = static_cast<std::uint32_t>(room / 2);
   biases_.assign(room, 0.0f);
   for (std::int32_t leaf = 0; leaf < tree.nodes(last); ++leaf)
     std::copy_n(model.chunk(last, leaf).bias, model.chunk(last, leaf).lanes,
                 biases_.begin() + tree.child_begin(last, leaf));
-  const auto part_of = [](const ChunkEntry& entry) {
-    return static_cast<std::size_t>(entry.feature) * kKinds + entry.kind;
-  };
-  std::vector<std::uint32_t> sizes(static_cast<std::size_t>(features) * kKinds, 0);
-  each_entry(model, [&](const ChunkEntry& entry, std::uint32_t) { ++sizes[part_of(entry)]; });
   begins_.assign(1, 0);
   begins_.reserve(sizes.size() + 1);
   for (std::uint32_t& size : sizes) {
@@ -84,7 +84,7 @@ LabelLists::LabelLists(const TreeModel& model, std::int64_t features) : features
     const std::size_t part = part_of(entry);
     const std::uint32_t weight = to_bfloat16(entry.weight);
     if (sizes[part] == whole_)
-      entries_[begins_[part] + place / 2] |= weight << 16 * (place % 2);
+      entries_[begins_[part] + place / 32 * 16 + place % 16] |= weight << place / 16 % 2 * 16;
     else
       entries_[next[part]++] = place << 16 | weight;
   });

@@ -21,19 +21,20 @@ class LabelLists {
   // labels than 16 bits can number, or if features have many labels.
   static std::unique_ptr<const LabelLists> of(const TreeModel& model);
 
-  // The scores of all labels, by their places in the tree; `scores` has room for 16 more than there are.
+  // The scores of all labels, by their places in the tree; `scores` has `room()`.
+  std::size_t room() const { return biases_.size(); }
   void score(const SparseRow& x, float scale, std::span<float> scores) const;
 
  private:
-  LabelLists(const TreeModel& model, std::int64_t features);
+  // `sizes` are the labels of each part.
+  LabelLists(const TreeModel& model, std::vector<std::uint32_t> sizes);
   void add(int kind, const SparseRow& x, float scale, float* scores) const;
 
-  std::int64_t features_;
   std::vector<float> biases_;
   // Of each feature three parts, one for each kind of row that chunks had: their order is that of the sums.
   std::vector<std::uint32_t> begins_;
   // The place of a label in the high half, its weight as bfloat16 in the low one. A part with very many labels has the
-  // weights of all instead, two in a word.
+  // weights of all instead, as kernels take them.
   std::vector<std::uint32_t> entries_;
   std::uint32_t whole_ = 0;  // words of such a part
 };

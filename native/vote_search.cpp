@@ -234,15 +234,15 @@ void VoteSearcher::fill_extra(int tree, std::int64_t input) {
 void VoteSearcher::fill_classifiers(std::int64_t input) {
   const LabelTree& labels = forest_->model(0).tree();
   const Visits& visits = descent_.found(0).layers.back();
-  classifiers_.resize(stride_);
-  for (const std::int64_t visit : visits.of(input)) {
-    const Range<std::int32_t> places = children_of(labels, labels.depth() - 1, visits.nodes[visit]);
-    const std::int32_t* own = labels.labels().data() + places.first;
-    const float* lowered = visits.lowered.data() + visit * visits.stride;
-    for (std::int32_t i = 0; i < places.size(); ++i) {
-      const std::int32_t at = number_[own[i]];
-      classifiers_[at < 0 ? stride_ - 1 : at] = lowered[i] - visits.paths[visit];
-    }
+  const TreePaths& paths = forest_->paths(0);
+  classifiers_.resize(size_);
+  visit_of_.resize(labels.nodes(labels.depth() - 1));
+  for (const std::int64_t visit : visits.of(input)) visit_of_[visits.nodes[visit]] = visit;
+  for (std::int64_t i = 0; i < size_; ++i) {
+    const std::int32_t leaf = paths.leaf(labels_[i]);
+    const std::int64_t visit = visit_of_[leaf],
+                       child = paths.place(labels_[i]) - labels.child_begin(labels.depth() - 1, leaf);
+    classifiers_[i] = visits.lowered[visit * visits.stride + child] - visits.paths[visit];
   }
 }
 

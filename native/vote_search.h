@@ -97,6 +97,7 @@ class VoteSearcher {
   bool in_order_ = false;  // candidates are in the order in which a single tree scored them
   std::int64_t stride_ = 0;
   std::vector<float> matrix_, classifiers_;
+  std::vector<std::int64_t> visit_of_;  // of an input to each leaf of a single tree
   std::vector<Frontier> here_;
 };
 

@@ -191,9 +191,7 @@ ScoredCandidates score(const Trees& forest, const Rows& X, const Vector<std::int
   check_features(forest, X);
   const auto rows = static_cast<std::size_t>(X.view().rows);
   check_rows(indptr, rows, labels.size());
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    if (labels.data()[i] < 0 || labels.data()[i] >= forest.get().labels())
-      throw nb::value_error("a candidate is not a label");
+  check_labels(labels, static_cast<std::size_t>(forest.get().labels()));
   const auto members = static_cast<std::size_t>(forest.get().members());
   auto probabilities = std::make_unique_for_overwrite<float[]>(labels.size() * members);
   auto own = std::make_unique_for_overwrite<float[]>(labels.size() * members);

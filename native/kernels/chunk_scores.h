@@ -337,8 +337,11 @@ void add_listed(const std::uint32_t* entries, float value, std::uint32_t size, f
 }
 
 void add_whole(const std::uint32_t* words, float value, std::uint32_t size, float* sums) {
-  for (std::uint32_t i = 0; i < size; i += 8)
-    store(sums + 2 * i, load<F16>(sums + 2 * i) + widen((const unsigned char*)(words + i)) * value);
+  for (std::uint32_t i = 0; i < size; i += 16) {
+    const U16 pairs = load<U16>(words + i);
+    store(sums + 2 * i, load<F16>(sums + 2 * i) + bf16_low(pairs) * value);
+    store(sums + 2 * i + 16, load<F16>(sums + 2 * i + 16) + bf16_high(pairs) * value);
+  }
 }
 
 void score_chunk(const ChunkView& chunk, const Hits& hits, float* logits) {
