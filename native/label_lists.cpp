@@ -16,7 +16,7 @@ constexpr std::int64_t kMostLabels = 1 << 16;
 constexpr std::int64_t kFewestLabels = 128;
 constexpr std::int64_t kLabelsPerEntry = 16;
 // A part with more labels than one in so many is read faster as a whole.
-constexpr std::uint32_t kWholeFrom = 24;
+constexpr std::uint32_t kWholeFrom = 14;
 constexpr int kKinds = kNoRow;
 constexpr std::int64_t kFetchedAhead = 4;
 
