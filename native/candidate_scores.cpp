@@ -18,6 +18,10 @@ namespace {
 
 constexpr std::int64_t kMostBlock = 1024;
 constexpr std::int64_t kBlockBytes = std::int64_t{64} << 20;
+// The score of a label that its classifier does not see in an input: the margin of the hinge loss.
+constexpr float kPlainNo = -1.0f;
+// What a node below the floor counts as, of the floor: what is there is mostly much less probable.
+constexpr float kShareOfFloor = 1e-3f;
 
 // So many rows that what a worker keeps of them stays within bounds, wherever their candidates are.
 std::int64_t block_size(const Forest& forest, const SparseRows& X, const CandidateRows& candidates, int threads) {
@@ -63,7 +67,7 @@ class CandidateScorer {
       if (!std::exchange(prepared, true)) descent_.prepare(X, begin, end, options, watch);
       descent_.forget_visits(tree);
       descent_.complete(tree, block_);
-      read_visits(tree, end - begin, out, own);
+      read_visits(tree, end - begin, options, out, own);
     }
     kernels().exponentials(out, entries);
     kernels().exponentials(own, entries);
@@ -76,13 +80,17 @@ class CandidateScorer {
   }
 
  private:
-  // What a tree's members say, from their visits to the leaves of all candidates.
-  void read_visits(int tree, std::int64_t inputs, float* out, float* own) {
+  // What a tree's members say, from their visits to the leaves of candidates.
+  void read_visits(int tree, std::int64_t inputs, const VoteOptions& options, float* out, float* own) {
     const LabelTree& labels = forest_->model(tree).tree();
     const TreePaths& paths = forest_->paths(tree);
     const Visits& last = descent_.found(tree).extra.back();
+    // Of labels that nobody went to: all the same.
+    float no = kPlainNo - options.headroom;
+    kernels().log_probabilities(&no, 1, 0.0f, forest_->model(tree).transform(), &no);
+    const float no_way = std::log(kShareOfFloor * options.floor) + no;
     const std::int64_t members = forest_->members(), first = forest_->first_voice(tree);
-    visit_of_.resize(static_cast<std::size_t>(labels.nodes(labels.depth() - 1)));
+    visit_of_.assign(static_cast<std::size_t>(labels.nodes(labels.depth() - 1)), -1);
     for (std::int64_t input = 0; input < inputs; ++input) {
       for (const std::int64_t visit : last.of(input))
         visit_of_[static_cast<std::size_t>(last.nodes[static_cast<std::size_t>(visit)])] = visit;
@@ -91,6 +99,11 @@ class CandidateScorer {
         const std::int32_t leaf = paths.leaf(label);
         if (leaf < 0) continue;
         const std::int64_t visit = visit_of_[static_cast<std::size_t>(leaf)];
+        if (visit < 0) {
+          std::fill_n(out + i * members + first, last.voices, no_way);
+          std::fill_n(own + i * members + first, last.voices, no);
+          continue;
+        }
         const float* log = last.children(visit) + paths.place(label) - labels.child_begin(labels.depth() - 1, leaf);
         for (std::int64_t voice = 0; voice < last.voices; ++voice, log += last.stride) {
           const std::int64_t at = i * members + first + voice;
@@ -98,6 +111,8 @@ class CandidateScorer {
           own[at] = *log - last.paths[static_cast<std::size_t>(visit * last.voices + voice)];
         }
       }
+      for (const std::int64_t visit : last.of(input))
+        visit_of_[static_cast<std::size_t>(last.nodes[static_cast<std::size_t>(visit)])] = -1;
     }
   }
 
@@ -134,11 +149,8 @@ class CandidateScorer {
 
 }  // namespace
 
-void score_candidates(const Forest& forest, const SparseRows& X, const CandidateRows& candidates, bool normalise,
-                      float headroom, int threads, Watch& watch, const CandidateScores& scores) {
-  VoteOptions options;
-  options.normalise = normalise;
-  options.headroom = headroom;
+void score_candidates(const Forest& forest, const SparseRows& X, const CandidateRows& candidates,
+                      const VoteOptions& options, int threads, Watch& watch, const CandidateScores& scores) {
   if (X.rows == 1) {
     with_kept_searcher<CandidateScorer>(
         forest, [&](CandidateScorer& scorer) { scorer.score(X, candidates, 0, 1, options, watch, scores); });

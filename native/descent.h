@@ -118,7 +118,7 @@ class Descent {
 
   // Keeps the best `least` nodes of a layer whatever their probability, and up to `beam` above the floor.
   void descend(int tree, std::int32_t beam, std::int32_t least);
-  // Takes the members of a tree to the candidates that only others met.
+  // Takes the members of a tree to the candidates that only others met, but not below nodes that are under the floor.
   void complete(int tree, const Candidates& candidates);
   // The same where they lie below nodes that the beam left behind above the floor.
   void complete_above_floor(int tree, const Candidates& candidates);
@@ -144,6 +144,7 @@ class Descent {
   void add_unvisited(int tree, int layer, std::int64_t input);
   bool has_candidate(const LabelTree& tree, int layer, std::int32_t node) const;
   void find_unvisited(int tree, const Candidates& candidates, std::int64_t input);
+  void leave_improbable(int tree, int layer);
   void choose_followed(int tree, int layer, std::int64_t input);
   void enter(int tree, int layer, std::int64_t input, std::int32_t node, const float* path, std::int64_t apart);
 

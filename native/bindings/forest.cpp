@@ -187,8 +187,12 @@ Numpy<double, 2> reach(const Trees& forest, const Rows& X, const Wanted& wanted,
 }
 
 ScoredCandidates score(const Trees& forest, const Rows& X, const Vector<std::int64_t>& indptr,
-                       const Vector<std::int32_t>& labels, bool normalise, float headroom, int threads) {
+                       const Vector<std::int32_t>& labels, bool normalise, float headroom, float floor, int threads) {
   check_features(forest, X);
+  VoteOptions options;
+  options.normalise = normalise;
+  options.headroom = headroom;
+  options.floor = floor;
   const auto rows = static_cast<std::size_t>(X.view().rows);
   check_rows(indptr, rows, labels.size());
   check_labels(labels, static_cast<std::size_t>(forest.get().labels()));
@@ -198,8 +202,8 @@ ScoredCandidates score(const Trees& forest, const Rows& X, const Vector<std::int
   {
     PythonWatch watch;
     nb::gil_scoped_release release;
-    score_candidates(forest.get(), X.view(), {indptr.data(), labels.data()}, normalise, headroom,
-                     resolve_threads(threads), watch, {probabilities.get(), own.get()});
+    score_candidates(forest.get(), X.view(), {indptr.data(), labels.data()}, options, resolve_threads(threads), watch,
+                     {probabilities.get(), own.get()});
   }
   return {matrix(std::move(probabilities), labels.size(), members), matrix(std::move(own), labels.size(), members)};
 }
@@ -259,7 +263,7 @@ void bind_forest(nb::module_& m) {
            "headroom"_a.none() = nb::none(),
            "Candidates, all or those of a subset, and members' probabilities, and the reach wanted. With a headroom, "
            "also what the classifiers of a single member say of the candidates, as `score` does.")
-      .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "headroom"_a, "threads"_a,
+      .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "headroom"_a, "floor"_a, "threads"_a,
            "What the members say of the candidates of each row.")
       .def("reach", &reach, "X"_a, "wanted"_a, "normalise"_a, "threads"_a,
            "For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there, "

@@ -334,7 +334,7 @@ class Forest:
         Candidates, all or those of a subset, and members' probabilities, and the reach wanted. With a headroom, also what the classifiers of a single member say of the candidates, as `score` does.
         """
 
-    def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, threads: int) -> ScoredCandidates:
+    def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, floor: float, threads: int) -> ScoredCandidates:
         """What the members say of the candidates of each row."""
 
     def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:

@@ -377,9 +377,7 @@ class Model:
         bound: npt.NDArray[np.float32] | None = found.bound
         missed: npt.NDArray[np.float32] | None = found.missed
         if self.judge is not None and self.scorers is not None:
-            scores = self.scorers.score(
-                rows, found.indptr, found.labels, self.threads, found.classifiers
-            )
+            scores = self.scorers.score(rows, found.indptr, found.labels, self.threads, found.classifiers)
             probs = self.judge.apply(found.labels, probs, scores, self.threads)
             bound = missed = None
         return Votes(found.indptr, found.labels, probs, len(self.classes), bound, missed, self.classes)

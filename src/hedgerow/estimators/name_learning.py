@@ -125,5 +125,5 @@ def _widened(model: Model, classes: npt.NDArray[Any]) -> Model:
     judge, scorers = model.judge, model.scorers
     if judge is not None and scorers is not None and counts is not None:
         judge = replace(judge, label_counts=counts)
-        scorers = Scorers(scorers.classifier, scorers.centroids, labels, scorers.shared)
+        scorers = Scorers(scorers.classifier, scorers.centroids, labels, scorers.shared, scorers.floor)
     return replace(model, forest=forest, classes=classes, label_counts=counts, judge=judge, scorers=scorers)

@@ -18,9 +18,12 @@ from hedgerow.progress import Stage
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import Section, TreeClassifier
 
-__all__ = ["Dropout", "Ensemble", "Found"]
+__all__ = ["UNASKED_SCORE", "UNASKED_SHARE", "Dropout", "Ensemble", "Found"]
 
 EVERYTHING = np.iinfo(np.int32).max  # a beam as wide as any layer
+# Labels below nodes under a floor have this score where candidates are scored, and their node this share of
+# the floor; as in native/candidate_scores.cpp.
+UNASKED_SCORE, UNASKED_SHARE = -1.0, 1e-3
 _SUBSETS = 8  # whose ways through the trees are remembered
 
 Floats = npt.NDArray[np.float64]
@@ -163,9 +166,7 @@ class Ensemble:
         found = self._forest.votes(X, k, *how, threads, progress, list(reach), ways, headroom)
         reached = found.reach if reach else None
         classifiers = None if headroom is None else found.classifiers
-        return Found(
-            found.indptr, found.labels, found.probs, found.bound, found.missed, reached, classifiers
-        )
+        return Found(found.indptr, found.labels, found.probs, found.bound, found.missed, reached, classifiers)
 
     def score(
         self,
@@ -174,13 +175,15 @@ class Ensemble:
         labels: npt.NDArray[np.int32],
         threads: int,
         headroom: float = 0.0,
+        floor: float = 0.0,
     ) -> _native.ScoredCandidates:
         """What the members say of given candidates of each row: arrays of shape (candidates, members).
 
         `probs` are probabilities; `own` are those below the label's leaf, without the way to it. Scores of
-        labels are lowered by `headroom`: else all that are above 1 have the same probability.
+        labels are lowered by `headroom`: else all that are above 1 have the same probability. Below nodes
+        under the `floor` nobody is asked, and every label counts as one that its classifier does not see.
         """
-        return self._forest.score(X, indptr, labels, self.trees[0].normalize, headroom, threads)
+        return self._forest.score(X, indptr, labels, self.trees[0].normalize, headroom, floor, threads)
 
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
         """How far the members follow each row down their trees, shape (rows, len(wanted)).
