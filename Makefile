@@ -187,6 +187,7 @@ bench-active: ## Measure texts chosen by query beside random ones, with and with
 bench-explore: ## Measure what settings of trees and of members do, on rows cut from training
 bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read
+bench-judge: ## Measure what a judge costs beside the search
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
 bench-vocabulary: $(VENV)/with-test ## Measure how long vocabularies take to load
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records

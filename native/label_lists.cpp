@@ -33,14 +33,18 @@ bool is_certain(const TreeModel& model) {
   return model.transform() == Transform::l3_hinge;
 }
 
-// Calls use(entry, place of its label) for all weights of the last layer.
+// Calls use(entry, place of its label) for all weights of the last layer. Files that nobody verified may have others,
+// which no input meets.
 template <class Use>
 void each_entry(const TreeModel& model, Use use) {
   const LabelTree& tree = model.tree();
   const int last = tree.depth() - 1;
-  for (std::int32_t leaf = 0; leaf < tree.nodes(last); ++leaf)
-    for (const ChunkEntry& entry : unpack_chunk(model.chunk(last, leaf)))
-      use(entry, static_cast<std::uint32_t>(tree.child_begin(last, leaf)) + entry.lane);
+  for (std::int32_t leaf = 0; leaf < tree.nodes(last); ++leaf) {
+    const ChunkView& chunk = model.chunk(last, leaf);
+    for (const ChunkEntry& entry : unpack_chunk(chunk))
+      if (entry.feature < model.features() && entry.lane < chunk.lanes)
+        use(entry, static_cast<std::uint32_t>(tree.child_begin(last, leaf)) + entry.lane);
+  }
 }
 
 std::size_t part_of(const ChunkEntry& entry) { return static_cast<std::size_t>(entry.feature) * kKinds + entry.kind; }
@@ -92,7 +96,8 @@ LabelLists::LabelLists(const TreeModel& model, std::vector<std::uint32_t> sizes)
 
 void LabelLists::score(const SparseRow& x, float scale, std::span<float> scores) const {
   std::copy(biases_.begin(), biases_.end(), scores.begin());
-  for (int kind = 0; kind < kKinds; ++kind) add(kind, x, scale, scores.data());
+  // The order in which kernels add the rows of a chunk.
+  for (const RowKind kind : {kPairRow, kDenseRow, kMaskedRow}) add(kind, x, scale, scores.data());
 }
 
 void LabelLists::add(int kind, const SparseRow& x, float scale, float* scores) const {

@@ -31,7 +31,7 @@ class LabelLists {
   void add(int kind, const SparseRow& x, float scale, float* scores) const;
 
   std::vector<float> biases_;
-  // Of each feature three parts, one for each kind of row that chunks had: their order is that of the sums.
+  // Of each feature three parts, one for each kind of row that chunks had.
   std::vector<std::uint32_t> begins_;
   // The place of a label in the high half, its weight as bfloat16 in the low one. A part with very many labels has the
   // weights of all instead, as kernels take them.
