@@ -364,6 +364,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     """Read, train, save and print; what would fail at the end fails at the start."""
     from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.extra import is_first
+    from hedgerow.records.file import drop_records
     from hedgerow.vocabulary import VocabularyWarning
 
     from .extending import open_extendable, trains_members
@@ -428,6 +429,8 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             report(0.0, "saving")
             with failing_as(ExitCode.WRITE):
                 classifier.save(plan.model, overwrite=plan.overwrite)
+                if not plan.records:
+                    drop_records(plan.model)
         if kept is not None:
             with failing_as(ExitCode.WRITE):
                 kept.delete()
