@@ -413,3 +413,16 @@ def test_model_that_keeps_more_labels_than_are_told_at_once_then_it_is_served(
 ) -> None:
     monkeypatch.setattr(Limits, "labels", 1)
     assert load_model(deciding_model, 1).choices is not None
+
+
+@pytest.mark.parametrize("k", [1, 10, 50])
+@pytest.mark.parametrize("goal", [None, {}, {"missed_at_most": 0.3}], ids=str)
+def test_decide_then_each_answer_has_the_expected_quality_of_the_library(
+    open_client: Open, deciding_model: Path, k: int, goal: dict[str, Any] | None
+) -> None:
+    asked = {} if goal is None else {"decide": goal}
+    results = open_client(deciding_model).post("/predict", json={"texts": TEXTS, "k": k, **asked}).json()
+    expected = load(deciding_model).expected_quality(TEXTS)
+    for row, result in enumerate(results["results"]):
+        of_row = {name: values[row] for name, values in expected.columns().items()}
+        assert result["quality"] == {"k": 5, "confidence": 0.9, **of_row}

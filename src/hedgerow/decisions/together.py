@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from hedgerow.decisions.deciding import DecidingSource, decide_on, flag_from
 from hedgerow.decisions.macro import Choice, Objective, choose
 from hedgerow.decisions.planning import Plan
-from hedgerow.decisions.results import Decisions
+from hedgerow.decisions.results import Decisions, Quality
 from hedgerow.decisions.rules import ACCEPT, REJECT, Rule, best_places
 from hedgerow.inputs.parameters import check_integer
 from hedgerow.inputs.subset import LabelSubset
@@ -60,16 +60,17 @@ def decide_together(
     flagged = flag_from(false_alarm, detector) if detector is not None else None
     expected = np.zeros(len(source.classes))
     kept: list[Votes] = []
-    p_values = []
+    p_values: list[npt.NDArray[np.float64]] = []
+    qualities: list[Quality] = []
     batches = answer_batches(
         source,
         inputs,
         k=objective.k,
-        signals=detector is not None,
+        signals=detector is not None or (source.forecasts and subset is None),
         subset=subset,
         progress=stage(progress, "deciding"),
     )
-    for _, answer in batches:
+    for rows, answer in batches:
         votes, mean = answer.votes, answer.votes.means()
         # One label after the other in the order of inputs, so that no batch changes the sum.
         np.add.at(expected, votes.labels, mean.astype(np.float64))
@@ -77,6 +78,8 @@ def decide_together(
         kept.append(votes.chosen(np.sort(best)))
         if detector is not None and answer.signals is not None:
             p_values.append(detector.judge(answer.signals).p_value)
+        if subset is None and (quality := source.expected(inputs[rows], answer, objective.k)) is not None:
+            qualities.append(quality)
     if not kept:
         nothing = np.empty((0, 1), dtype=np.float32)
         kept = [Votes(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, len(source.classes))]
@@ -89,6 +92,8 @@ def decide_together(
         plan = Plan(_Chosen(chosen=own), (), ())
         parts.append(decide_on(Answer(votes), plan, source.classes, k, everybody))
     found = replace(Decisions.concatenate(parts), remarks=(_words(objective, choice, sum(map(len, kept))),))
+    if qualities:
+        found = replace(found, quality=qualities[0].concatenate(qualities))
     if not p_values:
         return found
     p_value = np.concatenate(p_values)

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from hedgerow.decisions.deciding import accepted_broader
 from hedgerow.decisions.rules import DECISIONS, REJECT
 from hedgerow.inputs.subset import LabelSubset
-from hedgerow.quality.learning import expected_of
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.source import Answer
 from hedgerow.votes.votes import Votes
@@ -57,18 +56,16 @@ def predict(
     model, subset = served.model, wanted.subset
     k = min(wanted.k, model.known_of(subset))
     detector = model.ood if wanted.uncertainty else None
-    # Its intervals hold for the search that they were learned with, and for all labels.
-    learned = served.quality if wanted.uncertainty and subset is None else None
+    # What is expected of answers is about all labels.
+    forecasts = wanted.uncertainty and subset is None and model.forecasts
     read = model.inputs(inputs)
     # Guarantees hold for the search that they were learned with, which need not find k labels.
     apart = wanted.sorting is not None and not served.finds(k, subset)
-    if learned is not None and not (served.finds(learned.k) and (apart or served.finds(k))):
-        learned = None
     answer = model.answer(
         read,
         tolerance=served.tolerance,
         k=1 if apart else k,
-        signals=detector is not None or learned is not None,
+        signals=detector is not None or forecasts,
         subset=subset,
     )
     ranked = model.answer(read, tolerance=served.tolerance, k=k, subset=subset) if apart else answer
@@ -89,7 +86,7 @@ def predict(
             result["ood"] = (
                 None if scores is None else {"score": scores.score[row], "p_value": scores.p_value[row]}
             )
-        expected = None if learned is None else expected_of(answer, learned, threads=model.threads)
+        expected = model.expected(read, answer, 1 if apart else k) if forecasts else None
         for row, result in enumerate(results):
             result["quality"] = None
             if expected is not None:
