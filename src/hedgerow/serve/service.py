@@ -59,7 +59,7 @@ class Asked:
 class ServerSettings:
     """The files of model and review queue, the threads per prediction, and how much a client may ask for.
 
-    With `adapt`, the threshold of accepted labels follows reviews, for goals with this share of wrong labels.
+    With `adapt`, thresholds of accepted labels follow reviews, for goals with this share of wrong labels.
     """
 
     model: Path
