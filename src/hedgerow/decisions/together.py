@@ -21,7 +21,7 @@ from hedgerow.votes.batches import answer_batches
 from hedgerow.votes.source import Answer
 from hedgerow.votes.votes import Votes
 
-__all__ = ["REACH", "decide_together"]
+__all__ = ["REACH", "chosen_together", "decide_together", "what_is_optimised"]
 
 # Of each input, so many of the most probable candidates can be chosen: the others are hardly ever right.
 REACH = 100
@@ -98,6 +98,27 @@ def decide_together(
         return found
     p_value = np.concatenate(p_values)
     return replace(found, p_value=p_value, is_ood=None if flagged is None else p_value <= flagged)
+
+
+def chosen_together(votes: Votes, objective: Objective) -> npt.NDArray[np.int8]:
+    """What to do with each candidate of some inputs together; all their votes are at hand."""
+    mean = votes.means()
+    expected = np.zeros(votes.n_labels)
+    np.add.at(expected, votes.labels, mean.astype(np.float64))
+    places = np.sort(best_places(votes, mean, max(REACH, objective.k))[0])
+    choice, _ = _choose([votes.chosen(places)], expected, objective)
+    codes = np.full(len(mean), REJECT, dtype=np.int8)
+    codes[places[choice.chosen]] = ACCEPT
+    return codes
+
+
+def what_is_optimised(objective: Objective, inputs: int) -> str:
+    """What was done, and that it guarantees nothing, in words."""
+    return (
+        f"Each input is given {objective.k} labels, chosen for the {inputs:,} inputs together so that the"
+        f" expected {objective} is high. A label of one input depends on the other inputs. It is as good as"
+        " the probabilities are; nothing is guaranteed."
+    )
 
 
 def _choose(
