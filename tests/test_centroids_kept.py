@@ -20,9 +20,7 @@ HELD = some_texts(260, 2)
 
 
 def fitted(members: int = 8) -> HedgerowTextClassifier:
-    model = HedgerowTextClassifier(
-        method="bagging", members=members, leaf_size=3, random_state=0, n_jobs=1
-    )
+    model = HedgerowTextClassifier(method="bagging", members=members, leaf_size=3, random_state=0, n_jobs=1)
     return model.fit(*TRAIN)
 
 
@@ -150,3 +148,21 @@ def test_centroids_asked_for_and_unwanted_then_it_is_an_error(
     command = ["calibrate", str(folder / "m.hedgerow"), str(folder / "held.jsonl"), "--no-centroids"]
     assert main([*command, "--centroids", str(folder / "own")]) == 2
     assert "exclude each other" in " ".join(capsys.readouterr().err.split())
+
+
+def test_records_that_were_kept_with_the_model_then_give_the_centroids(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = HedgerowTextClassifier(method="bagging", members=8, leaf_size=3, random_state=0, n_jobs=1)
+    model.fit(*TRAIN, keep_records=True).save(tmp_path / "m.hedgerow")
+    command = ["calibrate", str(tmp_path / "m.hedgerow"), str(folder / "held.jsonl"), "--threads", "1"]
+    assert main(command) == 0
+    assert "(--no-centroids leaves them out)" in " ".join(capsys.readouterr().out.split())
+    opened, asked = load(tmp_path / "m.hedgerow"), fitted()
+    learn_from_held_out(asked, *held_out(asked), centroids=TRAIN)
+    texts = HELD[0][:20]
+    assert opened.ood_scores(texts).score.tolist() == asked.ood_scores(texts).score.tolist()
+    assert opened.update([TRAIN[0][0] + " shrub"], [TRAIN[1][0]]).learned_again
+    assert nearest(opened)
+    assert main([*command, "--no-centroids"]) == 0
+    assert not nearest(load(tmp_path / "m.hedgerow"))

@@ -20,7 +20,7 @@ from .terminal import Report, cell, figures_table, print_json, say, show_progres
 if TYPE_CHECKING:
     from hedgerow import Learned, Policy
 
-    from .inputs import OpenModel
+    from .inputs import LabelledRows, OpenModel, Selection
 
 _OWN = 0.95  # of a train part that MODEL was trained on; some rows may have been left out
 # What each kind of guarantee is about, before its words.
@@ -55,8 +55,8 @@ def calibrate(
             metavar="TRAIN",
             help="Training data of MODEL (of a folder: its train part): OOD detection then also asks how"
             " close an input is to any label, and finds more inputs that use familiar words. Default: the"
-            " train part of DATA or --out-of-bag, if MODEL was trained on it and its file grows by less than"
-            " 20 %.",
+            " records kept with MODEL, the train part of DATA if MODEL was trained on it, or --out-of-bag, if"
+            " its trees grow by less than 20 %.",
         ),
     ] = None,
     no_centroids: Annotated[
@@ -145,8 +145,9 @@ def calibrate(
             own = "train" if centroids.is_dir() else None
             rows = opened.read_truth(Selection(centroids, own, labels_field, threads), report)
             near = rows.inputs, rows.truth
-        elif near and training is None and data.is_dir() and part is None:
-            near, at_most = _own_training_part(opened, data, labels_field, threads, report), PAYS
+        elif near and training is None:
+            folder = Selection(data, "train", labels_field, threads) if data.is_dir() else None
+            near, at_most = _own_training_data(opened, folder, report), PAYS
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
             learned = learn_from_held_out(
                 opened.classifier,
@@ -163,6 +164,19 @@ def calibrate(
                 centroids_at_most=at_most,
                 progress=report,
             )
+    kept = out_of_bag is None and _keep(
+        opened,
+        held_out,
+        {
+            "method": method.value,
+            "by": by.value,
+            "of": of.value,
+            "share": share,
+            "seed": seed,
+            "least_depth": least_depth if broader else None,
+            "centroids": learned.centroids is not None,
+        },
+    )
     target = out or model
     with failing_as(ExitCode.WRITE):
         opened.classifier.save(target, overwrite=out is None or overwrite)
@@ -186,17 +200,22 @@ def calibrate(
         _say_centroids(opened, learned, no_centroids)
         if learned.quality:
             say("hedgerow predict --quality tells how many labels of an input are expected to be right.")
+        if kept:
+            say(f"{target}.data keeps these rows, so that hedgerow update can learn from them again.", "dim")
         say(f"Saved {target}")
 
 
-def _own_training_part(
-    model: OpenModel, data: Path, labels_field: str, threads: int, report: Report
-) -> tuple[Any, Any] | bool:
-    """The train part of a folder, if the model was trained on it; else True, for what the model has."""
-    from .inputs import Selection
+def _own_training_data(model: OpenModel, folder: Selection | None, report: Report) -> tuple[Any, Any] | bool:
+    """Its records, or the train part of a folder that it was trained on; else True, for what it has."""
+    from hedgerow.records.file import NoRecordsError
 
     try:
-        rows = model.read_truth(Selection(data, "train", labels_field, threads), report)
+        return model.classifier.training_data()
+    except NoRecordsError:
+        if folder is None:
+            return True
+    try:
+        rows = model.read_truth(folder, report)
     except Failure:  # there is none, and nobody asked for it
         return True
     seen = model.classifier.seen_in_training(rows.inputs)
@@ -216,6 +235,23 @@ def _say_centroids(model: OpenModel, learned: Learned, unwanted: bool) -> None:
             " any label, and find more inputs that use familiar words.",
             "dim",
         )
+
+
+def _keep(opened: OpenModel, rows: LabelledRows, settings: dict[str, Any]) -> bool:
+    """Keep held-out rows with the records of the model, if it has any; whether it has."""
+    from hedgerow.records.file import NoRecordsError
+
+    names = [*opened.classifier.classes_.tolist(), *rows.unknown]
+    truth = rows.truth
+    labels = [
+        [names[column] for column in truth.indices[begin:end].tolist()]
+        for begin, end in zip(truth.indptr[:-1], truth.indptr[1:], strict=True)
+    ]
+    try:
+        opened.classifier.keep_held_out(rows.inputs, labels, settings)
+    except NoRecordsError:
+        return False
+    return True
 
 
 def _check_bagged(model: OpenModel) -> None:
