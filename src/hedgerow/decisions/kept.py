@@ -42,6 +42,9 @@ class KeptGuarantee:
     inputs : int
         How many inputs count: those that have labels that the model knows, or, for wrong ones, those whose
         accepted labels are counted.
+    counted, failed : int
+        Of the right labels that the model knows, or, for wrong ones, of the accepted labels: how many there
+        are, and how many of them were missed, or are wrong.
     p_value : float or None
         For a share of all accepted labels, or of those of answered inputs: how likely so much or more is if
         it was kept, from what a gambler won who bet against it. None for the other kinds.
@@ -51,6 +54,8 @@ class KeptGuarantee:
     achieved: float | None
     labels: float | None
     inputs: int = 0
+    counted: int = 0
+    failed: int = 0
     p_value: float | None = None
 
     @property
@@ -65,18 +70,22 @@ class KeptGuarantee:
 
 
 class GuaranteeTally:
-    """Adds up what decisions achieve at each of the usual goals, batch by batch.
+    """Adds up what decisions achieve at each of the usual goals, or of those given, batch by batch.
 
     Without a policy, or with another search than that of the policy, nothing is guaranteed.
     """
 
     def __init__(
-        self, policy: Policy | None, search: SearchSettings, counts: npt.NDArray[np.int64] | None
+        self,
+        policy: Policy | None,
+        search: SearchSettings,
+        counts: npt.NDArray[np.int64] | None,
+        guarantees: tuple[Guarantee, ...] | None = None,
     ) -> None:
         self._counts = counts
         self._guarantees: tuple[Guarantee, ...] = ()
         if policy is not None and policy.search.to_dict() == search.to_dict():
-            self._guarantees = policy.standard()
+            self._guarantees = policy.standard() if guarantees is None else guarantees
         self._rules = [_rule(of, policy, counts) for of in self._guarantees]
         self._parts: list[list[Floats]] = [[] for _ in self._rules]
 
@@ -105,10 +114,13 @@ class GuaranteeTally:
                 continue
             rows = np.concatenate(parts)
             achieved, inputs = _achieved(guarantee, rows)
+            base = rows[:, 1] if guarantee.kind == "wrong" else rows[:, 0]
+            counted, failed = int(base.sum()), int((base - rows[:, 2]).sum())
             p_value = None
             if achieved is not None and rule is not None and rule.most is not None:
                 p_value = ratio_p_value(guarantee, rows[:, 1], rows[:, 2], rule.most)
-            found.append(KeptGuarantee(guarantee, achieved, float(rows[:, 1].mean()), inputs, p_value))
+            mean = float(rows[:, 1].mean())
+            found.append(KeptGuarantee(guarantee, achieved, mean, inputs, counted, failed, p_value))
         return found
 
     def _known(self, columns: int, labels: int) -> npt.NDArray[np.bool_]:
