@@ -11,6 +11,7 @@ namespace hedgerow {
 namespace {
 
 constexpr std::int64_t kMostLabels = 1 << 16;
+constexpr std::int64_t kMostFeatures = 1 << 22;  // each takes 12 bytes, used or not
 // Below this many labels in a chunk its masks are short; and lists are for features that fewer than one label in so
 // many uses.
 constexpr std::int64_t kFewestLabels = 128;
@@ -55,7 +56,7 @@ std::unique_ptr<const LabelLists> LabelLists::of(const TreeModel& model) {
   const LabelTree& tree = model.tree();
   const auto labels = std::ssize(tree.labels());
   if (model.members() != 1 || model.parts() != 1 || labels > kMostLabels || !is_certain(model)) return nullptr;
-  if (labels < kFewestLabels * tree.nodes(tree.depth() - 1)) return nullptr;
+  if (labels < kFewestLabels * tree.nodes(tree.depth() - 1) || model.features() > kMostFeatures) return nullptr;
   std::vector<std::uint32_t> sizes(static_cast<std::size_t>(model.features()) * kKinds, 0);
   std::int64_t entries = 0;
   each_entry(model, [&](const ChunkEntry& entry, std::uint32_t) {

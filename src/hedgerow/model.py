@@ -31,7 +31,9 @@ from hedgerow.judge.judging import HEADROOM, Judge, NoJudge, judged_each
 from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
-from hedgerow.quality.expectation import QualityModel
+from hedgerow.quality.expectation import ExpectedQuality, QualityModel
+from hedgerow.quality.learning import expected_of, is_search_of
+from hedgerow.records.lineage import Lineage
 from hedgerow.shift.reference import Reference
 from hedgerow.shift.watch import NO_REFERENCE, ShiftWatch, UntestedShift
 from hedgerow.training.data import Costs, drawn_for
@@ -86,6 +88,7 @@ class Model:
     vocabulary: Vocabulary | None = None
     left: Vocabulary | None = None
     names: NameJudge | None = None
+    lineage: Lineage = field(default_factory=Lineage)
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
 
@@ -130,6 +133,26 @@ class Model:
     def calibrated(self) -> bool:
         """Whether probabilities are calibrated."""
         return self.calibration is not None
+
+    @property
+    def identity(self) -> str:
+        """What tells this training from any other; empty for imported models."""
+        if self.lineage.hash:
+            return self.lineage.hash
+        return "" if self.training is None else f"{self.training.fingerprint}-{self.training.seed}"
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Names of what was learned from held-out data; it is about the votes of these trees."""
+        parts = (
+            ("calibration", self.calibration),
+            ("OOD detector", self.ood),
+            ("policy", self.policy),
+            ("expected quality", self.quality),
+            ("calibration of broader terms", self.broader),
+            ("policy for broader terms", self.coarser),
+        )
+        return tuple(name for name, part in parts if part is not None)
 
     @cached_property
     def _unlearned(self) -> npt.NDArray[np.bool_] | None:
@@ -396,6 +419,23 @@ class Model:
             return votes
         can = np.flatnonzero(self.forest.knows | names.named).astype(np.int32)
         return filled(votes, k, can if subset is None else np.intersect1d(can, subset.columns))
+
+    @property
+    def forecasts(self) -> bool:
+        """Whether it has learned how good answers are, for this search."""
+        return self.quality is not None and is_search_of(self.quality, self.search)
+
+    def expected(self, inputs: Any, answer: Answer, k: int) -> ExpectedQuality | None:
+        """How good its best labels are expected to be, from an answer on at least k; None where not learned.
+
+        Where the answer is of a wider or narrower search than that for the best labels, there is another.
+        """
+        learned = self.quality
+        if learned is None or not self.forecasts:
+            return None
+        if answer.signals is None or not self.finds(max(k, learned.k)):
+            answer = self.answer(inputs, k=learned.k, signals=True)
+        return expected_of(answer, learned, threads=self.threads)
 
     def signals(self, inputs: Any) -> Signals:
         """What the OOD score is computed from; labels are not searched for."""

@@ -65,8 +65,8 @@ def serve(
         float | None,
         share_option(
             "Let the threshold of accepted labels follow the reviews in the queue, so that in the long run at"
-            " most this share of an input's accepted labels is wrong, mean over all inputs, whatever drifts."
-            " For requests with the same wrong_at_most and with wrong_of inputs."
+            " most this share of them is wrong, whatever drifts. For requests with the same wrong_at_most,"
+            " and wrong_of labels (the share of all accepted labels) or inputs (the mean over all inputs)."
         ),
     ] = None,
 ) -> None:
