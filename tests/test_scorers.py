@@ -61,7 +61,6 @@ def test_centroids_in_lists_score_as_a_search_through_their_chunks_does_to_the_l
     width: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(training_centroids, "_ONE_GROUP", group)
     monkeypatch.setattr(training_centroids, "_GROUP", group)
     X, Y = problem
     X = sp.csr_array(X[:, :width])  # with few words, most labels use each and no list is made
