@@ -1,6 +1,6 @@
 // The classifiers of labels, feature by feature: who uses it, and with which weight.
 //
-// A chunk is made for nodes with some dozens of children. Where a node has thousands and each uses few features, such
+// A chunk is made for nodes with some dozens of children. Where a node has hundreds and each uses few features, such
 // as the centroids of labels, most of a row's masks are empty; a list of its entries is read several times faster. Sums
 // are made in the order in which chunks make them, so the scores are the same to the last bit.
 #pragma once
