@@ -364,8 +364,15 @@ def test_all_formats_hold_the_same_questions(
     assert [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()] == expected
     with open(tmp_path / "q.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    kinds = {"row": int, "id": str, "label": str, "score": float, "knowledge": float}
-    assert [{name: kind(row[name]) for name, kind in kinds.items()} for row in rows] == expected
+    kinds = {"row": int, "id": str, "label": str, "score": float, "knowledge": float, "text": str}
+    for row, record in zip(rows, expected, strict=True):
+        assert {name: kind(row[name]) for name, kind in kinds.items()} == {
+            name: record[name] for name in kinds
+        }
+        suggested = zip(
+            json.loads(row["suggestions"]), json.loads(row["suggested_probabilities"]), strict=True
+        )
+        assert [{"label": label, "probability": share} for label, share in suggested] == record["suggestions"]
     assert parquet.read_table(tmp_path / "q.parquet").to_pylist() == expected
 
 

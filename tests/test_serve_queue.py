@@ -242,7 +242,7 @@ def test_process_that_is_killed_then_what_it_had_answered_is_kept(tmp_path: Path
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -9
     store = QueueStore(path)
     assert store.counts() == QueueCounts(waiting=1, confirmed=1)
-    assert [row[1:] for row in store.export_page(0)] == [("a", ["x"])]
+    assert [(row.text, row.labels) for row in store.export_page(0)] == [("a", ["x"])]
     store.close()
 
 
@@ -302,7 +302,7 @@ def test_store_then_it_gives_back_any_texts_and_labels(
         )
         assert store.decide(number, "corrected", labels)
         expected.append((text, labels))
-    assert [row[1:] for row in store.export_page(0)] == expected
+    assert [(row.text, row.labels) for row in store.export_page(0)] == expected
     store.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,35 +29,39 @@ def calibrate(
     context: typer.Context,
     model: options.ModelFile,
     data: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="Labelled data that MODEL was not trained on: a file, or a folder (its test part).",
-            metavar="DATA",
+            help="Labelled data that MODEL was not trained on: a file, or a folder (its test part). Name"
+            " several to read all of them.",
+            metavar="DATA...",
         ),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write another model file. Default: replace MODEL.")
     ] = None,
     out_of_bag: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="TRAIN",
             help="Calibrate on the training data (of a folder: its train part) instead, each row by the"
             " members that have not seen it. Leaves more of DATA for the guarantees. MODEL must be trained"
-            " with hedgerow fit --method bagging or boosted-bagging.",
+            " with hedgerow fit --method bagging or boosted-bagging. Repeat for each file that it was trained"
+            " on.",
         ),
     ] = None,
     centroids: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="TRAIN",
             help="Training data of MODEL (of a folder: its train part): OOD detection then also asks how"
             " close an input is to any label, and finds more inputs that use familiar words. Adds 3 to 4 % to"
-            " the file of an ensemble. A model with a judge knows some of it without.",
+            " the file of an ensemble. A model with a judge knows some of it without. Repeat for each file.",
         ),
     ] = None,
     part: options.PartName = None,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
+    later_wins: options.LaterWins = False,
     seed: options.Seed = 0,
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
@@ -121,19 +125,20 @@ def calibrate(
     from .inputs import Selection, open_model
 
     opened = open_model(model, threads, **search_settings(beam, candidates, missing))
-    if out_of_bag is not None:
+    if out_of_bag:
         _check_bagged(opened)
+    labelled = Selection(
+        data, None, labels_field, threads, label_separator=label_separator, later_wins=later_wins
+    )
     training: tuple[Any, Any] | None = None
     near: tuple[Any, Any] | None = None
     with show_progress(verbose) as report:
-        held_out = opened.read_truth(Selection(data, part, labels_field, threads), report)
-        if out_of_bag is not None:
-            own = "train" if out_of_bag.is_dir() else None
-            rows = opened.read_truth(Selection(out_of_bag, own, labels_field, threads), report)
+        held_out = opened.read_truth(replace(labelled, data=data, part=part), report)
+        if out_of_bag:
+            rows = opened.read_truth(replace(labelled, data=out_of_bag), report, "train")
             training = rows.inputs, rows.truth
-        if centroids is not None:
-            own = "train" if centroids.is_dir() else None
-            rows = opened.read_truth(Selection(centroids, own, labels_field, threads), report)
+        if centroids:
+            rows = opened.read_truth(replace(labelled, data=centroids), report, "train")
             near = rows.inputs, rows.truth
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
             learned = learn_from_held_out(

@@ -1,19 +1,22 @@
 """Readers and writers of the formats in which multi-label data come."""
 
-from .errors import DataError
+from .errors import DataError, LeftOutWarning
 from .jsonl import read_jsonl, write_jsonl
 from .layout import read_part
 from .mapped import map_data
 from .part import Part
 from .pecos import write_pecos
+from .several import read_parts
 from .xmc_text import read_xmc_text, write_xmc_text
 
 __all__ = [
     "DataError",
+    "LeftOutWarning",
     "Part",
     "map_data",
     "read_jsonl",
     "read_part",
+    "read_parts",
     "read_xmc_text",
     "write_jsonl",
     "write_pecos",
