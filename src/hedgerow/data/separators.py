@@ -20,6 +20,7 @@ _COMES_BACK = 0.5  # share of the pieces that occur in other cells, too, if labe
 _MOVES = (
     0.25  # share of the later pieces that also stand first or alone; the parts of a name keep their places
 )
+_SORTED = 15  # cells that are not sorted by chance
 _RARE = 0.05
 _FEWEST = 10  # cells that spaces can be judged by
 
@@ -44,8 +45,8 @@ def find_label_cells(path: Path, cells: Sequence[tuple[int, str]]) -> LabelCells
     """Find out how cells, each with its line, hold labels.
 
     One of ``;``, ``|`` and tab separates them wherever it occurs. A comma does where what stands between
-    commas comes back in other cells and changes its place. Whatever else could separate labels as well is
-    refused with an example.
+    commas comes back in other cells and changes its place, or is always sorted. Whatever else could separate
+    labels as well is refused with an example.
     """
     filled = [(line, cell.strip()) for line, cell in cells if cell.strip()]
     if _are_lists(path, filled):
@@ -60,8 +61,9 @@ def find_label_cells(path: Path, cells: Sequence[tuple[int, str]]) -> LabelCells
             for name in split_cell(cell, chosen):
                 names[name] += n
         for mark in _OTHERS:
-            often = counts[mark] > max(counts[chosen], most)
-            if mark != chosen and (often or _Split.of(names, mark).is_of_labels):
+            split = _Split.of(names, mark)
+            often = counts[mark] > max(counts[chosen], most) and split.repeated < _COMES_BACK
+            if mark != chosen and (often or split.is_of_labels):
                 _refuse(path, filled, mark, f"{chosen!r} and {mark!r} both could")
         return LabelCells(chosen)
     if counts[","]:
@@ -85,12 +87,14 @@ class _Split:
 
     `comes_back` is the share of their pieces that occur in another cell, `moves` that of the pieces after a
     mark that also stand before one or alone, and `repeated` the share of cells that occur more than once.
+    `in_order` is how many cells have their pieces in the order of the alphabet, if all have.
     """
 
     pieces: int
     comes_back: float
     moves: float
     repeated: float
+    in_order: int
 
     @classmethod
     def of(cls, cells: Counter[str], mark: str) -> _Split:
@@ -106,11 +110,14 @@ class _Split:
             comes_back=sum(occurs[piece] > 1 for piece in all_) / max(1, len(all_)),
             moves=sum(piece in leading for piece in later) / max(1, len(later)),
             repeated=sum(n for n in marked if n > 1) / max(1, sum(marked)),
+            in_order=len(split) if all(list(row) == sorted(row) for row in split) else 0,
         )
 
     @property
     def is_of_labels(self) -> bool:
-        """Whether the pieces are labels: they come back, and in other places."""
+        """Whether the pieces are labels: they come back, and in other places, or all are sorted."""
+        if self.in_order >= _SORTED and self.moves > 0:  # labels that are sorted move little
+            return self.pieces > 1
         return self.pieces > 1 and self.comes_back >= _COMES_BACK and self.moves >= _MOVES
 
 
