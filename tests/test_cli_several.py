@@ -176,7 +176,7 @@ def test_separator_that_is_not_clear_then_fit_names_the_option_and_takes_it(
     assert failure(capsys, "fit", table, model, "--label-separator", "")[0] == ExitCode.USAGE
     tabbed = tmp_path / "tab.csv"
     tabbed.write_text("text,labels\n" + "".join(f"text {i},a;{i}\tb\n" for i in range(9)))
-    assert main(["fit", str(tabbed), str(model), "--label-separator", "\\t", "--overwrite", *FAST]) == 0
+    assert main(["fit", str(tabbed), str(model), "--label-separator", "tab", "--overwrite", *FAST]) == 0
     assert "b" in load(model).classes_.tolist()
 
 

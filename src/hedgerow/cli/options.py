@@ -166,7 +166,7 @@ def _char_ngrams(value: str) -> str:
 def _separator(value: str | None) -> str | None:
     if value == "":
         raise typer.BadParameter("it is empty; give what stands between labels")
-    return "\t" if value == "\\t" else value
+    return "\t" if value in ("tab", "\\t") else value
 
 
 def _size_of_memory(value: str | None) -> str | None:
@@ -255,7 +255,7 @@ LabelSeparator = Annotated[
     typer.Option(
         metavar="TEXT",
         callback=_separator,
-        help="What stands between labels in a column of CSV or in train_labels.txt, such as ';' or \\t (tab)."
+        help="What stands between labels in a column of CSV or in train_labels.txt, such as ';' or tab."
         " Default: found in the data; where that is not clear, they are refused.",
     ),
 ]

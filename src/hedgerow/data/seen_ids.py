@@ -20,6 +20,7 @@ class SeenIds:
             raise DataError(
                 path,
                 f"the id {id!r:.80} was read before, at {first}:{first_line}; a record must not be learned"
-                " from twice: take one of them out, or let the later one replace the earlier with later_wins",
+                " from twice: take one of them out, give each an id of its own, or let the later one replace"
+                " the earlier with later_wins",
                 line,
             )
