@@ -60,7 +60,7 @@ def find_label_cells(path: Path, cells: Sequence[tuple[int, str]]) -> LabelCells
         for cell, n in column.items():
             for name in split_cell(cell, chosen):
                 names[name] += n
-        for mark in _OTHERS:
+        for mark in filter(counts.__getitem__, _OTHERS):
             split = _Split.of(names, mark)
             often = counts[mark] > max(counts[chosen], most) and split.repeated < _COMES_BACK
             if mark != chosen and (often or split.is_of_labels):

@@ -273,8 +273,12 @@ export function reviewPage(model) {
       record = JSON.parse(line);
       return { text: textsOf(record), id: idOf(record) };
     } catch (error) {
-      if (error instanceof BadId) throw new Error(`has in line ${number} an id that is ${error.message}: give it as a string.`);
-      throw new Error(`is not JSONL: every line must be an object with a field "${(model.fields ?? ["text"]).join('" or "')}".`);
+      const needed = (model.fields ?? ["text"]).join('" or "');
+      const wrong =
+        error instanceof BadId
+          ? `has in line ${number} an id that is ${error.message}: give it as a string.`
+          : `is not JSONL: every line must be an object with a field "${needed}".`;
+      throw new Error(wrong, { cause: error });
     }
   }
 
