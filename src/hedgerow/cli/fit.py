@@ -26,7 +26,7 @@ from .options import (
     values_of,
 )
 from .settings_file import TunedSettings, read_settings
-from .targets import check_new_file, check_new_model
+from .targets import check_new_file, check_new_model, identity
 from .terminal import Report, announce, print_json, say, show_progress
 from .time_given import GivenTime
 from .training_failures import training
@@ -78,6 +78,7 @@ class Plan:
     overwrite: bool
     vocabulary: Path | None = None
     tuned: TunedSettings | None = None
+    records: bool = False
 
     @property
     def request(self) -> Request:
@@ -145,6 +146,15 @@ def fit(
             metavar="FILE",
             help="Names of the labels, kept in MODEL: SKOS (.ttl, .rdf), .tsv, .csv or .json. Labels are its"
             " ids.",
+        ),
+    ] = None,
+    records: Annotated[
+        bool | None,
+        typer.Option(
+            "--records/--no-records",
+            help="Keep DATA beside the model, in MODEL.data, for hedgerow update. The default, but with"
+            " --cluster, --memory and --extend.",
+            show_default=False,
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -340,6 +350,14 @@ def fit(
     if memory is not None and (deep or cluster is not None):
         other = "--cluster" if cluster is not None else "--base transformer"
         raise typer.BadParameter(f"it cannot be used with {other}", ctx=context, param_hint="--memory")
+    if records and extend is not None:
+        raise typer.BadParameter(
+            "members are added to a model without its records; leave out one of both",
+            ctx=context,
+            param_hint="--records",
+        )
+    if records is None:
+        records = cluster is None and memory is None and extend is None
     check_new_model(model, overwrite)
     from .connection import connected
     from .inputs import Selection, sources
@@ -361,6 +379,7 @@ def fit(
         overwrite=overwrite,
         vocabulary=vocabulary,
         tuned=tuned,
+        records=records,
     )
     with connected(cluster):
         _run(plan, json, verbose)
@@ -394,13 +413,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     from hedgerow.deep.extra import is_first
     from hedgerow.vocabulary import VocabularyWarning
 
-    from .extending import learned_from_held_out, open_extendable, trains_members
+    from .extending import open_extendable, trains_members
     from .presets import choose
     from .vocabularies import read_names
 
     settings = plan.settings
     old = None if plan.extend is None else open_extendable(plan.extend, settings | plan.texts, plan.given)
-    discarded = () if old is None else learned_from_held_out(old)
+    discarded = () if old is None else old.source.learned
     deep = plan.deep or isinstance(old, HedgerowTransformerClassifier)
     in_blocks = any(plan.site.values())
     if deep and in_blocks:
@@ -418,7 +437,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     limit = None if plan.seconds is None else GivenTime(plan.seconds, start, plan.model)
     if limit is not None:
         check_new_file(limit.journal, overwrite=True)
-    before = _identity(plan.model)
+    before = identity(plan.model)
     try:
         with show_progress(verbose) as report:
             rows = plan.rows if old is None else replace(plan.rows, text_fields=old.source.reader.text_fields)
@@ -438,7 +457,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                         chosen = limit.spend(chosen, begun, (inputs, part.Y), plan.given, report, verbose)
                     settings, words = chosen.settings, chosen.texts or {}
                 classifier = estimator(**settings, **words, **own)
-                _fit(classifier, inputs, part, kept, report, vocabulary)
+                _fit(classifier, inputs, part, kept, report, plan, vocabulary)
             else:
                 if type(old) is not estimator:
                     raise Failure(
@@ -478,22 +497,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                     say(chosen.searched.sentence)
             print_summary(summary)
     except KeyboardInterrupt:
-        if _identity(plan.model) != before:
+        if identity(plan.model) != before:
             left = f"{plan.model} is saved"
         else:
             left = kept.left_behind() if kept else NOTHING_LEFT
             if left == NOTHING_LEFT and limit is not None:
                 left = limit.left_behind or left
         raise Failure(ExitCode.INTERRUPTED, left) from None
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What differs once a file was replaced."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_ino, about.st_mtime_ns
 
 
 def _check_deep_option(device: str, settings: dict[str, Any]) -> None:
@@ -541,6 +551,7 @@ def _fit(
     part: Part,
     kept: KeptMembers | None,
     report: Report,
+    plan: Plan,
     vocabulary: Vocabulary | None,
 ) -> None:
     from hedgerow.storage.container import ModelFileError
@@ -557,6 +568,8 @@ def _fit(
                 checkpoint=folder,
                 progress=report,
                 vocabulary=vocabulary,
+                ids=part.ids if plan.records else None,
+                keep_records=plan.records,
             )
     except ModelFileError as error:
         raise Failure(

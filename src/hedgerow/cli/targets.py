@@ -42,6 +42,15 @@ def check_new_model(path: Path, overwrite: bool) -> None:
     check_new_file(path, overwrite)
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """What differs once a file was replaced."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_mtime_ns
+
+
 def check_table(path: str | None, overwrite: bool) -> None:
     """Refuse a table that cannot be written, or whose format cannot."""
     if path is not None:
