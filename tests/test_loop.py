@@ -110,3 +110,35 @@ def test_loop_of_the_page_then_reviews_are_learned_under_their_ids(
     assert both.n == ROWS + reviewed.n
     assert served.seen_in_training(both.texts).all()
     assert not served.seen_in_training([text for text in ids if text not in reviewed.texts]).any()
+
+
+def test_query_while_the_server_runs_then_its_texts_are_shown_there(
+    open_client: Open, text_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = tmp_path / "shared.sqlite"
+    client = open_client(queue=queue)
+    client.post("/queue", json={"texts": ["it waits already"]})
+    write_jsonl(
+        tmp_path / "new.jsonl",
+        [{"text": text, "id": number} for number, text in enumerate(load_sample().test_texts[60:70])],
+    )
+    command = [
+        "query",
+        str(text_model),
+        str(tmp_path / "new.jsonl"),
+        "-n",
+        "3",
+        "--queue",
+        str(queue),
+        "--json",
+    ]
+    assert main([*command, "--threads", "1"]) == 0
+    queries = json.loads(capsys.readouterr().out)["queries"]
+    chosen = {record["id"]: record["text"] for record in queries}
+    items = client.get("/queue").json()["items"]
+    assert {item["text_id"]: item["text"] for item in items} == {**chosen, None: "it waits already"}
+    # The model is the one that the server has, so each is what the server would have put there itself.
+    assert len({item["model"] for item in items}) == 1
+    number = next(item["id"] for item in items if item["text_id"] in chosen)
+    assert client.post(f"/queue/{number}", json={"state": "confirmed", "labels": ["x"]}).status_code == 200
+    assert client.get("/queue/export").json()["id"] in chosen

@@ -33,7 +33,7 @@ def calibrate(
         typer.Argument(
             help="Labelled data that MODEL was not trained on: a file, or a folder (its test part). Name"
             " several to read all of them.",
-            metavar="DATA...",
+            metavar="DATA",
         ),
     ],
     out: Annotated[

@@ -221,21 +221,21 @@ Inputs = Annotated[
     list[Path],
     typer.Argument(
         help="A file, or a data folder (its test part). Name several files to read one after the other.",
-        metavar="INPUT...",
+        metavar="INPUT",
     ),
 ]
 LabelledData = Annotated[
     list[Path],
     typer.Argument(
         help="Data with labels: a file, or a folder (its test part). Name several to read all of them.",
-        metavar="DATA...",
+        metavar="DATA",
     ),
 ]
 TrainingData = Annotated[
     list[Path],
     typer.Argument(
         help="A data folder (its train part is used) or file. Name several to read all of them.",
-        metavar="DATA...",
+        metavar="DATA",
     ),
 ]
 PartName = Annotated[

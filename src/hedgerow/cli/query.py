@@ -113,7 +113,10 @@ def query(
         with failing_as(ExitCode.WRITE):
             _write(out, records, overwrite)
     if queue is not None:
-        _fill(queue, opened, rows, chosen.rows.tolist())
+        waiting = _fill(queue, opened, rows, chosen.rows.tolist())
+        if not json:
+            say(f"{len(records):,} texts wait in {queue}; with those that waited before, {waiting:,}.")
+            say(f"To review them: hedgerow serve {model} --queue {queue}", "dim")
     if json:
         print_json({"rows": rows.n, "queries": records})
     elif out is None and queue is None:
@@ -171,8 +174,8 @@ def _suggestions(
     ]
 
 
-def _fill(queue: Path, opened: OpenModel, part: Part, rows: list[int]) -> None:
-    """Put texts with what the model says of them into the queue of a server, all or none."""
+def _fill(queue: Path, opened: OpenModel, part: Part, rows: list[int]) -> int:
+    """Put texts with what the model says of them into a queue, all or none; return how many wait then."""
     from hedgerow.serve.filling import fill_queue
     from hedgerow.serve.model_slot import file_id
     from hedgerow.serve.queue_store import QueueError, QueueStore
@@ -184,13 +187,11 @@ def _fill(queue: Path, opened: OpenModel, part: Part, rows: list[int]) -> None:
         store = QueueStore(queue)
         try:
             fill_queue(store, served, [texts[row] for row in rows], ids and [ids[row] for row in rows])
-            waiting = store.counts().waiting
+            return store.counts().waiting
         finally:
             store.close()
     except QueueError as error:
         raise Failure(ExitCode.WRITE, str(error)) from error
-    say(f"{len(rows):,} texts wait in {queue}, {waiting:,} with those that waited before. To review them:")
-    say(f"hedgerow serve {opened.path} --queue {queue}", "dim")
 
 
 def _write(path: str, records: list[dict[str, Any]], overwrite: bool) -> None:
