@@ -90,6 +90,7 @@ def test_names_with_commas_one_in_a_cell_then_they_stay_whole_where_they_recur(t
         (["Smith, John", "Doe, Anna"], "','"),
         (["Smith, John", "Smith, Anna", "Doe, John"] * 5, "','"),
         (["x", "y", "a, b"], "','"),
+        (["C|C++", *["Ada", "Lisp"] * 20], "'|'"),
         # Some rows with one separator and some with the other.
         (["a;b", "b;c", "a, b", "b, c", "c, a", "a, b, c"], "','"),
         (["a;b", "a;c", "a|b", "b|c", "c|a", "b|a"], "';'"),

@@ -44,9 +44,9 @@ class LabelCells:
 def find_label_cells(path: Path, cells: Sequence[tuple[int, str]]) -> LabelCells:
     """Find out how cells, each with its line, hold labels.
 
-    One of ``;``, ``|`` and tab separates them wherever it occurs. A comma does where what stands between
-    commas comes back in other cells and changes its place, or is always sorted. Whatever else could separate
-    labels as well is refused with an example.
+    One of ``;``, ``|`` and tab separates them, unless the latter two are hardly ever there. A comma does
+    where what stands between commas comes back in other cells and changes its place, or is always sorted.
+    Whatever else could separate labels as well is refused with an example.
     """
     filled = [(line, cell.strip()) for line, cell in cells if cell.strip()]
     if _are_lists(path, filled):
@@ -56,6 +56,9 @@ def find_label_cells(path: Path, cells: Sequence[tuple[int, str]]) -> LabelCells
     chosen = max(_USUAL, key=lambda mark: counts[mark])
     most = 0.5 * len(filled)
     if counts[chosen]:
+        few = chosen != ";" and counts[chosen] <= _RARE * len(filled)
+        if few and _Split.of(column, chosen).comes_back < _COMES_BACK:
+            _refuse(path, filled, chosen, f"{chosen!r} could, or be a part of names")
         names = Counter[str]()
         for cell, n in column.items():
             for name in split_cell(cell, chosen):
