@@ -171,7 +171,9 @@ def _matrix(
         values = np.ones(indices.size, dtype=np.int8)
     elif values.dtype != np.float32 or values.shape != indices.shape or not np.isfinite(values).all():
         raise ValueError(f"{name} has values that are no numbers")
-    return sp.csr_array((values, indices, indptr), shape=shape)
+    # scipy would widen all indices to the type of the row starts.
+    narrow = indptr.astype(np.int32) if indices.size < 2**31 else indptr
+    return sp.csr_array((values, indices, narrow), shape=shape)
 
 
 def _times(when: npt.NDArray[Any], steps: int) -> npt.NDArray[np.int32]:
