@@ -32,7 +32,9 @@ _READING = ("label_separator", "later_wins")  # parameters of the reader that ar
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows to read, and which fields of records have their labels (None: no labels) and texts.
+    """Which rows to read, and which fields of records have their labels (None: no labels), texts and times.
+
+    Records that are later than `until` are left out.
 
     Labelled data of several files, and with `unique_ids` all data, must not have an id twice; with
     `later_wins`, the last record of an id is kept.
@@ -43,6 +45,8 @@ class Selection:
     labels_field: str | None = None
     threads: int = 0
     text_fields: Sequence[str] | None = None
+    time_field: str | None = None
+    until: str | None = None
     label_separator: str | None = None
     unique_ids: bool = False
     later_wins: bool = False
@@ -82,6 +86,8 @@ class Selection:
                 label_separator=self.label_separator,
                 threads=self.threads,
                 text_fields=self.text_fields,
+                time_field=self.time_field,
+                until=self.until,
                 progress=lambda share: report(share, "reading"),
             )
 

@@ -121,7 +121,7 @@ def tune(
         labels_field,
         threads,
         sources(fields or None),
-        label_separator,
+        label_separator=label_separator,
         unique_ids=True,
         later_wins=later_wins,
     )

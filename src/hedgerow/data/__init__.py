@@ -7,12 +7,14 @@ from .mapped import map_data
 from .part import Part
 from .pecos import write_pecos
 from .several import read_parts
+from .times import Times
 from .xmc_text import read_xmc_text, write_xmc_text
 
 __all__ = [
     "DataError",
     "LeftOutWarning",
     "Part",
+    "Times",
     "map_data",
     "read_jsonl",
     "read_part",

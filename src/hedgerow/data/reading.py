@@ -24,6 +24,8 @@ class Reading:
     threads: int = 0
     progress: Stage | None = None
     text_fields: Sequence[str] | None = None
+    time_field: str | None = None
+    until: str | None = None
     seen: SeenIds | None = None
     others: frozenset[Path] = frozenset()
 

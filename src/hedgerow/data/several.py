@@ -18,6 +18,7 @@ from .layout import read_as
 from .part import Part, indicator
 from .reading import Reading
 from .seen_ids import SeenIds
+from .times import TimeError, Times
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -35,6 +36,8 @@ def read_parts(
     threads: int = 0,
     progress: Stage | None = None,
     text_fields: Sequence[str] | None = None,
+    time_field: str | None = None,
+    until: str | None = None,
 ) -> Part:
     r"""Read several files or folders as if they were one.
 
@@ -54,7 +57,7 @@ def read_parts(
         Whether an id that occurs twice, in one file or in two, is an error that names both places.
     later_wins : bool, default False
         Whether of records with the same id only the last is kept, as a correction of those before it.
-    label_names, labels_field, label_separator, threads, progress, text_fields
+    label_names, labels_field, label_separator, threads, progress, text_fields, time_field, until
         As of `read_part`.
 
     Raises
@@ -89,6 +92,8 @@ def read_parts(
             threads,
             _share(progress, number, len(given)),
             text_fields,
+            time_field,
+            until,
             seen,
             resolved,
         )
@@ -148,6 +153,7 @@ def _joined(
     Y, names = (None, None) if labels_field is None else _labels(paths, parts, label_names)
     fields = [part.fields for part in parts if part.fields is not None]
     splits = {part.split for part in parts}
+    times = [part.times for part in parts if part.times is not None]
     some_ids = any(part.ids is not None for part in parts)
     return Part(
         texts=[text for part in parts for text in part.texts or ()],
@@ -158,6 +164,8 @@ def _joined(
         skipped=sum(part.skipped for part in parts),
         fields=sorted({name for own in fields for name in own}) if fields else None,
         split=splits.pop() if len(splits) == 1 else None,
+        times=_times(paths, times) if len(times) == len(parts) else None,
+        later=sum(part.later for part in parts),
     )
 
 
@@ -216,7 +224,16 @@ def _without_earlier(part: Part, label_names: Sequence[str] | None) -> Part:
         skipped=part.skipped,
         fields=part.fields,
         split=part.split,
+        times=None if part.times is None else Times(part.times.kind, part.times.values[kept]),
+        later=part.later,
     )
+
+
+def _times(paths: list[Path], times: list[Times]) -> Times:
+    try:
+        return Times.concatenate(times)
+    except TimeError as error:
+        raise DataError(paths[0], str(error)) from error
 
 
 def _counts(Y: csr_array) -> npt.NDArray[np.int64]:

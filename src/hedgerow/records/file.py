@@ -16,7 +16,15 @@ from hedgerow.records.packed import Packed
 from hedgerow.records.table import HeldOutRecords, RecordTable, Step
 from hedgerow.storage.container import ModelFileError, read_model, write_model
 
-__all__ = ["NoRecordsError", "beside", "next_to", "read_records", "settle_records", "write_records"]
+__all__ = [
+    "NoRecordsError",
+    "beside",
+    "drop_records",
+    "next_to",
+    "read_records",
+    "settle_records",
+    "write_records",
+]
 
 _KIND = "records"
 
@@ -137,6 +145,14 @@ def settle_records(model: str | os.PathLike[str], of: str) -> Path:
         if current.exists() and read_records(current, verify=False)[1] == of:
             waiting.unlink()
     return current
+
+
+def drop_records(model: str | os.PathLike[str]) -> None:
+    """Delete the records of a model that was replaced by one without; any other file stays."""
+    for path in (beside(model), next_to(beside(model))):
+        with contextlib.suppress(ModelFileError, OSError):
+            if read_model(path, verify=False).header.get("kind") == _KIND:
+                path.unlink()
 
 
 def next_to(path: Path) -> Path:
