@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -27,13 +27,14 @@ from . import schemas
 from .admission import Admitted
 from .decision_schemas import Decide
 from .errors import ApiError, error_body, refusal
+from .filling import FALSE_ALARM
 from .metrics import CONTENT_TYPE
 from .observation import BUG, Observed
 from .page_files import PageFile, read_page
 from .prediction import Wanted
 from .security import Access, Guarded
 from .served_model import AllowedLabels
-from .service import FALSE_ALARM, Asked, Service
+from .service import Asked, Service
 
 _Handler = Callable[..., Coroutine[Any, Any, Response]]
 
@@ -130,6 +131,13 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
         told = await service.predict_texts(asked.texts, question, "texts")
     else:
         told = await service.predict_texts([asked.text], question, "text")
+    if isinstance(asked, schemas.TextRequest):
+        given: schemas.TextIds = None if asked.id is None else [asked.id]
+    else:
+        given = asked.ids
+    ids = _text_ids(given, len(told["results"]), "ids")
+    if ids is not None:
+        told["results"] = [{"id": id, **one} for id, one in zip(ids, told["results"], strict=True)]
     _note(request, inputs=len(told["results"]), model=told["model"])
     return _json(told)
 
@@ -163,6 +171,17 @@ def _objective(asked: schemas.PredictRequest) -> Objective | None:
             where,
         )
     return objective
+
+
+def _text_ids(ids: Sequence[str | int | None] | None, count: int, where: str) -> list[str | None] | None:
+    """Ids as texts, one for each input."""
+    if ids is None:
+        return None
+    if len(ids) != count:
+        raise ApiError(
+            422, "invalid", f"there are {len(ids)} ids for {count} inputs; send one for each, or null", where
+        )
+    return [None if id is None else str(id) for id in ids]
 
 
 def _goal(decide: Decide | None, objective: Objective | None) -> tuple[Goal | None, float]:
@@ -223,7 +242,8 @@ async def examples(request: Request) -> Response:
 async def add_to_queue(request: Request, asked: schemas.AddToQueue) -> Response:
     """Predict texts and keep them for a human to review."""
     _note(request, inputs=len(asked.texts))
-    return _json({"ids": await _service(request).add_to_queue(asked.texts)})
+    text_ids = _text_ids(asked.text_ids, len(asked.texts), "text_ids")
+    return _json({"ids": await _service(request).add_to_queue(asked.texts, text_ids)})
 
 
 @_get("/queue", schemas.Queue, 422, summary="Show the review queue")

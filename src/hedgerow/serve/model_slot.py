@@ -32,16 +32,22 @@ def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
 
     Raises ModelFileError or OSError if it is not a sound model file, or the model in it cannot answer.
     """
-    digest = xxh3_64()
-    with open(path, "rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-    served = ServedModel(load(path).set_params(n_jobs=threads).source, digest.hexdigest())
+    id = file_id(path)
+    served = ServedModel(load(path).set_params(n_jobs=threads).source, id)
     try:
         _answer_once(served)
     except Exception as error:
         raise ModelFileError(f"{path}: the model in it cannot answer: {error}") from error
     return served
+
+
+def file_id(path: str | os.PathLike[str]) -> str:
+    """The id of a model: a hash of its file."""
+    digest = xxh3_64()
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def load_prepared(path: str | os.PathLike[str], threads: int) -> ServedModel:

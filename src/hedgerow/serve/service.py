@@ -27,6 +27,7 @@ from .adaptation import Adaptation
 from .batching import Batcher
 from .errors import ApiError, overloaded
 from .examples import examples_for
+from .filling import FALSE_ALARM, REVIEWED, fill_queue, queued
 from .label_search import find_labels
 from .limits import Limits
 from .logs import log_event
@@ -39,9 +40,6 @@ from .verdicts import Sorting, flag_ood
 
 Found = TypeVar("Found")
 
-FALSE_ALARM = 0.05
-# What a reviewer sees of each text.
-_REVIEWED = Wanted(k=20, uncertainty=True, votes=True)
 _NAMED_AT_ONCE = 500  # labels of an answer that are named without a thread
 _SLOW_JOBS = 32  # explanations and searches of labels that may wait for their thread
 
@@ -98,11 +96,8 @@ class Service:
 
     def fill_queue(self, texts: Sequence[TextInput]) -> None:
         """Put texts into the queue before the server runs."""
-        served = self.slot.current
         if texts:
-            results = predict(served, list(texts), _REVIEWED)
-            flag_ood(results, FALSE_ALARM)
-            self.store.add(_queued(texts, results), served.id)
+            fill_queue(self.store, self.slot.current, texts)
 
     def close(self) -> None:
         """End the threads and close the queue."""
@@ -303,12 +298,14 @@ class Service:
 
     # --- the queue ---
 
-    async def add_to_queue(self, texts: Sequence[TextInput]) -> list[int]:
-        """Predict texts and keep them for a human to review."""
+    async def add_to_queue(
+        self, texts: Sequence[TextInput], text_ids: Sequence[str | None] | None = None
+    ) -> list[int]:
+        """Predict texts and keep them, with ids of their own, for a human to review."""
         served = self.slot.current
-        results = await self._predict_texts(served, texts, Asked(_REVIEWED), "texts")
+        results = await self._predict_texts(served, texts, Asked(REVIEWED), "texts")
         try:
-            return await self._write(lambda: self.store.add(_queued(texts, results), served.id))
+            return await self._write(lambda: self.store.add(queued(texts, results), served.id, text_ids))
         except QueueFull as error:
             raise ApiError(507, "queue_full", str(error)) from error
 
@@ -343,15 +340,16 @@ class Service:
             yield b"".join(
                 orjson.dumps(
                     {
-                        **({} if naming is None else {"names": [naming.of(label) for label in labels]}),
-                        **({"text": text} if isinstance(text, str) else text),
-                        "labels": labels,
+                        **({} if one.text_id is None else {"id": one.text_id}),
+                        **({} if naming is None else {"names": [naming.of(label) for label in one.labels]}),
+                        **({"text": one.text} if isinstance(one.text, str) else one.text),
+                        "labels": one.labels,
                     },
                     option=orjson.OPT_APPEND_NEWLINE,
                 )
-                for _, text, labels in page
+                for one in page
             )
-            after = page[-1][0]
+            after = page[-1].id
 
     async def check_ready(self) -> str:
         """The id of the model; refuses where the queue cannot be written."""
@@ -417,20 +415,6 @@ def _check_fields(served: ServedModel, text: TextInput, where: str) -> None:
             raise ApiError(
                 422, "fields", f"the model has no such field; it reads {', '.join(served.fields)}", where
             )
-
-
-def _queued(
-    texts: Sequence[TextInput], results: Sequence[dict[str, Any]]
-) -> list[tuple[TextInput, float, dict[str, Any]]]:
-    """Texts for the queue, each with the largest knowledge uncertainty of any of its labels.
-
-    Where the members disagree most, a review teaches most. The sum over all labels would rank texts with many
-    labels first.
-    """
-    return [
-        (text, max(float(label["knowledge"]) for label in result["labels"]), result)
-        for text, result in zip(texts, results, strict=True)
-    ]
 
 
 def _thread(name: str) -> ThreadPoolExecutor:
