@@ -16,6 +16,7 @@ import typer
 from hedgerow.deep.extra import GpuMemoryError
 
 from .calibrate import calibrate
+from .compare import compare
 from .decide import decide
 from .demo import demo
 from .drift import drift
@@ -31,6 +32,7 @@ from .predict import predict
 from .query import query
 from .report import report
 from .reproduce import reproduce
+from .rollback import rollback
 from .serve import serve
 from .terminal import escape_what_streams_lack, flush_output, plain, print_error
 from .tune import tune
@@ -60,8 +62,8 @@ _VOCABULARY: dict[str, Callable[..., None]] = {
 }
 
 _PANELS = {
-    "Train and predict": (demo, fit, tune, predict, serve),
-    "Trust": (evaluate, calibrate, decide, drift, report, explain, query),
+    "Train and predict": (demo, fit, tune, predict, serve, rollback),
+    "Trust": (evaluate, compare, calibrate, decide, drift, report, explain, query),
     "Files": (inspect, map_data, embed, import_pecos),
     "Research": (reproduce,),
 }

@@ -20,6 +20,8 @@ class ExitCode(IntEnum):
     WRITE = 5
     CLUSTER = 6
     SHIFT = 7
+    WORSE = 8
+    UNDECIDED = 9
     INTERRUPTED = 130
 
 

@@ -48,6 +48,19 @@ CalibrationGroups = StrEnum("CalibrationGroups", ["all", "depth", "frequency"])
 CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
 Words = StrEnum("Words", {"word": "word", "char_wb": "char_wb", "both": "word+char_wb"})
+# As of `hedgerow.comparison.figures.ACCURACY`.
+Accuracy = StrEnum(
+    "Accuracy",
+    {
+        "precision_1": "precision@1",
+        "precision_3": "precision@3",
+        "precision_5": "precision@5",
+        "ndcg_5": "ndcg@5",
+        "ndcg_10": "ndcg@10",
+        "f1_5": "f1@5",
+        "recall_5": "recall@5",
+    },
+)
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
 GOALS = ("wrong_at_most", "wrong_of", "missed_at_most", "review_at_most")  # options of decide
 # As of `hedgerow.decisions.guarantees.SHARES_OF`.

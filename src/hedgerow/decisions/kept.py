@@ -102,6 +102,10 @@ class GuaranteeTally:
             found.append(KeptGuarantee(guarantee, achieved, float(rows[:, 1].mean()), inputs))
         return found
 
+    def counts(self) -> list[Floats | None]:
+        """Of each guarantee and input: its known, its kept and its right labels; None where it is refused."""
+        return [np.concatenate(parts) if parts else None for parts in self._parts]
+
     def _known(self, columns: int, labels: int) -> npt.NDArray[np.bool_]:
         known = np.arange(columns) < labels
         if self._counts is not None:
