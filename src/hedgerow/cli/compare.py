@@ -13,7 +13,7 @@ from rich.text import Text
 import hedgerow.cli.options as options
 
 from .failures import ExitCode, failing_as
-from .options import Accuracy, finite
+from .options import Accuracy
 from .targets import check_new_file
 from .terminal import cell, figures_table, print_json, say, show_progress
 
@@ -27,17 +27,6 @@ _NAMES = {
 }
 _STYLES = {"better": "bold green", "no worse": "bold green", "worse": "bold red", "undecided": "bold yellow"}
 _LABELS = 10
-Margin = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        max=99.0,
-        callback=finite,
-        metavar="POINTS",
-        help="How many points NEW may lose and still count as no worse. 1 point is 1 %.",
-    ),
-]
-Deciding = Annotated[Accuracy, typer.Option(help="The measure that the verdict is about.")]
 
 
 def compare(
@@ -50,8 +39,8 @@ def compare(
             metavar="DATA...",
         ),
     ],
-    by: Deciding = Accuracy.ndcg_5,
-    margin: Margin = 0.5,
+    by: options.Deciding = Accuracy.ndcg_5,
+    margin: options.Margin = 0.5,
     group_field: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Also compare by this field of records, such as a language."),

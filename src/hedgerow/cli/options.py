@@ -61,6 +61,8 @@ Accuracy = StrEnum(
         "recall_5": "recall@5",
     },
 )
+# As of `hedgerow.comparison.verdict.PROMOTE_IF`.
+PromoteIf = StrEnum("PromoteIf", {"better": "better", "no_worse": "no-worse"})
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
 GOALS = ("wrong_at_most", "wrong_of", "missed_at_most", "review_at_most")  # options of decide
 # As of `hedgerow.decisions.guarantees.SHARES_OF`.
@@ -256,6 +258,20 @@ LabelsOut = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+
+# --- comparing models ---
+
+Margin = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=99.0,
+        callback=finite,
+        metavar="POINTS",
+        help="How many points the new model may lose and still count as no worse. 1 point is 1 %.",
+    ),
+]
+Deciding = Annotated[Accuracy, typer.Option(help="The measure that decides whether a model is better.")]
 
 # --- how to work and to report ---
 

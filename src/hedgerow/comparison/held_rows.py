@@ -95,15 +95,17 @@ def _text_fields(model: Model, group: str | None) -> tuple[str, ...] | None:
 
 
 def _read(path: Path, wanted: RowsWanted, fields: Sequence[str] | None, progress: Progress | None) -> Part:
-    part = wanted.part or ("test" if path.is_dir() else None)
-    return read_part(
+    found = read_part(
         path,
-        part,
+        wanted.part or ("test" if path.is_dir() else None),
         labels_field=wanted.labels_field,
         threads=wanted.threads,
         progress=stage(progress, "reading"),
         text_fields=fields,
     )
+    if wanted.part is not None and found.n and found.split is None and not path.is_dir():
+        raise DataError(path, f"has no part {wanted.part!r}, as its records have no field 'split'")
+    return found
 
 
 def _inputs_of(path: Path, part: Part, model: Model, group: str | None) -> Any:
