@@ -203,13 +203,13 @@ def _print_labels(console: Console, found: Comparison) -> None:
         shown = f", {_LABELS} of them" if len(labels) > _LABELS else ""
         table = figures_table(
             f"{len(labels):,} labels {what} beyond chance{shown}",
-            ["rows", "only NEW right", "only OLD right", "p, adjusted"],
+            ["rows", "found by NEW only", "by OLD only", "p, adjusted"],
         )
         for label in labels[:_LABELS]:
             figures = (f"{label.true:,}", f"{label.gained:,}", f"{label.lost:,}", f"{label.adjusted:.2g}")
             table.add_row(cell(label.label), *map(cell, figures))
         console.print(table)
-    say(f"Rows by their best five labels; {LABEL_TEST}.", "dim")
+    say(f"Found: among the best five labels of a row that has it; {LABEL_TEST}.", "dim")
 
 
 def _percent(share: float) -> str:

@@ -56,26 +56,25 @@ def read_rows(wanted: RowsWanted, old: Model, new: Model, progress: Progress | N
     inputs: tuple[list[Any], list[Any]] = ([], [])
     labels: list[list[Any]] = []
     groups: list[Any] = []
+    group = wanted.group_field
     for path in wanted.paths:
-        for model, own in zip((old, new), inputs, strict=True):
-            if model is new and _read_alike(old, new):
-                own.append(inputs[0][-1])
-                continue
-            part = _read(path, wanted, _text_fields(model, wanted.group_field), progress)
-            own.append(_inputs_of(path, part, model, wanted.group_field))
-            if model is old:
-                labels += _labels_of(path, part, wanted)
-                groups += [] if wanted.group_field is None else _groups_of(part, wanted.group_field)
+        part = _read(path, wanted, _text_fields(old, group), progress)
+        inputs[0].append(_inputs_of(path, part, old, group))
+        labels += _labels_of(path, part, wanted)
+        groups += [] if group is None else _groups_of(part, group)
+        if not _read_alike(old, new):
+            part = _read(path, wanted, _text_fields(new, group), progress)
+        inputs[1].append(_inputs_of(path, part, new, group))
     names = sorted({label for row in labels for label in row})
     column = {name: number for number, name in enumerate(names)}
     indptr = np.cumsum([0, *map(len, labels)])
     indices = np.array([column[label] for row in labels for label in row], dtype=np.int32)
     Y = sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), (len(labels), max(1, len(names))))
-    if wanted.group_field is not None and all(group is None for group in groups):
-        raise DataError(wanted.paths[0], f"no record has the field {wanted.group_field!r} to group rows by")
+    if group is not None and all(of is None for of in groups):
+        raise DataError(wanted.paths[0], f"no record has the field {group!r} to group rows by")
     named = np.array(names, dtype=object if names and isinstance(names[0], str) else np.int64)
     own, other = (_joined(parts) for parts in inputs)
-    return HeldRows(own, other, Y, named, groups if wanted.group_field is not None else None)
+    return HeldRows(own, other, Y, named, None if group is None else groups)
 
 
 def _read_alike(old: Model, new: Model) -> bool:

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LabelChange:
-    """How one label fared among the best five labels of all rows.
+    """How often one label was found: where it is true, among the best five labels.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class LabelChange:
     true : int
         Rows that have it.
     gained, lost : int
-        Rows in which only NEW, or only OLD, is right about it: listed and true, or neither.
+        Of these, the rows in which only NEW, or only OLD, has it among its best five labels.
     p_value : float
         Of the sign test: as many rows as this on one side, or more, if both models were equally good.
     adjusted : float
@@ -62,15 +62,10 @@ def label_changes(
     size = len(union)
     truth = np.unique(true[0] * size + true[1])
     listed = [_entries(of, size) for of in (old, new)]
-    gains, losses = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    # Where only one model lists a label, that one is right if it is true, and the other if it is not.
-    for only, when_true, when_not in (
-        (np.setdiff1d(listed[1], listed[0], assume_unique=True), gains, losses),
-        (np.setdiff1d(listed[0], listed[1], assume_unique=True), losses, gains),
-    ):
-        is_true = np.isin(only, truth, assume_unique=True)
-        when_true += np.bincount(only[is_true] % size, minlength=size)
-        when_not += np.bincount(only[~is_true] % size, minlength=size)
+    # What is listed and not true needs no count of its own: in a list of five, it takes a place from others.
+    found = [np.isin(truth, of, assume_unique=True) for of in listed]
+    gains = np.bincount(truth[found[1] & ~found[0]] % size, minlength=size)
+    losses = np.bincount(truth[found[0] & ~found[1]] % size, minlength=size)
     differing = np.flatnonzero(gains + losses)
     p_values = sign_test(gains[differing], losses[differing])
     adjusted = benjamini_hochberg(p_values)

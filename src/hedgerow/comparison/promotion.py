@@ -61,13 +61,13 @@ def _what_is_lost(old: Model, new: Model) -> str | None:
         return f"the old model reads {kinds[0]} and the new one {kinds[1]}"
     if missing := set(old.reader.text_fields or ()) - set(new.reader.text_fields or ()):
         return f"the new model does not read the field {min(missing)!r}, which the old one does"
-    for what, has in (
-        ("is calibrated", [model.calibrated for model in (old, new)]),
-        ("has guarantees", [model.policy is not None for model in (old, new)]),
-        ("detects OOD inputs", [model.ood is not None for model in (old, new)]),
+    for what, lacks, has in (
+        ("is calibrated", "is not", [model.calibrated for model in (old, new)]),
+        ("has guarantees", "has none", [model.policy is not None for model in (old, new)]),
+        ("detects OOD inputs", "does not", [model.ood is not None for model in (old, new)]),
     ):
         if has[0] and not has[1]:
-            return f"the old model {what} and the new one does not; run hedgerow calibrate on the new one"
+            return f"the old model {what} and the new one {lacks}; run hedgerow calibrate on the new one"
     return None
 
 
