@@ -122,6 +122,21 @@ def test_interval_of_a_mean_then_it_is_about_that_of_the_normal_distribution() -
     assert found.low == pytest.approx((new - old).mean() - half, abs=0.1 * half)
 
 
+@pytest.mark.parametrize(("rows", "differing"), [(50, 0.3), (200, 0.1)])
+def test_models_that_are_equally_good_then_the_interval_misses_that_about_one_time_in_twenty(
+    rows: int, differing: float
+) -> None:
+    random = np.random.default_rng(0)
+    ones = np.ones(rows)
+    missed = 0
+    for seed in range(300):
+        old = random.random(rows)
+        new = old + np.where(random.random(rows) < differing, random.normal(0, 0.3, rows), 0)
+        (found,) = paired_intervals([Pair(ratio(old, ones), ratio(new, ones))], 200, seed)
+        missed += not found.low <= 0 <= found.high
+    assert 0.02 <= missed / 300 <= 0.1
+
+
 def test_figure_that_no_row_defines_then_it_is_not_a_number_and_others_are() -> None:
     nothing, ones = np.zeros(5), np.ones(5)
     none, some = paired_intervals(

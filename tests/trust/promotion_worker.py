@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,21 +117,24 @@ def kill_at_moments(folder: Path, first: Path, second: Path, data: Path, times: 
     judge = Judge(RowsWanted((data,), threads=1), settings=ComparisonSettings(draws=100))
     draw = random.Random(0)
 
-    def promote_for_ever(delay: float) -> None:
+    def promote_both() -> None:
         promoter = Promoter(path, judge, 1)
         served = promoter.open()
+        for model in models[::-1]:
+            new = folder / "new"
+            new.write_bytes(model)
+            new.replace(path)
+            served = promoter.consider(served)
+            if promoter.files.has_previous:
+                served = promoter.roll_back(served)
+            if promoter.files.has_refused:
+                served = promoter.promote_refused(served)
+
+    def promote_for_ever(delay: float) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel ends the process, as with SIGKILL
         signal.setitimer(signal.ITIMER_REAL, delay)
         while True:
-            for model in models[::-1]:
-                new = folder / "new"
-                new.write_bytes(model)
-                new.replace(path)
-                served = promoter.consider(served)
-                if promoter.files.has_previous:
-                    served = promoter.roll_back(served)
-                if promoter.files.has_refused:
-                    served = promoter.promote_refused(served)
+            promote_both()
 
     def restart() -> None:
         promoter = Promoter(path, judge, 1)
@@ -139,8 +143,12 @@ def kill_at_moments(folder: Path, first: Path, second: Path, data: Path, times: 
             raise AssertionError("what answers is no whole model")
         promoter.consider(served)
 
+    begin = time.monotonic()
+    if in_child(promote_both) != "done":
+        raise AssertionError("the models cannot be promoted")
+    takes = time.monotonic() - begin
     for number in range(times):
-        ended = in_child(lambda: promote_for_ever(draw.uniform(0.001, 0.4)))
+        ended = in_child(lambda: promote_for_ever(draw.uniform(0.001, takes)))
         files = ModelFiles(path)
         found = answers(files, *models)
         sound = whole(files, *models) and in_child(restart) == "done"

