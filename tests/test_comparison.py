@@ -313,8 +313,8 @@ def test_model_that_learned_from_more_then_it_is_better_and_the_other_way_round_
 
 def test_groups_then_each_has_the_figures_of_its_rows_alone(sample_models: tuple[Any, Any]) -> None:
     sample = load_sample()
-    texts, labels = sample.test_texts[:150], sample.test_labels[:150]
-    groups = ["de" if row % 2 else None for row in range(140)] + ["few"] * 10
+    texts, labels = sample.test_texts[:240], sample.test_labels[:240]
+    groups = ["de" if row % 2 else None for row in range(230)] + ["few"] * 10
     found = hedgerow.compare(*sample_models, texts, labels, groups)
     assert {group.group for group in found.groups} == {"de", "(none)", "few"}
     for group in found.groups:
@@ -446,8 +446,8 @@ def test_undecided_then_the_rows_that_are_needed_shrink_the_interval_enough() ->
 
 
 def test_very_few_rows_then_it_is_undecided_whatever_they_say() -> None:
-    found = verdict_of("ndcg@5", Interval(0.2, 0.9, 0.7, 0.6, 0.8), 0.5, 49)
-    assert (found.word, found.needed) == ("undecided", 50)
+    found = verdict_of("ndcg@5", Interval(0.2, 0.9, 0.7, 0.6, 0.8), 0.5, 99)
+    assert (found.word, found.needed) == ("undecided", 100)
 
 
 def test_target_that_is_none_then_it_is_refused() -> None:
@@ -509,7 +509,7 @@ def test_fail_if_worse_then_the_exit_status_is_the_verdict(
     assert main(["compare", new, new, *data]) == ExitCode.OK
     (folder / "few.jsonl").write_text("".join((folder / "de.jsonl").open().readlines()[:30]))
     assert main(["compare", old, new, f"{folder}/few.jsonl", "--fail-if-worse"]) == ExitCode.UNDECIDED
-    assert "at least 50 are needed" in capsys.readouterr().out
+    assert "at least 100 are needed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

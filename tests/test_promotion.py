@@ -15,7 +15,7 @@ from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
 from hedgerow.comparison import promote, rollback
 from hedgerow.comparison.held_rows import RowsWanted
-from hedgerow.comparison.model_files import ModelFiles, NoOtherModel
+from hedgerow.comparison.model_files import ChangedMeanwhile, ModelFiles, NoOtherModel
 from hedgerow.comparison.promotion import Judge
 from hedgerow.data import DataError
 from hedgerow.data.sample import load_sample
@@ -169,7 +169,8 @@ def test_model_that_a_server_keeps_then_promotion_and_rollback_change_both_names
     used: Path, equal_model: Path, text_model: Path, judge: Judge
 ) -> None:
     files = ModelFiles(used)
-    files.keep_answering()
+    files.stage()
+    files.begin()
     used.write_bytes(b"somebody writes in place")  # which does not harm the one that answers
     assert files.answering.read_bytes() == text_model.read_bytes()
     assert promote(used, equal_model, judge).promoted
@@ -178,7 +179,26 @@ def test_model_that_a_server_keeps_then_promotion_and_rollback_change_both_names
     rollback(used)
     for path in (used, files.accepted):
         assert path.read_bytes() == text_model.read_bytes()
-    assert not files.candidate.exists()
+    assert not list(used.parent.glob("*.candidate*"))
+
+
+def test_model_that_changed_while_another_was_judged_then_that_is_not_promoted(
+    used: Path, equal_model: Path, worse_model: Path, judge: Judge
+) -> None:
+    first, second = ModelFiles(used), ModelFiles(used)
+    first.stage(worse_model)
+    assert promote(used, equal_model, judge).promoted
+    with pytest.raises(ChangedMeanwhile, match="try again"):
+        first.accept()
+    with pytest.raises(ChangedMeanwhile):
+        first.install()
+    assert used.read_bytes() == equal_model.read_bytes()
+    second.clean_up()
+    assert first.candidate.exists()  # it is in use
+    first.discard()
+    first.candidate.write_bytes(b"of a process that was killed")
+    second.clean_up()
+    assert not first.candidate.exists()
 
 
 def test_rollback_command_then_it_says_what_is_where(

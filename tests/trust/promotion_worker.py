@@ -75,19 +75,31 @@ def answers(files: ModelFiles, old: bytes, new: bytes) -> str:
 
 def whole(files: ModelFiles, *models: bytes) -> bool:
     """Whether whatever has a name is a whole model."""
-    named = (files.path, files.accepted, files.previous, files.refused, files.candidate)
+    files.clean_up()
+    if list(files.path.parent.glob("*.candidate.*")):
+        return False
+    named = (files.path, files.accepted, files.previous, files.refused)
     return all(file.read_bytes() in models for file in named if file.exists())
 
 
 def kill_at_steps(folder: Path) -> None:
     path = folder / "room" / "used.hedgerow"
     path.parent.mkdir()
-    actions: dict[str, tuple[dict[str, bytes], Callable[[ModelFiles], None]]] = {
-        "keep": ({}, ModelFiles.keep_answering),
-        "stage": ({"accepted": OLD}, lambda files: files.stage(folder / "new") and None),
-        "refuse": ({"accepted": OLD, "candidate": NEW}, ModelFiles.refuse),
-        "accept": ({"accepted": OLD, "candidate": NEW, "refused": OLD}, ModelFiles.accept),
-        "install": ({"candidate": NEW}, ModelFiles.install),
+
+    def accept(files: ModelFiles) -> None:
+        files.stage(folder / "new")
+        files.accept()
+
+    def install(files: ModelFiles) -> None:
+        files.stage(folder / "new")
+        files.install()
+
+    actions: dict[str, tuple[dict[str, bytes], Callable[[ModelFiles], Any]]] = {
+        "begin": ({}, lambda files: [files.stage(), files.begin()]),
+        "refuse": ({"accepted": OLD}, lambda files: [files.stage(folder / "new"), files.refuse()]),
+        "accept": ({"accepted": OLD, "refused": OLD}, accept),
+        "install": ({}, install),
+        "install both": ({"accepted": OLD}, install),
         "roll back": ({"accepted": OLD, "previous": NEW}, ModelFiles.roll_back),
         "roll back both": ({"accepted": OLD, "previous": NEW}, lambda files: files.roll_back(also_path=True)),
         "promote refused": ({"accepted": OLD, "refused": NEW}, ModelFiles.promote_refused),

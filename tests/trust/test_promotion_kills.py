@@ -40,14 +40,14 @@ def test_kill_before_every_change_of_a_file_leaves_one_model_or_the_other_and_a_
     # What is done, before which change, how the process ended, who answers, and whether all else is whole.
     assert {ended for _, _, ended, _, _ in cases} == {"SIGKILL"}
     assert all(whole for *_, whole in cases)
-    for action in ("accept", "install", "roll back", "roll back both", "promote refused"):
+    for action in ("accept", "install", "install both", "roll back", "roll back both", "promote refused"):
         seen = [answers for own, _, _, answers, _ in cases if own == action]
         assert len(seen) >= 3
         assert seen == sorted(seen, key=lambda answers: answers == "new"), (
             action
         )  # once it has changed, it stays
         assert seen[0] == "old"
-    for action in ("keep", "stage", "refuse"):
+    for action in ("begin", "refuse"):
         assert {answers for own, _, _, answers, _ in cases if own == action} == {"old"}
     count("killed while promoting", len(cases))
 

@@ -85,8 +85,8 @@ def compare(
     Examples
     --------
     >>> from hedgerow import HedgerowTextClassifier
-    >>> texts = [f"a {kind} with {n} twigs" for n in range(40) for kind in ("thorny shrub", "green tree")]
-    >>> labels = [["hawthorn"], ["holly"]] * 40
+    >>> texts = [f"a {kind} with {n} twigs" for n in range(80) for kind in ("thorny shrub", "green tree")]
+    >>> labels = [["hawthorn"], ["holly"]] * 80
     >>> model = HedgerowTextClassifier(random_state=0).fit(texts[:20], labels[:20])
     >>> compare(model, model, texts, labels).verdict.word
     'no worse'

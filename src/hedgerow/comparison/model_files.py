@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import glob
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,17 @@ from xxhash import xxh3_64
 
 from hedgerow.storage.atomic_file import copy_whole, give_name, move_over
 
-__all__ = ["ModelFiles", "NoOtherModel", "file_id"]
+__all__ = ["ChangedMeanwhile", "ModelFiles", "NoOtherModel", "file_id"]
 
 _PIECE = 1 << 22
 
 
 class NoOtherModel(ValueError):  # noqa: N818 - the name says the cause
     """There is no model to change to."""
+
+
+class ChangedMeanwhile(ValueError):  # noqa: N818 - the name says the cause
+    """The model that answers is not the one any more that another was compared with."""
 
 
 class ModelFiles:
@@ -29,7 +34,7 @@ class ModelFiles:
       that is MODEL itself.
     - MODEL.previous answered before it, and is what a rollback brings back.
     - MODEL.refused was judged and refused, or rolled back. It is not judged again.
-    - MODEL.candidate is a copy of a new model while it is judged.
+    - MODEL.candidate.RANDOM is a copy of a new model while a process judges it.
 
     Which model answers changes by one renaming in one folder, so that a process may be killed at any moment:
     what is named is whole, and is one model or the other. Copies are never written into, so that nobody who
@@ -40,8 +45,10 @@ class ModelFiles:
         self.path = Path(os.path.realpath(path))
         self.accepted, self.previous, self.refused, self.candidate = (
             self.path.with_name(f"{self.path.name}.{what}")
-            for what in ("accepted", "previous", "refused", "candidate")
+            for what in ("accepted", "previous", "refused", f"candidate.{secrets.token_hex(8)}")
         )
+        self._held: int | None = None  # open while there is a candidate, so that others know it is in use
+        self._judged_against: tuple[int, int] | None = None
 
     @property
     def answering(self) -> Path:
@@ -63,32 +70,39 @@ class ModelFiles:
         """Keep other processes from changing these files; a process that is killed lets go of them."""
         descriptor = os.open(self.path.parent, os.O_RDONLY)
         try:
-            with contextlib.suppress(OSError):  # network shares may know no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _lock(descriptor)
             yield
         finally:
             os.close(descriptor)
 
-    def keep_answering(self) -> None:
-        """Keep a copy of the model that answers, so that another may be put in the place of MODEL."""
-        if not self.accepted.exists():
-            copy_whole(self.path, self.accepted)
-
     def stage(self, new: str | os.PathLike[str] | None = None) -> Path:
         """Copy a new model (by default what MODEL names), so that what is judged is what is promoted."""
+        self._judged_against = _identity(self.answering)
         copy_whole(self.path if new is None else new, self.candidate)
+        self._held = os.open(self.candidate, os.O_RDONLY)
+        _lock(self._held)
         return self.candidate
 
-    def accept(self) -> None:
-        """Let the candidate answer."""
+    def begin(self) -> None:
+        """Let the candidate be the first accepted model, where there is none yet."""
         with self.changing():
+            self._check_unchanged()
+            move_over(self.candidate, self.accepted)
+            self._let_go()
+
+    def accept(self) -> None:
+        """Let the candidate answer; raises `ChangedMeanwhile` if it was compared with another model."""
+        with self.changing():
+            self._check_unchanged()
             give_name(self.answering, self.previous)
             self.refused.unlink(missing_ok=True)
             move_over(self.candidate, self.accepted if self.accepted.exists() else self.path)
+            self._let_go()
 
     def install(self) -> None:
-        """Let the candidate answer, and be what MODEL names."""
+        """Let the candidate answer, and be what MODEL names; raises `ChangedMeanwhile` as `accept` does."""
         with self.changing():
+            self._check_unchanged()
             give_name(self.answering, self.previous)
             self.refused.unlink(missing_ok=True)
             if self.accepted.exists():
@@ -96,15 +110,29 @@ class ModelFiles:
                 move_over(self.candidate, self.accepted)
             else:
                 move_over(self.candidate, self.path)
+            self._let_go()
 
     def refuse(self) -> None:
         """Remember that the candidate is refused."""
         with self.changing():
             move_over(self.candidate, self.refused)
+            self._let_go()
 
     def discard(self) -> None:
         """Forget the candidate."""
         self.candidate.unlink(missing_ok=True)
+        self._let_go()
+
+    def clean_up(self) -> None:
+        """Remove candidates of processes that were killed while they judged them."""
+        for name in glob.glob(f"{glob.escape(os.fspath(self.path))}.candidate.{'?' * 16}"):
+            with contextlib.suppress(FileNotFoundError):
+                descriptor = os.open(name, os.O_RDONLY)
+                try:
+                    if _lock(descriptor, wait=False):
+                        os.unlink(name)
+                finally:
+                    os.close(descriptor)
 
     def roll_back(self, also_path: bool = False) -> None:
         """Let the previous model answer; the one that answered counts as refused.
@@ -134,6 +162,18 @@ class ModelFiles:
             give_name(answering, self.previous)
             move_over(self.refused, answering)
 
+    def _check_unchanged(self) -> None:
+        if _identity(self.answering) != self._judged_against:
+            raise ChangedMeanwhile(
+                f"another process changed the model of {self.path} while a new one was compared with it; try"
+                " again"
+            )
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
 
 def file_id(path: str | os.PathLike[str]) -> str:
     """A hash of a file; two files with the same bytes have the same id."""
@@ -142,6 +182,24 @@ def file_id(path: str | os.PathLike[str]) -> str:
         while piece := file.read(_PIECE):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _lock(descriptor: int, wait: bool = True) -> bool:
+    """Lock an open file until it is closed; False if another process has it. Some systems know no locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return wait
+    return True
 
 
 def _same(first: Path, second: Path) -> bool:

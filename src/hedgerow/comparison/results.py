@@ -111,7 +111,7 @@ class GuaranteeDifference:
 
 @dataclass(frozen=True)
 class GroupDifference:
-    """The measure that decides, in one group of rows; no interval where these are fewer than 50."""
+    """The measure that decides, in one group of rows; no interval where these are fewer than 100."""
 
     group: str
     rows: int

@@ -12,7 +12,7 @@ __all__ = ["LEAST_ROWS", "PROMOTE_IF", "VERDICTS", "Verdict", "verdict_of"]
 
 VERDICTS = ("better", "no worse", "worse", "undecided")
 PROMOTE_IF = ("better", "no-worse")
-LEAST_ROWS = 50  # an interval from fewer rows is too narrow more often than not
+LEAST_ROWS = 100  # with fewer, too many models that are worse are called no worse
 
 _MOST_NEEDED = 1e9
 
@@ -26,7 +26,7 @@ class Verdict:
     word : {"better", "no worse", "worse", "undecided"}
         "better": the interval of the difference is above 0. "no worse": its lower end is not below the
         margin. "worse": it is below 0, and its lower end below the margin. "undecided": anything else, and
-        fewer than 50 rows.
+        fewer than 100 rows.
     words : str
         The same in a sentence, with the numbers behind it.
     measure : str

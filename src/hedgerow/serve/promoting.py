@@ -44,8 +44,9 @@ class Promoter:
 
     def open(self) -> ServedModel:
         """The model that answered last; at the very first start, the one that MODEL names."""
-        self.files.discard()  # of a server that was killed while it judged
-        self.files.keep_answering()
+        self.files.clean_up()
+        if not self.files.accepted.exists():
+            return self._begin()
         try:
             served = load_model(self.files.accepted, self._threads)
         except ModelFileError as error:
@@ -56,6 +57,15 @@ class Promoter:
         if self.files.has_refused and self._is_refused(self.files.path):
             self.standing = Standing("refused", _PINNED, file_id(self.files.refused))
         self._look()
+        return served
+
+    def _begin(self) -> ServedModel:
+        """Accept what MODEL names, as there is nothing to compare it with."""
+        try:
+            served = load_model(self.files.stage(), self._threads)
+            self.files.begin()
+        finally:
+            self.files.discard()
         return served
 
     def check(self, served: ServedModel) -> None:
@@ -82,14 +92,14 @@ class Promoter:
             # One thread, so that judging leaves the others to those who ask.
             models = [replace(of.model, threads=1) for of in (current, served)]
             found = self._judge.judge(models[0], models[1])
+            if found.accepted:
+                self.files.accept()
+            else:
+                self.files.refuse()
         except Exception as error:
             self.files.discard()
             self.standing = Standing("failed", f"the new model could not be judged: {error}", new)
             raise
-        if found.accepted:
-            self.files.accept()
-        else:
-            self.files.refuse()
         self._stand("promoted" if found.accepted else "refused", found.words, served.id)
         return served if found.accepted else current
 
@@ -125,7 +135,7 @@ class Promoter:
         return load_prepared(self.files.answering, self._threads)
 
     def _is_refused(self, path: Path) -> bool:
-        return self.files.refused.exists() and file_id(self.files.refused) == file_id(path)
+        return path.exists() and self.files.refused.exists() and file_id(self.files.refused) == file_id(path)
 
     def _look(self) -> None:
         """Note which other models there are; files may have to be read for that."""
