@@ -49,7 +49,7 @@ def compare(
         bool,
         typer.Option(
             "--fail-if-worse",
-            help="End with exit status 8 if NEW is worse, and 9 if that is undecided.",
+            help="End with exit status 9 if NEW is worse, and 10 if that is undecided.",
         ),
     ] = False,
     json: Annotated[

@@ -20,8 +20,9 @@ class ExitCode(IntEnum):
     WRITE = 5
     CLUSTER = 6
     SHIFT = 7
-    WORSE = 8
-    UNDECIDED = 9
+    DROPPED = 8
+    WORSE = 9
+    UNDECIDED = 10
     INTERRUPTED = 130
 
 
