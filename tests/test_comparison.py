@@ -529,6 +529,29 @@ def test_compare_of_what_is_not_there_then_it_says_so(
     assert words in capsys.readouterr().err
 
 
+def test_models_of_features_then_files_are_read_and_put_one_after_the_other(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    X = sp.random_array((130, 8), density=0.6, rng=random, format="csr", dtype=np.float32)
+    dense = random.random((130, 5)) < 0.4
+    dense[:, 0] = True
+    Y = sp.csr_array(dense.astype(np.int8))
+    for name, part in (("first", slice(0, 60)), ("second", slice(60, 130))):
+        lines = [
+            f"{','.join(map(str, sorted(Y[[row]].indices)))} "
+            + " ".join(f"{c}:{v:.9g}" for c, v in zip(X[[row]].indices, X[[row]].data, strict=True))
+            for row in range(*part.indices(130))
+        ]
+        head = f"{len(lines)} 8 5\n"
+        (tmp_path / f"{name}.txt").write_text(head + "\n".join(lines) + "\n")
+    models = [HedgerowClassifier(n_jobs=1, random_state=seed).fit(X[:40] * 2, Y[:40]) for seed in (0, 1)]
+    for name, model in zip(("old", "new"), models, strict=True):
+        model.save(tmp_path / name)
+    out = tmp_path / "found.json"
+    data = [f"{tmp_path}/first.txt", f"{tmp_path}/second.txt"]
+    assert main(["compare", f"{tmp_path}/old", f"{tmp_path}/new", *data, "--json", str(out)]) == 0
+    assert json.loads(out.read_text()) == json.loads(json.dumps(hedgerow.compare(*models, X, Y).to_dict()))
+
+
 def test_models_that_read_other_fields_then_each_reads_its_own(tmp_path: Path) -> None:
     texts, labels = forest_texts(150, 0)
     titled = HedgerowTextClassifier(fields=["title", "body"], n_jobs=1, random_state=0)

@@ -1,8 +1,9 @@
 """Whether another model is better, on the same labelled rows, and how it takes the place of the old one."""
 
 from hedgerow.comparison.comparing import compare
+from hedgerow.comparison.held_rows import RowsWanted
 from hedgerow.comparison.label_changes import LabelChange
-from hedgerow.comparison.promotion import Promotion, promote, rollback
+from hedgerow.comparison.promotion import Judge, Promotion, promote, rollback
 from hedgerow.comparison.results import (
     Comparison,
     ComparisonSettings,
@@ -19,8 +20,10 @@ __all__ = [
     "Difference",
     "GroupDifference",
     "GuaranteeDifference",
+    "Judge",
     "LabelChange",
     "Promotion",
+    "RowsWanted",
     "SeenRows",
     "Verdict",
     "compare",
