@@ -131,6 +131,8 @@ def test_what_cannot_be_judged_then_it_is_an_error_and_nothing_is_left(
     damaged.unlink()
     with pytest.raises(DataError, match="no such file"):
         promote(used, equal_model, replace(judge, rows=RowsWanted((tmp_path / "none.jsonl",))))
+    with pytest.raises(FileNotFoundError):
+        promote(used, tmp_path / "none", judge)
     assert used.read_bytes() == text_model.read_bytes()
     assert names(used.parent) == {used.name}
     with pytest.raises(ValueError, match="better, no-worse"):
@@ -199,6 +201,16 @@ def test_model_that_changed_while_another_was_judged_then_that_is_not_promoted(
     first.candidate.write_bytes(b"of a process that was killed")
     second.clean_up()
     assert not first.candidate.exists()
+
+
+def test_model_that_others_may_not_read_then_the_promoted_one_is_as_private(
+    used: Path, equal_model: Path, judge: Judge
+) -> None:
+    used.chmod(0o640)
+    equal_model.chmod(0o644)
+    assert promote(used, equal_model, judge).promoted
+    assert used.stat().st_mode & 0o777 == 0o640
+    assert ModelFiles(used).previous.stat().st_mode & 0o777 == 0o640
 
 
 def test_rollback_command_then_it_says_what_is_where(

@@ -111,7 +111,13 @@ def _exit_code(word: str) -> int:
 
 def _print(found: Comparison) -> None:
     console = Console(highlight=False)
-    say(f"NEW is {found.verdict.words}.", _STYLES[found.verdict.word])
+    verdict = found.verdict
+    words = (
+        f"{verdict.words[0].upper()}{verdict.words[1:]}"
+        if verdict.word == "undecided"
+        else f"NEW is {verdict.words}"
+    )
+    say(f"{words}.", _STYLES[verdict.word])
     only = f"only OLD knows {found.only_old:,} and only NEW {found.only_new:,}"
     say(f"{found.rows:,} rows; both models know {found.shared:,} labels, {only}.", "dim")
     for remark in found.remarks:

@@ -6,6 +6,8 @@ import contextlib
 import glob
 import os
 import secrets
+import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,10 +79,18 @@ class ModelFiles:
 
     def stage(self, new: str | os.PathLike[str] | None = None) -> Path:
         """Copy a new model (by default what MODEL names), so that what is judged is what is promoted."""
-        self._judged_against = _identity(self.answering)
-        copy_whole(self.path if new is None else new, self.candidate)
-        self._held = os.open(self.candidate, os.O_RDONLY)
+        answering = self.answering.stat()
+        self._judged_against = answering.st_dev, answering.st_ino
+        # It takes its final name at once: no other process uses it, and a locked file is one in use.
+        self._held = os.open(self.candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         _lock(self._held)
+        with (
+            open(self.path if new is None else new, "rb") as source,
+            open(self._held, "wb", closefd=False) as copy,
+        ):
+            shutil.copyfileobj(source, copy, _PIECE)
+        os.fchmod(self._held, stat.S_IMODE(answering.st_mode))
+        os.fsync(self._held)
         return self.candidate
 
     def begin(self) -> None:
@@ -163,7 +173,8 @@ class ModelFiles:
             move_over(self.refused, answering)
 
     def _check_unchanged(self) -> None:
-        if _identity(self.answering) != self._judged_against:
+        found = self.answering.stat()
+        if (found.st_dev, found.st_ino) != self._judged_against:
             raise ChangedMeanwhile(
                 f"another process changed the model of {self.path} while a new one was compared with it; try"
                 " again"
@@ -182,11 +193,6 @@ def file_id(path: str | os.PathLike[str]) -> str:
         while piece := file.read(_PIECE):
             digest.update(piece)
     return digest.hexdigest()
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
 
 
 def _lock(descriptor: int, wait: bool = True) -> bool:

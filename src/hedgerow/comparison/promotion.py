@@ -120,8 +120,8 @@ def promote(
     Promotion
     """
     files = ModelFiles(model)
-    staged = files.stage(new)
     try:
+        staged = files.stage(new)
         threads = judge.rows.threads or -1
         sources = [load(path).set_params(n_jobs=threads).source for path in (files.answering, staged)]
         found = judge.judge(sources[0], sources[1], progress)
