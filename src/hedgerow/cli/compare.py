@@ -36,7 +36,7 @@ def compare(
         list[Path],
         typer.Argument(
             help="Data with labels that neither model learned from: files, or folders (their test part).",
-            metavar="DATA...",
+            metavar="DATA",
         ),
     ],
     by: options.Deciding = Accuracy.ndcg_5,

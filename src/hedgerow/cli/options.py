@@ -99,6 +99,23 @@ def cost_option(about: str) -> Any:
     return typer.Option(callback=_cost, rich_help_panel="Costs, instead of a guarantee", help=about)
 
 
+def margin_option(panel: str | None = None) -> Any:
+    """How much worse still counts as no worse."""
+    return typer.Option(
+        min=0.0,
+        max=99.0,
+        callback=finite,
+        metavar="POINTS",
+        rich_help_panel=panel,
+        help="How many points the new model may lose and still count as no worse. 1 point is 1 %.",
+    )
+
+
+def deciding_option(panel: str | None = None) -> Any:
+    """What a comparison of models is about."""
+    return typer.Option(rich_help_panel=panel, help="The measure that decides whether a model is better.")
+
+
 def limit_option(about: str, **range: Any) -> Any:
     """A limit of the server."""
     return typer.Option(rich_help_panel="Limits", help=about, **range)
@@ -261,17 +278,8 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existin
 
 # --- comparing models ---
 
-Margin = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        max=99.0,
-        callback=finite,
-        metavar="POINTS",
-        help="How many points the new model may lose and still count as no worse. 1 point is 1 %.",
-    ),
-]
-Deciding = Annotated[Accuracy, typer.Option(help="The measure that decides whether a model is better.")]
+Margin = Annotated[float, margin_option()]
+Deciding = Annotated[Accuracy, deciding_option()]
 
 # --- how to work and to report ---
 

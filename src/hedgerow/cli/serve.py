@@ -15,7 +15,7 @@ import hedgerow.cli.options as options
 from hedgerow.serve.limits import Limits
 
 from .failures import ExitCode, Failure, failing_as
-from .options import finite, limit_option, share_option
+from .options import deciding_option, finite, limit_option, margin_option, share_option
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -103,9 +103,12 @@ def serve(
             rich_help_panel=CHANGE,
         ),
     ] = None,
-    by: options.Deciding = options.Accuracy.ndcg_5,
-    margin: options.Margin = 0.5,
-    labels_field: options.LabelsField = "labels",
+    by: Annotated[options.Accuracy, deciding_option(CHANGE)] = options.Accuracy.ndcg_5,
+    margin: Annotated[float, margin_option(CHANGE)] = 0.5,
+    labels_field: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="The field of --judge-on with the labels.", rich_help_panel=CHANGE),
+    ] = "labels",
     shadow: Annotated[
         Path | None,
         typer.Option(
@@ -139,6 +142,7 @@ def serve(
       hedgerow serve tags.hedgerow
       hedgerow serve tags.hedgerow --host 0.0.0.0 --token-file token.txt
       hedgerow serve tags.hedgerow --allow-host tags.example.org --token-file token.txt
+      hedgerow serve tags.hedgerow --promote-if no-worse --judge-on held-out.jsonl
       curl -s localhost:8000/predict --json '{"text": "an address book", "k": 3}'
     """  # noqa: D301
     limits = Limits(body=max_body, batch=max_batch, text=max_text, seconds=max_seconds, waiting=max_waiting)
