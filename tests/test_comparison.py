@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -354,6 +355,17 @@ def test_rows_that_a_model_was_trained_on_then_they_are_left_out_and_counted(
     assert with_seen.differences == without.differences
     with pytest.raises(ValueError, match="all 20 rows were seen in training"):
         hedgerow.compare(*sample_models, sample.train_texts[:20], sample.train_labels[:20])
+
+
+def test_model_that_does_not_remember_its_training_then_a_remark_says_so(
+    sample_models: tuple[Any, Any],
+) -> None:
+    sample = load_sample()
+    old, new = (model.source for model in sample_models)
+    texts, labels = sample.train_texts[:60], sample.train_labels[:60]
+    found = hedgerow.compare(replace(old, training=None), replace(new, training=None), texts, labels)
+    assert (found.seen.left_out, found.seen.forgotten, found.rows) == (0, ("old", "new"), 60)
+    assert [remark.split(" does not remember")[0] for remark in found.remarks] == ["OLD", "NEW"]
 
 
 def test_guarantees_then_both_are_said_to_be_kept_or_not(deciding_model: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from served_models import a_text_model
 
 import hedgerow
+from hedgerow import HedgerowTextClassifier
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
 from hedgerow.comparison import promote, rollback
@@ -119,6 +120,20 @@ def test_model_that_lost_what_clients_ask_for_then_it_is_refused_without_a_compa
     )
     assert "reads texts and the new one features" in promote(used, feature_model, judge).words
     assert used.read_bytes() == deciding_model.read_bytes()
+
+
+def test_model_that_lacks_a_field_of_the_old_one_then_it_is_refused(judge: Judge) -> None:
+    records = [
+        {"title": f"{kind} {number}", "body": "a tree"} for number in range(20) for kind in ("oak", "elm")
+    ]
+    labels = [["oak"], ["elm"]] * 20
+    old, new = (
+        HedgerowTextClassifier(fields=fields, n_jobs=1, random_state=0).fit(records, labels).source
+        for fields in (["title", "body"], ["title"])
+    )
+    found = judge.judge(old, new)
+    assert (found.accepted, found.comparison) == (False, None)
+    assert found.words == "the new model does not read the field 'body', which the old one does"
 
 
 def test_what_cannot_be_judged_then_it_is_an_error_and_nothing_is_left(

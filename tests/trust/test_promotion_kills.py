@@ -52,7 +52,7 @@ def test_kill_before_every_change_of_a_file_leaves_one_model_or_the_other_and_a_
     count("killed while promoting", len(cases))
 
 
-@pytest.mark.parametrize("times", [8, pytest.param(100, marks=pytest.mark.trust)])
+@pytest.mark.parametrize("times", [5, pytest.param(100, marks=pytest.mark.trust)])
 def test_kill_at_any_time_of_promotions_and_rollbacks_then_the_next_process_serves_a_whole_model(
     text_model: Path, equal_model: Path, judge: Judge, tmp_path: Path, times: int, count: Count
 ) -> None:
