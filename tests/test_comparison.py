@@ -452,7 +452,9 @@ def test_undecided_then_the_rows_that_are_needed_shrink_the_interval_enough() ->
     assert "about 4,000 would be needed" in found.words
     losing = verdict_of("ndcg@5", Interval(0.5, 0.49, -0.01, -0.03, 0.01), 0.5, 1000)
     assert losing.needed == 4000  # -0.01 + 0.02 / 2 = 0
-    at_the_limit = verdict_of("ndcg@5", Interval(0.5, 0.495, -0.005 + 1e-9, -0.02, 0.01), 0.5, 1000)
+    between = verdict_of("ndcg@5", Interval(0.5, 0.496, -0.004, -0.008, 0.004), 0.5, 1000)
+    assert between.needed == 4000  # for "worse"; for "no worse", 16,000
+    at_the_limit = verdict_of("ndcg@5", Interval(0.5, 0.5, 0.0, -0.02, 0.01), 0.0, 1000)
     assert at_the_limit.needed is None
     assert "no number of rows can be named" in at_the_limit.words
 

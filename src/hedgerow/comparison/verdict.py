@@ -91,13 +91,10 @@ def verdict_of(measure: str, interval: Interval, margin: float, rows: int) -> Ve
 def _needed(interval: Interval, most_lost: float, rows: int) -> int | None:
     """How many rows would decide if the difference stayed: intervals shrink with the root of their number."""
     difference = interval.difference
-    if difference > -most_lost:
-        wide, narrow = difference - interval.low, difference + most_lost
-    else:
-        wide, narrow = interval.high - difference, -difference
-    if narrow <= 0 or not math.isfinite(wide):
-        return None
-    needed = max(rows + 1, rows * (wide / narrow) ** 2)
+    # The lower end must come up to the margin, or the upper end down to 0, whichever is sooner.
+    ways = ((difference - interval.low, difference + most_lost), (interval.high - difference, -difference))
+    times = [(wide / narrow) ** 2 for wide, narrow in ways if narrow > 0 and math.isfinite(wide)]
+    needed = max(rows + 1, rows * min(times, default=math.inf))
     if needed > _MOST_NEEDED:
         return None
     unit = int(10 ** max(0, math.floor(math.log10(needed)) - 1))
