@@ -14,8 +14,7 @@ from scipy import stats
 
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
-from hedgerow.cli import main
-from hedgerow.cli import options as cli_options
+from hedgerow.cli import comparison_options, main
 from hedgerow.cli.failures import ExitCode
 from hedgerow.comparison.bootstrap import Interval, Pair, drawn_counts, paired_intervals, ratio
 from hedgerow.comparison.figures import ACCURACY, FIGURES, figure_pairs
@@ -490,8 +489,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, sample_models: tuple[Any, A
 
 
 def test_values_of_options_are_those_of_the_library() -> None:
-    assert [value.value for value in cli_options.Accuracy] == list(ACCURACY)
-    assert [value.value for value in cli_options.PromoteIf] == list(PROMOTE_IF)
+    assert [value.value for value in comparison_options.Accuracy] == list(ACCURACY)
+    assert [value.value for value in comparison_options.PromoteIf] == list(PROMOTE_IF)
 
 
 def test_compare_of_files_then_it_finds_what_the_library_finds(

@@ -20,6 +20,7 @@ from serve_browser import OpenPage, Server, serving
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
 from hedgerow.data import read_part
+from hedgerow.quality.expectation import ExpectedQuality
 
 Serve = Callable[..., Server]
 Demo = tuple[HedgerowTextClassifier, list[str]]
@@ -214,6 +215,43 @@ def test_uncertainty_then_its_kinds_are_told_apart_in_words(
         " wrong (data uncertainty), one label on which the members disagree (knowledge uncertainty) and one"
         " label with both."
     )
+
+
+@pytest.mark.parametrize(
+    ("k", "shares", "words"),
+    [
+        (5, (0.62, 0.4, 0.81), "Of the best five labels, about 3 are right (2 to 4)."),
+        (5, (0.2, 0.0, 0.59), "Of the best five labels, about 1 is right (0 to 2)."),
+        (5, (0.5, 0.41, 0.59), "Of the best five labels, about 3 are right (3 to 3)."),
+        (1, (0.3, 0.0, 1.0), "Of the best label, about 0 are right (0 to 1)."),
+    ],
+)
+def test_answer_with_expected_quality_then_it_is_told_in_words(
+    demo_server: Server, open_served: OpenPage, k: int, shares: tuple[float, float, float], words: str
+) -> None:
+    names = [f"{kind}{end}" for kind in ("precision", "recall") for end in ("", "_low", "_high")]
+    quality = {"k": k, "confidence": 0.9, **dict(zip(names, shares * 2, strict=True))}
+    columns = {name: np.array([quality[name]]) for name in names}
+    assert ExpectedQuality(k, 0.9, **columns).words(0) == words
+    answers = made_up() | {"predict": an_answer(a_prediction(LABELS) | {"quality": quality})}
+    opened = open_served(demo_server, answers=answers)
+    opened.ask(TEXT)
+    expect(opened.page.locator(".quality")).to_have_text(
+        f"{words} For 90 % of inputs like those of its calibration, the number is in this range."
+    )
+
+
+@pytest.mark.parametrize("p_value", [0.01, 0.5])
+def test_answer_without_expected_quality_or_out_of_distribution_then_nothing_is_said_of_it(
+    demo_server: Server, open_served: OpenPage, p_value: float
+) -> None:
+    names = [f"{kind}{end}" for kind in ("precision", "recall") for end in ("", "_low", "_high")]
+    quality = {"k": 5, "confidence": 0.9, **dict.fromkeys(names, 0.5)} if p_value < 0.05 else None
+    answers = made_up() | {"predict": an_answer(a_prediction(LABELS, p_value) | {"quality": quality})}
+    opened = open_served(demo_server, answers=answers)
+    opened.ask(TEXT)
+    expect(opened.page.locator(".summary")).to_have_count(1)
+    expect(opened.page.locator(".quality")).to_have_count(0)
 
 
 @pytest.mark.parametrize(

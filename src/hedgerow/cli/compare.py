@@ -12,8 +12,8 @@ from rich.text import Text
 
 import hedgerow.cli.options as options
 
+from .comparison_options import Accuracy, Deciding, Margin
 from .failures import ExitCode, failing_as
-from .options import Accuracy
 from .targets import check_new_file
 from .terminal import cell, figures_table, print_json, say, show_progress
 
@@ -39,8 +39,8 @@ def compare(
             metavar="DATA",
         ),
     ],
-    by: options.Deciding = Accuracy.ndcg_5,
-    margin: options.Margin = 0.5,
+    by: Deciding = Accuracy.ndcg_5,
+    margin: Margin = 0.5,
     group_field: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Also compare by this field of records, such as a language."),

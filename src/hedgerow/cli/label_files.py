@@ -58,6 +58,8 @@ class LabelTable:
         columns |= {name: vars(found)[name] for name in _MEASURES}
         parts = ("answered", "is_ood", "p_value", "bound", "expected_cost")
         of_inputs = {name: of for name in parts if (of := vars(found)[name]) is not None}
+        if found.quality is not None:
+            of_inputs |= found.quality.columns()
         if found.broader is None:
             return cls(found.indptr, found.labels, columns, of_inputs, ids)
         return cls(*_with_broader(found, found.broader, columns), of_inputs, ids)

@@ -14,8 +14,9 @@ import typer
 import hedgerow.cli.options as options
 from hedgerow.serve.limits import Limits
 
+from .comparison_options import Accuracy, PromoteIf, deciding_option, margin_option
 from .failures import ExitCode, Failure, failing_as
-from .options import deciding_option, finite, limit_option, margin_option, share_option
+from .options import finite, limit_option, share_option
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -83,12 +84,12 @@ def serve(
         float | None,
         share_option(
             "Let the threshold of accepted labels follow the reviews in the queue, so that in the long run at"
-            " most this share of an input's accepted labels is wrong, mean over all inputs, whatever drifts."
-            " For requests with the same wrong_at_most and with wrong_of inputs."
+            " most this share of them is wrong, whatever drifts. For requests with the same wrong_at_most,"
+            " and wrong_of labels (the share of all accepted labels) or inputs (the mean over all inputs)."
         ),
     ] = None,
     promote_if: Annotated[
-        options.PromoteIf | None,
+        PromoteIf | None,
         typer.Option(
             help="Let a changed model file answer only if hedgerow compare says on the data of --judge-on"
             " that it is better, or no worse; otherwise the model before goes on.",
@@ -103,7 +104,7 @@ def serve(
             rich_help_panel=CHANGE,
         ),
     ] = None,
-    by: Annotated[options.Accuracy, deciding_option(CHANGE)] = options.Accuracy.ndcg_5,
+    by: Annotated[Accuracy, deciding_option(CHANGE)] = Accuracy.ndcg_5,
     margin: Annotated[float, margin_option(CHANGE)] = 0.5,
     labels_field: Annotated[
         str,

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Scope
 from hedgerow import __version__
 from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.macro import Objective
 
 from . import schemas
 from .admission import Admitted
@@ -114,9 +115,10 @@ def _note(request: Request, **facts: Any) -> None:
 async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     """Predict labels of inputs, with data (aleatoric) and knowledge (epistemic) uncertainty."""
     service = _service(request)
-    goal, false_alarm = _goal(asked.decide)
+    objective = _objective(asked)
+    goal, false_alarm = _goal(asked.decide, objective)
     question = Asked(
-        Wanted(asked.k, asked.uncertainty, asked.votes),
+        Wanted(asked.k, asked.uncertainty, asked.votes, objective=objective),
         goal,
         AllowedLabels.of(**{name: getattr(asked, name) for name in schemas.SUBSET}),
         false_alarm,
@@ -133,9 +135,42 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     return _json(told)
 
 
-def _goal(decide: Decide | None) -> tuple[Goal | None, float]:
+def _objective(asked: schemas.PredictRequest) -> Objective | None:
+    """What is to be high for all inputs together, where a request asks for that."""
+    decide = asked.decide
+    if decide is None or decide.optimise is None:
+        return None
+    where = "decide.optimise"
+    try:
+        objective = Objective.parse(decide.optimise)
+    except ValueError as error:
+        raise ApiError(422, "invalid", str(error), where) from error
+    if others := decide.model_dump(exclude={"optimise", "false_alarm"}, exclude_defaults=True):
+        raise ApiError(
+            422,
+            "invalid",
+            f"optimise gives each input a number of labels; leave out {', '.join(others)}",
+            where,
+        )
+    inputs = 1
+    if not isinstance(asked, schemas.TextRequest):
+        inputs = len(asked.texts if isinstance(asked, schemas.TextsRequest) else asked.features)
+    if inputs < 2:
+        raise ApiError(
+            422,
+            "one_input",
+            "optimise chooses labels for all inputs of a request together, so that rare labels count like"
+            " frequent ones, and this is one input; send several as texts or features, or leave out optimise",
+            where,
+        )
+    return objective
+
+
+def _goal(decide: Decide | None, objective: Objective | None) -> tuple[Goal | None, float]:
     if decide is None:
         return None, FALSE_ALARM
+    if objective is not None:
+        return None, decide.false_alarm
     costs = None if decide.costs is None else Costs(**decide.costs.model_dump())
     try:
         goal = Goal(

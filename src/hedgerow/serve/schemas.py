@@ -255,6 +255,9 @@ class PredictResponse(Answer):
     guarantees: list[Guarantee] | None = Field(
         None, description="Only with `decide`: what is guaranteed, and what is not though it was asked for."
     )
+    remarks: list[str] | None = Field(
+        None, description="Only with `optimise` of `decide`: what was done, as nothing is guaranteed."
+    )
 
     model_config = _example({"model": _MODEL, "results": [_RESULT]})
 

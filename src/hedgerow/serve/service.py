@@ -20,6 +20,8 @@ import scipy.sparse as sp
 from hedgerow.comparison.model_files import ModelFiles, NoOtherModel
 from hedgerow.comparison.promotion import Judge
 from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.macro import Objective
+from hedgerow.decisions.together import what_is_optimised
 from hedgerow.explanation import Explanation, explain, label_number
 from hedgerow.judge.name_verdict import name_entry
 from hedgerow.judge.verdict import verdict_entry
@@ -68,7 +70,7 @@ class Asked:
 class ServerSettings:
     """The files of model and review queue, the threads per prediction, and how much a client may ask for.
 
-    With `adapt`, the threshold of accepted labels follows reviews, for goals with this share of wrong labels.
+    With `adapt`, thresholds of accepted labels follow reviews, for goals with this share of wrong labels.
     With a `judge`, a changed model file answers only if that says so. With `shadow`, a candidate answers,
     too, and is only compared.
     """
@@ -171,6 +173,8 @@ class Service:
         if asked.goal is not None:
             guarantees = self._sorting(served, asked.goal).plan.guarantees
             told["guarantees"] = [of.to_dict() for of in guarantees]
+        if (objective := asked.wanted.objective) is not None:
+            told |= {"guarantees": [], "remarks": [what_is_optimised(objective, len(results))]}
         return told
 
     def _sorting(self, served: ServedModel, goal: Goal) -> Sorting:
@@ -200,6 +204,8 @@ class Service:
         wanted = asked.wanted
         if wanted.k > self.limits.k:
             raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are listed", "k")
+        if wanted.objective is not None:
+            self._check_objective(served, wanted.objective)
         for name, labels in vars(asked.allowed).items():
             if labels is not None and len(labels) > self.limits.subset:
                 raise ApiError(
@@ -219,11 +225,25 @@ class Service:
         begin = time.perf_counter()
         results = await self.batcher.predict(served, inputs, count, wanted)
         flag_ood(results, asked.false_alarm)
-        if self.shadow is not None and self.shadow.is_due():
+        if self.shadow is not None and wanted.objective is None and self.shadow.is_due():
             seconds = time.perf_counter() - begin
             question = wanted.k, asked.goal, asked.allowed
             self.shadow.observe(LiveAnswer.of(served.id, inputs, question, results, seconds))
         return results
+
+    def _check_objective(self, served: ServedModel, objective: Objective) -> None:
+        where = "decide.optimise"
+        if objective.k > self.limits.k:
+            words = f"optimise asks for {objective.k} labels of an input; at most {self.limits.k} are listed"
+            raise ApiError(422, "invalid", words, where)
+        if not served.model.calibrated:
+            raise ApiError(
+                422,
+                "not_calibrated",
+                f"to optimise {objective} needs calibrated probabilities, and the model's are not calibrated;"
+                " run hedgerow calibrate",
+                where,
+            )
 
     async def explain(
         self, text: TextInput, label: str | int, top: int, lang: str | None = None

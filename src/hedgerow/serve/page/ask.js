@@ -14,6 +14,7 @@ const FEW = 15;
 const MANY = 50;
 const AT_ONCE = 500; // further labels of a list
 const TRIES = 3;
+const WHOLE = 1e-9; // by which whole numbers may be off
 const GROUPS = {
   accept: { title: "Accept", words: "take these as they are", more: "more to accept", shown: FEW },
   review: { title: "Review", words: "the model defers to a human", more: "more to review", shown: FEW },
@@ -152,6 +153,7 @@ export function askPage(model, queued) {
         oodBanner(result),
         shiftBanner(result),
         html("p", { class: "summary" }, ...summary(result)),
+        quality(result),
         ...(goals ?? [uncalibrated()]),
         some ? html("p", { class: "fine", id: "restricted" }, someWords(model)) : null,
         broader?.made,
@@ -252,6 +254,23 @@ function banner(name, ...words) {
 function oneIn(p) {
   if (p < 0.001) return "Fewer than one in a thousand";
   return `Only about one in ${Math.round(1 / p).toLocaleString("en")}`;
+}
+
+/** How many of the best labels are expected to be right: "of the best five labels, about 3 are right (2 to 4)". */
+function quality({ quality: expected, ood }) {
+  if (!expected || ood?.is_ood) return null;
+  const { k, confidence, precision, precision_low, precision_high } = expected;
+  const about = Math.floor(k * precision + 0.5);
+  const low = Math.min(about, Math.ceil(k * precision_low - WHOLE));
+  const high = Math.max(about, Math.floor(k * precision_high + WHOLE));
+  const best = k === 1 ? "the best label" : `the best ${counted(k, "label")}`;
+  const range = ` For ${percent(confidence)} of inputs like those of its calibration, the number is in this range.`;
+  return html(
+    "p",
+    { class: "summary quality" },
+    `Of ${best}, about ${about} ${about === 1 ? "is" : "are"} right (${low} to ${high}).`,
+    html("span", { class: "hint" }, range),
+  );
 }
 
 function summary({ labels, input, ood }) {
