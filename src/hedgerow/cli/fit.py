@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +30,7 @@ from .targets import check_new_file
 from .terminal import Report, announce, print_json, say, show_progress
 from .text_settings import text_settings
 from .time_given import GivenTime
+from .training_failures import training
 from .warned import warnings_as_lines
 
 if TYPE_CHECKING:
@@ -527,7 +526,7 @@ def _fit(
     folder = None if kept is None else kept.folder
     try:
         # What a disk refuses here are members, not data.
-        with failing_as(ExitCode.WRITE), _training(), warnings_as_lines(VocabularyWarning):
+        with failing_as(ExitCode.WRITE), training(), warnings_as_lines(VocabularyWarning):
             classifier.fit(
                 inputs,
                 part.Y,
@@ -553,31 +552,6 @@ def _extend(plan: Plan, classifier: HedgerowClassifier, inputs: Any, part: Part,
     named = classifier.trees is not None or plan.settings["trees"] is not None
     classifier.set_params(trees=None)
     more = wanted - classifier.members
-    with _training():
+    with training():
         classifier.add_members(inputs, part.Y, more, progress=report)
     classifier.set_params(trees=wanted if named else None)
-
-
-@contextlib.contextmanager
-def _training() -> Iterator[None]:
-    """Say in one line what goes wrong while a model learns, apart from broken files of members."""
-    from hedgerow.features.tfidf import NoWordsError
-    from hedgerow.inputs.parameters import ParameterError
-    from hedgerow.storage.container import ModelFileError
-    from hedgerow.training.memory import BudgetTooSmallError
-
-    try:
-        yield
-    except (ModelFileError, Failure):
-        raise
-    except ImportError as error:
-        raise Failure(ExitCode.USAGE, reason(error)) from error
-    except NoWordsError as error:
-        raise Failure(ExitCode.DATA, _with_options(reason(error))) from error
-    except (ValueError, TypeError) as error:
-        wrong = isinstance(error, ParameterError | BudgetTooSmallError)  # all else that does not fit is data
-        raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
-
-
-def _with_options(message: str) -> str:
-    return message.replace("min_count=", "--min-count ").replace("min_count", "--min-count")
