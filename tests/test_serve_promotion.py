@@ -268,6 +268,9 @@ def test_shadow_that_is_the_same_model_then_nothing_differs(
         {"text": "a", "k": 1},
     ):
         assert client.post("/predict", json=body).status_code == 200
+    # What is chosen for all inputs together is not compared.
+    body = {"texts": TEXTS, "decide": {"optimise": "macro-f1@5"}}
+    assert client.post("/predict", json=body).status_code == 200
     found = shadowed(client)
     assert (found["requests"], found["inputs"], found["decided"]) == (3, 11, 5)
     assert (found["best_differs"], found["set_differs"], found["accepted_differs"]) == (0, 0, 0)
