@@ -457,6 +457,25 @@ def test_model_without_policy_then_labels_are_one_list_and_the_page_says_why(
     expect(opened.page.locator(".goals")).to_contain_text("hedgerow calibrate")
 
 
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("refused", "A newer model was refused: worse: <b>ndcg@5</b> falls."),
+        ("failed", "A newer model does not answer yet: worse: <b>ndcg@5</b> falls."),
+        ("rolled-back", "A newer model was rolled back."),
+        ("promoted", ""),
+    ],
+)
+def test_newer_model_that_does_not_answer_then_the_page_says_why(
+    demo_server: Server, open_served: OpenPage, state: str, said: str
+) -> None:
+    promotion = {"state": state, "words": "worse: <b>ndcg@5</b> falls"}
+    opened = open_served(demo_server, answers=made_up(promotion=promotion))
+    shown = opened.page.locator("#model").text_content()
+    assert shown.endswith(said)
+    assert ("newer model" in shown) == bool(said)
+
+
 def test_model_that_changed_meanwhile_then_the_new_policy_counts(
     demo_server: Server, open_served: OpenPage
 ) -> None:

@@ -32,6 +32,7 @@ from .metrics import CONTENT_TYPE
 from .observation import BUG, Observed
 from .page_files import PageFile, read_page
 from .prediction import Wanted
+from .promotion_schemas import ShadowAnswer, Swapped
 from .security import Access, Guarded
 from .served_model import AllowedLabels
 from .service import Asked, Service
@@ -62,7 +63,7 @@ _ERRORS = {
     403: "The host name or the origin is not allowed.",
     404: "It does not exist.",
     408: "The request was not complete in time.",
-    409: "The model file is being re-loaded already.",
+    409: "The model file is being re-loaded already, or there is no other model.",
     413: "The body is too large.",
     415: "The body is not JSON.",
     422: "The request is not valid; the error says where and why.",
@@ -295,14 +296,41 @@ async def reload(request: Request) -> Response:
 
     Requests in progress finish with the model they began with. A bad file changes nothing.
     """
-    before, now, left = await _service(request).reload()
-    return _json({"model": now, "before": before, "labels_that_left": left})
+    service = _service(request)
+    before, now, left = await service.reload()
+    promoter = service.promoter
+    more = {} if promoter is None else {"promotion": promoter.describe()}
+    return _json({"model": now, "before": before, "labels_that_left": left, **more})
+
+
+@_post("/rollback", Swapped, 409, summary="Go back to the model before")
+async def rollback(request: Request) -> Response:
+    """Let the model answer again that the current one took the place of.
+
+    It stays until the model file changes again, or until `POST /promote`; also after a restart. Needs a
+    server with --promote-if.
+    """
+    return _json(await _service(request).roll_back())
+
+
+@_post("/promote", Swapped, 409, summary="Promote a refused model")
+async def promote(request: Request) -> Response:
+    """Let the model answer that was refused or rolled back, whatever the comparison said."""
+    return _json(await _service(request).promote())
+
+
+@_get("/shadow", ShadowAnswer, 404, summary="Compare the candidate")
+async def shadow(request: Request) -> Response:
+    """Say how often the candidate of --shadow answers otherwise."""
+    return _json(_service(request).shadow_report())
 
 
 @_get("/healthz", schemas.Health, summary="Is it alive?")
-async def healthz() -> Response:
+async def healthz(request: Request) -> Response:
     """Answer if the process is alive."""
-    return _json({"status": "alive"})
+    promoter = _service(request).promoter
+    more = {} if promoter is None else {"promotion": promoter.standing.state}
+    return _json({"status": "alive", **more})
 
 
 @_get("/readyz", schemas.Ready, summary="Is it ready?")
@@ -323,6 +351,8 @@ async def metrics(request: Request) -> Response:
     waiting = (await service.counts()).waiting
     served = service.slot.current
     shares = served.watched.shares()
+    promoter = service.promoter
+    service.metrics.candidate_refused(promoter is not None and promoter.standing.state == "refused")
     text = service.metrics.render(served.id, service.batcher.waiting, waiting, shares)
     return Response(text, headers={"Content-Type": CONTENT_TYPE})
 

@@ -92,13 +92,22 @@ class ModelSlot:
         Returns the model before and the one now: the same where the file has not changed. If the file is not
         sound, all stays as it was.
         """
+        return await self.change(executor, lambda current: self.loader(self.path, self.threads))
+
+    async def change(
+        self, executor: Executor, choose: Callable[[ServedModel], ServedModel]
+    ) -> tuple[ServedModel, ServedModel]:
+        """Let the model answer that `choose` gives for the current one, which goes on answering until then.
+
+        Returns the model before and the one now.
+        """
         if self._loading:
             raise ReloadRunning("the model file is being loaded already; wait for that to end")
         self._loading = True
         try:
             before = self.current
             loop = asyncio.get_running_loop()
-            new: Any = await loop.run_in_executor(executor, self.loader, self.path, self.threads)
+            new: Any = await loop.run_in_executor(executor, choose, before)
             if new.id != before.id:
                 self.current = new
             return before, self.current

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from .decision_schemas import Decide, Guarantee, Policy
 from .limits import Limits
+from .promotion_schemas import Promotion, State
 from .shift_schemas import Adapted, Shift
 from .strict_schemas import Answer, Strict
 
@@ -430,6 +431,7 @@ class ModelInfo(Answer):
     hierarchy: bool = Field(False, description="Whether its vocabulary has broader terms.")
     shift: Shift | None = Field(None, description="Null where it is not calibrated for decisions.")
     adapted: Adapted | None = Field(None, description="Null where the server was started without --adapt.")
+    promotion: Promotion | None = Field(None, description="Null where it was started without --promote-if.")
 
 
 class Example(Answer):
@@ -537,12 +539,14 @@ class Reloaded(Answer):
         description="Labels that left the vocabulary of the model that answers now. It predicts them as"
         " before, until it is fitted again; `hedgerow inspect --json` lists them."
     )
+    promotion: Promotion | None = Field(None, description="Null where it was started without --promote-if.")
 
 
 class Health(Answer):
     """The process is alive."""
 
     status: Literal["alive"]
+    promotion: State | None = Field(None, description="With --promote-if: what became of the last model.")
 
 
 class Ready(Answer):
