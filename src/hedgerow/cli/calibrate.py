@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,9 +31,10 @@ def calibrate(
     context: typer.Context,
     model: options.ModelFile,
     data: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="Labelled data that MODEL was not trained on: a file, or a folder (its test part).",
+            help="Labelled data that MODEL was not trained on: a file, or a folder (its test part). Name"
+            " several to read all of them.",
             metavar="DATA",
         ),
     ],
@@ -41,22 +42,23 @@ def calibrate(
         Path | None, typer.Option(metavar="FILE", help="Write another model file. Default: replace MODEL.")
     ] = None,
     out_of_bag: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="TRAIN",
             help="Calibrate on the training data (of a folder: its train part) instead, each row by the"
             " members that have not seen it. Leaves more of DATA for the guarantees. MODEL must be trained"
-            " with hedgerow fit --method bagging or boosted-bagging.",
+            " with hedgerow fit --method bagging or boosted-bagging. Repeat for each file that it was trained"
+            " on.",
         ),
     ] = None,
     centroids: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="TRAIN",
             help="Training data of MODEL (of a folder: its train part): OOD detection then also asks how"
             " close an input is to any label, and finds more inputs that use familiar words. Default: the"
             " records kept with MODEL, the train part of DATA if MODEL was trained on it, or --out-of-bag, if"
-            " its trees grow by less than 20 %.",
+            " its trees grow by less than 20 %. Repeat for each file.",
         ),
     ] = None,
     no_centroids: Annotated[
@@ -64,6 +66,8 @@ def calibrate(
     ] = False,
     part: options.PartName = None,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
+    later_wins: options.LaterWins = False,
     seed: options.Seed = 0,
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
@@ -128,25 +132,27 @@ def calibrate(
     from .inputs import Selection, open_model
 
     opened = open_model(model, threads, **search_settings(beam, candidates, missing))
-    if out_of_bag is not None:
+    if out_of_bag:
         _check_bagged(opened)
+    labelled = Selection(
+        data, None, labels_field, threads, label_separator=label_separator, later_wins=later_wins
+    )
     training: tuple[Any, Any] | None = None
     near: tuple[Any, Any] | bool = not no_centroids
     at_most = math.inf
     if no_centroids and centroids is not None:
         raise typer.BadParameter("--centroids and --no-centroids exclude each other", ctx=context)
     with show_progress(verbose) as report:
-        held_out = opened.read_truth(Selection(data, part, labels_field, threads), report)
-        if out_of_bag is not None:
-            own = "train" if out_of_bag.is_dir() else None
-            rows = opened.read_truth(Selection(out_of_bag, own, labels_field, threads), report)
+        held_out = opened.read_truth(replace(labelled, data=data, part=part), report)
+        if out_of_bag:
+            rows = opened.read_truth(replace(labelled, data=out_of_bag), report, "train")
             training = rows.inputs, rows.truth
-        if centroids is not None:
-            own = "train" if centroids.is_dir() else None
-            rows = opened.read_truth(Selection(centroids, own, labels_field, threads), report)
+        if centroids:
+            rows = opened.read_truth(replace(labelled, data=centroids), report, "train")
             near = rows.inputs, rows.truth
         elif near and training is None:
-            folder = Selection(data, "train", labels_field, threads) if data.is_dir() else None
+            folders = all(path.is_dir() for path in data)
+            folder = replace(labelled, data=data, part="train") if folders else None
             near, at_most = _own_training_data(opened, folder, report), PAYS
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
             learned = learn_from_held_out(

@@ -274,7 +274,7 @@ def _print(found: Decisions, out: str | None) -> None:
         say(remark, "dim")
 
 
-def _table(found: Decisions, ids: Sequence[str] | None, naming: Naming | None) -> Table:
+def _table(found: Decisions, ids: Sequence[str | None] | None, naming: Naming | None) -> Table:
     table = Table(box=None, padding=(0, 1))
     broader = () if found.broader is None else ("broader",)
     for name in ("input", "accept", *broader, "review", "out-of-distribution"):
@@ -283,7 +283,7 @@ def _table(found: Decisions, ids: Sequence[str] | None, naming: Naming | None) -
         of_input = found[row]
         flag = "" if not of_input.is_ood else f"yes, p = {of_input.p_value:.3f}"
         table.add_row(
-            cell(row if ids is None else ids[row]),
+            cell(row if ids is None or ids[row] is None else ids[row]),
             cell(_some(of_input.accept, naming), "green"),
             *(cell(_some(of_input.broader, naming), "green") for _ in broader),
             cell(_some(of_input.review, naming), "yellow"),

@@ -26,7 +26,7 @@ from .options import (
     values_of,
 )
 from .settings_file import TunedSettings, read_settings
-from .targets import check_new_file
+from .targets import check_new_file, check_new_model, identity
 from .terminal import Report, announce, print_json, say, show_progress
 from .text_settings import text_settings
 from .time_given import GivenTime
@@ -91,9 +91,7 @@ class Plan:
 
 def fit(
     context: typer.Context,
-    data: Annotated[
-        Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
-    ],
+    data: options.TrainingData,
     model: options.NewModelFile,
     text_field: options.TextFields,
     method: options.MethodOption = options.Method.single,
@@ -105,6 +103,8 @@ def fit(
     time_limit: options.TimeLimit = None,
     base: options.BaseOption = options.Base.linear,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
+    later_wins: options.LaterWins = False,
     time_field: options.TimeField = None,
     until: options.Until = None,
     settings_file: options.SettingsFile = None,
@@ -246,6 +246,9 @@ def fit(
     DATA is recognised by its layout: records with text and labels as .jsonl, .csv or .parquet, train.txt
     of the extreme classification repository, a PECOS folder, or train_texts.txt with train_labels.txt.
 
+    Several DATA, in any of these formats, are one: so are texts that were reviewed learned from beside the
+    old ones. Records may have an id or not, and the same id twice is refused, or with --later-wins corrected.
+
     Finished members of an ensemble, and the state of fine-tuning, are kept in the folder MODEL.members until
     MODEL is saved: after Ctrl-C or a crash, the same command continues from there.
 
@@ -260,6 +263,7 @@ def fit(
     Examples:
       hedgerow fit records.jsonl tags.hedgerow
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --method bagging
+      hedgerow fit train.jsonl reviewed.jsonl more.csv tags.hedgerow
       hedgerow fit records.jsonl tags.hedgerow --language auto --min-count 3
       hedgerow fit records.jsonl tags.hedgerow --text-field title --text-field abstract
       hedgerow fit records.jsonl tags.hedgerow --settings settings.json
@@ -334,12 +338,23 @@ def fit(
         )
     if records is None:
         records = cluster is None and memory is None and extend is None
-    check_new_file(model, overwrite)
+    check_new_model(model, overwrite)
     from .connection import connected
     from .inputs import Selection, sources
 
     plan = Plan(
-        rows=Selection(data, None, labels_field, threads, sources(texts["fields"]), time_field, until),
+        rows=Selection(
+            data,
+            None,
+            labels_field,
+            threads,
+            sources(texts["fields"]),
+            time_field=time_field,
+            until=until,
+            label_separator=label_separator,
+            unique_ids=True,
+            later_wins=later_wins,
+        ),
         model=model,
         deep=deep,
         settings=settings,
@@ -390,7 +405,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     limit = None if plan.seconds is None else GivenTime(plan.seconds, start, plan.model)
     if limit is not None:
         check_new_file(limit.journal, overwrite=True)
-    before = _identity(plan.model)
+    before = identity(plan.model)
     try:
         with show_progress(verbose) as report:
             rows = plan.rows if old is None else replace(plan.rows, text_fields=old.source.reader.text_fields)
@@ -454,22 +469,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                     say(chosen.searched.sentence)
             print_summary(summary)
     except KeyboardInterrupt:
-        if _identity(plan.model) != before:
+        if identity(plan.model) != before:
             left = f"{plan.model} is saved"
         else:
             left = kept.left_behind() if kept else NOTHING_LEFT
             if left == NOTHING_LEFT and limit is not None:
                 left = limit.left_behind or left
         raise Failure(ExitCode.INTERRUPTED, left) from None
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What differs once a file was replaced."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_ino, about.st_mtime_ns
 
 
 def _check_deep_option(device: str, settings: dict[str, Any]) -> None:

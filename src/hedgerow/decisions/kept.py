@@ -123,6 +123,10 @@ class GuaranteeTally:
             found.append(KeptGuarantee(guarantee, achieved, mean, inputs, counted, failed, p_value))
         return found
 
+    def counts(self) -> list[Floats | None]:
+        """Of each guarantee and input: its known, its kept and its right labels; None where it is refused."""
+        return [np.concatenate(parts) if parts else None for parts in self._parts]
+
     def _known(self, columns: int, labels: int) -> npt.NDArray[np.bool_]:
         known = np.arange(columns) < labels
         if self._counts is not None:

@@ -41,7 +41,7 @@ class EvaluatedData:
 
     inputs: Any
     texts: Sequence[str] | None = None
-    ids: Sequence[str] | None = None
+    ids: Sequence[str | None] | None = None
     unknown: Sequence[Any] = ()
 
 
@@ -239,7 +239,7 @@ class _Examples:
         total, knowledge = self._best_five(row)
         true = judged.truth.indices[judged.truth.indptr[row] : judged.truth.indptr[row + 1]].tolist()
         return Example(
-            id=data.ids[row] if data.ids is not None else f"input {row}",
+            id=f"input {row}" if (id := data.ids and data.ids[row]) is None else str(id),
             text=None if data.texts is None else data.texts[row][:_TEXT],
             true_labels=[self._names[label] for label in true],
             predicted=[

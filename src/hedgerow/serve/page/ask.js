@@ -26,6 +26,7 @@ export function askPage(model, queued) {
   const form = document.getElementById("ask-form");
   const box = document.getElementById("text");
   const answer = document.getElementById("answer");
+  const own = document.getElementById("text-id");
   const trouble = document.getElementById("ask-trouble");
   const remembered = {};
   const allowed = restriction(model);
@@ -58,11 +59,13 @@ export function askPage(model, queued) {
     box.value = [...others.map((name) => named[name]), box.value].filter(Boolean).join("\n");
     document.getElementById("ask-title").textContent = "Which labels fit this text?";
     if (!model.texts) forFeatures();
+    document.getElementById("text-id-label").hidden = !model.texts;
     const what = !model.texts ? "features" : model.fields ? `these texts: ${model.fields.join(", ")}` : "one text";
     throw new Error(`Another model is served now. It reads ${what}. Check what is in the form, and ask again.`);
   }
 
   function forFeatures() {
+    document.getElementById("text-id-label").hidden = true;
     document.getElementById("ask-title").textContent = "Which labels fit these features?";
     document.getElementById("text-label").textContent = "Features";
     box.placeholder = "column:value, such as 12:0.5 90:1";
@@ -79,6 +82,7 @@ export function askPage(model, queued) {
     const example = ({ text, about }) => {
       const take = () => {
         for (const one of boxes) one.value = one === box ? text : "";
+        own.value = "";
         ask(FEW);
       };
       const words = [html("b", {}, sentence(about)), html("span", { dir: "auto" }, shortened(text, 90))];
@@ -95,7 +99,8 @@ export function askPage(model, queued) {
     const text = model.fields ? Object.fromEntries(model.fields.map((name, i) => [name, values[i]])) : values[0];
     try {
       if (!values.some((value) => value.trim())) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
-      const input = model.texts ? { text } : { features: [parsed(values[0])] };
+      const id = own.value.trim().toWellFormed?.() ?? own.value.trim();
+      const input = model.texts ? { text, ...(id ? { id } : {}) } : { features: [parsed(values[0])] };
       answer.setAttribute("aria-busy", "true");
       Object.assign(input, allowed.request());
       const result = await predicted(input, k);
@@ -158,7 +163,7 @@ export function askPage(model, queued) {
         some ? html("p", { class: "fine", id: "restricted" }, someWords(model)) : null,
         broader?.made,
         board.made,
-        html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
+        html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text, input.id) : null),
         key(model.members),
       ].filter(Boolean),
     );
@@ -176,12 +181,13 @@ export function askPage(model, queued) {
     return html("button", { type: "button", class: "more", click: () => ask(MANY) }, "Show less probable labels");
   }
 
-  function queueButton(text) {
+  function queueButton(text, id) {
     const said = html("span", { class: "hint", role: "status" });
     const add = async () => {
       try {
-        await post("queue", { texts: [text] });
+        await post("queue", { texts: [text], ...(id ? { text_ids: [id] } : {}) });
         said.textContent = "Added to the review queue.";
+        if (own.value.trim() === id) own.value = ""; // the next text is another
         queued();
       } catch (error) {
         said.textContent = error.message;
