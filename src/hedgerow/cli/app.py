@@ -84,7 +84,7 @@ _VOCABULARY: dict[str, Callable[..., None]] = {
     "convert": convert,
 }
 
-_PANELS = {
+_PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Train and predict": (demo, fit, tune, update, learn, predict, serve, rollback),
     "Trust": (evaluate, compare, calibrate, decide, drift, report, explain, query),
     "Files": (inspect, map_data, embed, import_pecos),
