@@ -42,12 +42,13 @@ __all__ = ["HedgerowClassifier", "TrainingInputs"]
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """Training inputs: their rows and hashes, the reader for further ones, and what each member sees."""
+    """Training inputs: rows, hashes, the reader for further ones, and what each member sees."""
 
     reader: Reader
     rows: Any
     hashes: Hashes
     views: Callable[[int], TrainingData] | None = None
+    embeddings: npt.NDArray[Any] | None = None  # for names of labels to be compared with
 
 
 class HedgerowClassifier(Learning):
@@ -299,7 +300,7 @@ class HedgerowClassifier(Learning):
             scorers=judged.scorers,
             vocabulary=vocabulary,
         )
-        lesson = Lesson(inputs, labels.indicator, seed, threads)
+        lesson = Lesson(inputs, labels.indicator, seed, threads, read.embeddings)
         self.model_ = with_names(model, judged, lesson, report)
         if report is not None:
             report(1.0, "fitted")

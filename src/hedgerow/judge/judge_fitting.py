@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,11 +117,22 @@ def _calibrated(
     return float(np.exp(found.x[0])), float(found.x[1])
 
 
-def ranking_quality(scores: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> float:
-    """How well the best five candidates are ranked (nDCG), the mean over inputs that have a true one."""
+def ranking_quality(
+    scores: Floats,
+    true: npt.NDArray[np.bool_],
+    inputs: npt.NDArray[np.int64],
+    truths: npt.NDArray[np.integer[Any]] | None = None,
+) -> float:
+    """How well the best five candidates are ranked (nDCG), the mean over inputs that have a true one.
+
+    With `truths`, how many true labels each input has, those that are no candidates count as missed.
+    """
     order, place, begins = _places(scores, inputs)
     gains = np.where(place < _RANKED, 1 / np.log2(place + 2), 0.0)
-    most = np.minimum(np.add.reduceat(true[order].astype(np.int64), begins), _RANKED)
+    most = np.add.reduceat(true[order].astype(np.int64), begins)
+    if truths is not None:
+        most = truths[inputs[order[begins]]]
+    most = np.minimum(most, _RANKED)
     ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(_RANKED) + 2))])[most]
     found = np.add.reduceat(gains * true[order], begins)
     return float((found[most > 0] / ideal[most > 0]).mean())

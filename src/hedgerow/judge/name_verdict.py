@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from hedgerow.features.name_matcher import NameMatches
-from hedgerow.judge.names import NameJudge, Said
+from hedgerow.judge.names import NamedInputs, NameJudge, Said
 from hedgerow.judge.verdict import percent
 from hedgerow.vocabulary.vocabulary import Vocabulary
 
@@ -137,8 +137,8 @@ class NameVerdicts:
         It is only asked.
     vocabularies : sequence of Vocabulary
         Have the names to show; of a label, the first that has it.
-    texts : sequence of tuple of str
-        The texts of all inputs, such as the titles, and then the abstracts.
+    inputs : NamedInputs
+        Their texts and embeddings.
     fields : tuple of str or None
         What these texts are called; None where an input is one text.
     said : Said
@@ -151,15 +151,15 @@ class NameVerdicts:
         self,
         judge: NameJudge,
         vocabularies: Sequence[Vocabulary],
-        texts: Sequence[tuple[str, ...]],
+        inputs: NamedInputs,
         fields: tuple[str, ...] | None,
         said: Said,
         threads: int,
     ) -> None:
         self._judge, self._vocabularies, self._said = judge, vocabularies, said
-        self._fields = (None,) * len(texts) if fields is None else fields
-        self._found, self._log_odds = judge.propose(texts, said, threads)
-        self._matches = [judge.matcher.match(own, threads=threads) for own in texts]
+        self._fields = (None,) * len(inputs.texts) if fields is None else fields
+        self._found, self._log_odds = judge.propose(inputs, said, threads)
+        self._matches = [judge.matcher.match(own, threads=threads) for own in inputs.texts]
 
     def of(self, row: int, label: int, id: Any) -> NameVerdict:
         """What they say of a label of an input, both by number; `id` is what the label is called."""
