@@ -51,7 +51,7 @@ _SETTINGS = (
 _CHOSEN = ("tolerance", "matcher_beam", "dampen")
 _TUNING = (
     *("encoder", "encoders", "epochs", "steps", "levels", "batch_size", "micro_batch", "learning_rate"),
-    *("max_length", "pooling"),
+    *("max_length", "pooling", "label_text"),
 )
 
 
@@ -185,6 +185,7 @@ def fit(
     learning_rate: options.LearningRate = 5e-5,
     max_length: options.MaxLength = 128,
     pooling: options.PoolingOption = options.Pooling.mean,
+    label_text: options.LabelText = False,
     cache: Annotated[
         Path | None, deep_option(metavar="FOLDER", help="Keep embeddings here, and use those that are there.")
     ] = None,

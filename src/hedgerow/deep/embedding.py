@@ -45,7 +45,7 @@ def embed_one_by_one(reader: Reader, tokens: Tokens, threads: int, progress: Sta
 
 
 def embed_by_length(reader: Reader, tokens: Tokens, threads: int, progress: Stage | None) -> Floats:
-    """On a processor: texts of one length together, each batch by one thread; batches depend on the texts alone."""
+    """On a processor: texts of one length together, each batch by one thread, in any order."""
     order = np.argsort(tokens.lengths, kind="stable")
     ends = np.flatnonzero(np.diff(tokens.lengths[order])) + 1
     tasks = [

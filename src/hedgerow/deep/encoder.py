@@ -134,10 +134,10 @@ class Encoder:
     def embed_together(
         self, texts: Sequence[str], *, threads: int = 0, progress: Stage | None = None
     ) -> Floats:
-        """The same of many short texts, several times as fast on a processor: those of one length together.
+        """The same of many short texts, several times as fast on a processor: those of one length at once.
 
-        The same texts have the same bits again, at any number of threads; a text among others may differ in the
-        last ones.
+        The same texts have the same bits again, at any number of threads; a text among others may differ in
+        the last ones.
         """
         if self.device.type != "cpu":
             return self.embed(texts, threads=threads, progress=progress)

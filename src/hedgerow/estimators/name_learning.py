@@ -55,7 +55,7 @@ def with_names(model: Model, judged: Judged, lesson: Lesson, progress: Progress 
     meant = None
     if lesson.embeddings is not None:
         vectors = name_vectors(reader, (vocabulary,), lesson.threads, stage(progress, "embedding names"))
-        meant = None if vectors is None else Meant(vectors, lesson.embeddings[held_out.rows])
+        meant = None if vectors is None else Meant(vectors, lesson.embeddings)
     names = learn_names(
         NameLesson(matcher, columns, texts, truth, held_out, lesson.seed, lesson.threads, meant),
         stage(progress, "names"),
@@ -109,7 +109,7 @@ def name_matcher(vocabulary: Vocabulary, left: Vocabulary | None = None) -> Name
 def name_vectors(
     reader: Reader, vocabularies: Sequence[Vocabulary], threads: int, progress: Stage | None = None
 ) -> NameVectors | None:
-    """The vector of each entry: the mean of those of its preferred names, in all languages; None without an encoder."""
+    """The mean vector of each entry's preferred names, in all languages; None without an encoder."""
     texts: list[str] = []
     entries, begin = [], 0
     for part in vocabularies:

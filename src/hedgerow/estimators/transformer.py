@@ -230,6 +230,11 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         -------
         self
         """
+        if self.label_text and options.get("vocabulary") is None:
+            raise ValueError(
+                "label_text compares texts with the names of a vocabulary, but none is given; give"
+                " fit(..., vocabulary=...), or set label_text=False"
+            )
         super().fit(X, Y, **options)
         if self.model_.scorers is not None:
             self._expect_embeddings(self.model_.scorers.trees, self.model_.reader)
@@ -333,6 +338,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         check_real("weight_decay", self.weight_decay, at_least=0)
         check_real("clip", self.clip, above=0)
         check_choice("level_loss", self.level_loss, LOSSES)
+        if self.label_text and not self.judge:
+            raise ValueError("label_text is evidence for a judge; set judge=True, or label_text=False")
         if self.encoders > 1:
             self._check_encoders()
         if self.judge and self.encoders > 1:

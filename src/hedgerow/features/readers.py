@@ -214,6 +214,7 @@ class TfidfReading(ABC):
 
     def embed_names(self, names: Sequence[str], threads: int, progress: Stage | None) -> None:
         """None: there is no encoder."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)

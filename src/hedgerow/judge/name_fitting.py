@@ -12,10 +12,11 @@ import scipy.sparse as sp
 
 from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
-from hedgerow.judge.label_text import NEAR, LabelText
-from hedgerow.judge.name_vectors import NameVectors
 from hedgerow.judge.judge_fitting import LEAST_TRUE, ranking_quality
+from hedgerow.judge.label_text import NEAR, LabelText, NoLabelText, entries_of
+from hedgerow.judge.name_map import NameMap, learn_name_map
 from hedgerow.judge.name_matches import LabelRecord, Matched, find_names, number_names
+from hedgerow.judge.name_vectors import NameVectors
 from hedgerow.judge.names import (
     NAMED_EVIDENCE,
     NamedCandidates,
@@ -51,7 +52,7 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Meant:
-    """Vectors of the names of entries, and embeddings of the inputs that were held out, in their order."""
+    """Vectors of the names of entries, and embeddings of all inputs."""
 
     vectors: NameVectors
     embeddings: npt.NDArray[Any]
@@ -111,16 +112,21 @@ def learn_names(lesson: NameLesson, progress: Stage | None = None) -> NameJudge 
     plain = _tried(lesson, apart)
     if plain is None or plain.after <= plain.before:
         return None
-    best = plain
+    best, most = plain, 0.0
     if lesson.meant is not None:
+        map = _map(lesson, lesson.meant, taught)
         for near in (0, NEAR):
-            text = LabelText(lesson.meant.vectors, lesson.columns, lesson.truth.shape[1], near)
-            tried = _tried(lesson, replace(apart, label_text=text))
-            print("NEAR", near, tried.whole, plain.whole, tried.after, plain.after)
-            if tried is not None and tried.whole > best.whole:
+            way = LabelText(lesson.meant.vectors, map, lesson.columns, lesson.truth.shape[1], near)
+            tried = _tried(lesson, replace(apart, label_text=way))
+            if tried is None:
+                continue
+            most = max(most, tried.whole)
+            if tried.whole > best.whole:
                 best = tried
     whole = _whole_record(lesson, record)
-    text = best.judge.label_text
+    text, left_out = best.judge.label_text, None
+    if text is None and lesson.meant is not None:
+        left_out = NoLabelText(plain.whole, most)
     return replace(
         best.judge,
         record=whole,
@@ -128,6 +134,7 @@ def learn_names(lesson: NameLesson, progress: Stage | None = None) -> NameJudge 
         before=plain.before,
         after=plain.after,
         label_text=None if text is None else replace(text, before=plain.whole, after=best.whole),
+        no_label_text=left_out,
     )
 
 
@@ -135,8 +142,8 @@ def learn_names(lesson: NameLesson, progress: Stage | None = None) -> NameJudge 
 class _Tried:
     """A judge that is still to be learned, its candidates, and how well they are ranked (nDCG@5).
 
-    `before` and `after` are of what was found, without names and with them. `whole` is with them, and labels that
-    are no candidates count as missed, so that ways with other candidates can be compared.
+    `before` and `after` are of what was found, without names and with them. `whole` is with them, and labels
+    that are no candidates count as missed, so that ways with other candidates can be compared.
     """
 
     judge: NameJudge
@@ -145,6 +152,12 @@ class _Tried:
     before: float
     after: float
     whole: float
+
+
+def _map(lesson: NameLesson, meant: Meant, taught: npt.NDArray[np.int64]) -> NameMap:
+    """From inputs to names, learned from inputs that the judge is not learned from."""
+    entries = entries_of(lesson.columns, lesson.truth.shape[1])
+    return learn_name_map(meant.embeddings[taught], lesson.truth[taught], meant.vectors, entries)
 
 
 def _tried(lesson: NameLesson, judge: NameJudge) -> _Tried | None:
@@ -231,7 +244,7 @@ def _candidates(lesson: NameLesson, judge: NameJudge) -> NamedCandidates:
         part = rows[begin : begin + _TOGETHER]
         ends = said.indptr[begin : begin + len(part) + 1]
         own = Said(ends - ends[0], said.labels[ends[0] : ends[-1]], said.log_odds[ends[0] : ends[-1]])
-        meant = None if lesson.meant is None else lesson.meant.embeddings[begin : begin + len(part)]
+        meant = None if lesson.meant is None else lesson.meant.embeddings[part]
         found = judge.candidates(NamedInputs(lesson.texts(part), meant), own, lesson.threads)
         parts.append(replace(found, rows=found.rows + begin))
     return NamedCandidates(

@@ -1,4 +1,4 @@
-"""Names of labels as vectors of the encoder that reads the inputs: how near a label is to an input by its name."""
+"""Names of labels as vectors of the encoder that reads the inputs, and how near they are to an input."""
 
 from __future__ import annotations
 
@@ -62,13 +62,9 @@ class NameVectors:
             *_native.nearest_names(self.directions, self._lengths, queries, _lengths(queries), count, threads)
         )
 
-    def to_sections(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays for a model file."""
-        return {"names.vectors": self.directions}
-
     @classmethod
     def from_section(cls, section: npt.NDArray[Any], entries: int, width: int) -> NameVectors:
-        """Take back what `to_sections` gave, of so many entries and for an encoder so wide, after checking it."""
+        """Take back the directions of so many entries with so many numbers each, after checking them."""
         if section.dtype != np.int8 or section.shape != (entries, width) or not 1 <= width <= WIDEST:
             raise ValueError("the vectors of the names have the wrong type or shape")
         if section.size and section.min() < -_LARGEST:
@@ -101,7 +97,8 @@ def directions(vectors: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
 
 
 def _lengths(vectors: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
-    return np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.int32).astype(np.float64))
+    squares: npt.NDArray[np.int32] = np.einsum("ij,ij->i", vectors, vectors, dtype=np.int32)
+    return np.asarray(np.sqrt(squares, dtype=np.float64))
 
 
 def _cosine(dots: npt.NDArray[Any], lengths: Any, others: Any) -> npt.NDArray[np.float32]:

@@ -14,9 +14,9 @@ from scipy.special import expit, ndtri
 from hedgerow import _native
 from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.judge.boosting import BoostedTrees
-from hedgerow.judge.label_text import NEAR_EVIDENCE, LabelText
+from hedgerow.judge.label_text import NEAR_EVIDENCE, LabelText, NoLabelText
 from hedgerow.judge.name_matches import LabelRecord, Matched, find_names, number_names
-from hedgerow.judge.name_vectors import NameVectors, directions
+from hedgerow.judge.name_vectors import NameVectors
 
 __all__ = [
     "NAMED_EVIDENCE",
@@ -127,6 +127,8 @@ class NameJudge:
         nDCG@5 without names and with them, on inputs that the judge was not learned from.
     label_text : LabelText or None
         Compares names and inputs by the encoder that reads the inputs; None without.
+    no_label_text : NoLabelText or None
+        What was measured where that was tried and left out.
     """
 
     matcher: NameMatcher
@@ -139,6 +141,7 @@ class NameJudge:
     before: float
     after: float
     label_text: LabelText | None = None
+    no_label_text: NoLabelText | None = None
 
     @cached_property
     def _log_frequency(self) -> npt.NDArray[np.float32]:
@@ -165,7 +168,7 @@ class NameJudge:
         lexical = self.lexical.log_odds(described, threads)
         if self.label_text is None or inputs.embeddings is None:
             return named_candidates(said, matched, lexical, described, self._log_frequency)
-        queries = directions(inputs.embeddings)
+        queries = self.label_text.map.apply(inputs.embeddings)
         near = self.label_text.proposed(queries, threads)
         found = named_candidates(said, matched, lexical, described, self._log_frequency, near)
         more = self.label_text.evidence(queries, found.rows, found.labels)
@@ -219,6 +222,7 @@ class NameJudge:
             "ndcg_before": round(self.before, 4),
             "ndcg": round(self.after, 4),
             "label_text": None if self.label_text is None else self.label_text.describe(),
+            "no_label_text": None if self.no_label_text is None else self.no_label_text.describe(),
         }
 
     def with_vocabulary(
@@ -244,7 +248,8 @@ class NameJudge:
     def to_header(self) -> dict[str, Any]:
         """Entries of a model file's header."""
         about = {"texts": self.texts, "rows": self.rows, "before": self.before, "after": self.after}
-        return about if self.label_text is None else about | {"label_text": self.label_text.to_header()}
+        parts = {"label_text": self.label_text, "no_label_text": self.no_label_text}
+        return about | {name: part.to_header() for name, part in parts.items() if part is not None}
 
     def to_sections(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays for a model file; the frequencies of labels are there already."""
@@ -257,7 +262,7 @@ class NameJudge:
             }
             | self.lexical.to_sections("names.lexical")
             | self.judge.to_sections("names.judge")
-            | ({} if self.label_text is None else self.label_text.vectors.to_sections())
+            | ({} if self.label_text is None else self.label_text.to_sections())
         )
 
     @classmethod
@@ -298,7 +303,7 @@ class NameJudge:
         numbers, label_text = len(number_names(texts)), None
         if "label_text" in header:
             label_text = LabelText.from_file(
-                header["label_text"], sections["names.vectors"], columns, len(label_counts), width
+                header["label_text"], sections, columns, len(label_counts), width
             )
         seen = len(NAMED_EVIDENCE) + numbers + (0 if label_text is None else len(NEAR_EVIDENCE))
         return cls(
@@ -312,6 +317,7 @@ class NameJudge:
             header["before"],
             header["after"],
             label_text,
+            NoLabelText.from_header(header["no_label_text"]) if "no_label_text" in header else None,
         )
 
 
