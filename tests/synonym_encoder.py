@@ -1,4 +1,4 @@
-"""Texts that name labels by other words than the vocabulary does, and an encoder that knows these for the same."""
+"""Texts that call labels otherwise than the vocabulary does, and an encoder that knows both words."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def synonym(label: int) -> str:
     return f"word{_letters(label)}"
 
 
-def make_synonym_encoder(folder: Path, same: bool = True) -> Path:
-    """An encoder that sees a name and its synonym as one word, or with ``same=False`` every name as any other."""
+def make_synonym_encoder(folder: Path) -> Path:
+    """An encoder that sees a name and its synonym as one word."""
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'hedgerow[deep]'")
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
@@ -86,11 +86,8 @@ def make_synonym_encoder(folder: Path, same: bool = True) -> Path:
         model.embeddings.position_embeddings.weight.zero_()
         model.embeddings.token_type_embeddings.weight.zero_()
         first, half = 5 + _FILLERS, len(names)
-        weights[: first] *= 0.1  # what all texts have says little
-        if same:
-            weights[first + half :] = weights[first : first + half]
-        else:
-            weights[first : first + half] = weights[first]
+        weights[:first] *= 0.1  # what all texts have says little
+        weights[first + half :] = weights[first : first + half]
         model.save_pretrained(folder)
     BertTokenizerFast(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
     return folder

@@ -232,8 +232,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         """
         if self.label_text and options.get("vocabulary") is None:
             raise ValueError(
-                "label_text compares texts with the names of a vocabulary, but none is given; give"
-                " fit(..., vocabulary=...), or set label_text=False"
+                "label_text compares texts with the names of a vocabulary, but none is given; give one with"
+                " fit(..., vocabulary=...) or --vocabulary, or leave label_text out"
             )
         super().fit(X, Y, **options)
         if self.model_.scorers is not None:

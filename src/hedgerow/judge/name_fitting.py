@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
-from hedgerow.judge.judge_fitting import LEAST_TRUE, ranking_quality
+from hedgerow.judge.judge_fitting import LEAST_TRUE, ranking_qualities, ranking_quality
 from hedgerow.judge.label_text import NEAR, LabelText, NoLabelText, entries_of
 from hedgerow.judge.name_map import NameMap, learn_name_map
 from hedgerow.judge.name_matches import LabelRecord, Matched, find_names, number_names
@@ -121,7 +121,7 @@ def learn_names(lesson: NameLesson, progress: Stage | None = None) -> NameJudge 
             if tried is None:
                 continue
             most = max(most, tried.whole)
-            if tried.whole > best.whole:
+            if tried.is_better(plain) and tried.whole > best.whole:
                 best = tried
     whole = _whole_record(lesson, record)
     text, left_out = best.judge.label_text, None
@@ -142,8 +142,8 @@ def learn_names(lesson: NameLesson, progress: Stage | None = None) -> NameJudge 
 class _Tried:
     """A judge that is still to be learned, its candidates, and how well they are ranked (nDCG@5).
 
-    `before` and `after` are of what was found, without names and with them. `whole` is with them, and labels
-    that are no candidates count as missed, so that ways with other candidates can be compared.
+    `before` and `after` are of what was found, without names and with them. `each` is of each input;
+    labels that are no candidates count as missed, so that ways with other candidates can be compared.
     """
 
     judge: NameJudge
@@ -151,7 +151,18 @@ class _Tried:
     true: npt.NDArray[np.bool_]
     before: float
     after: float
-    whole: float
+    each: npt.NDArray[np.float64]
+
+    @property
+    def whole(self) -> float:
+        """The mean over inputs that have a label."""
+        return float(np.nanmean(self.each))
+
+    def is_better(self, than: _Tried) -> bool:
+        """Whether the gain is more than chance makes of nothing: more than its standard error."""
+        gain = self.each - than.each
+        gain = gain[~np.isnan(gain)]
+        return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
 
 def _map(lesson: NameLesson, meant: Meant, taught: npt.NDArray[np.int64]) -> NameMap:
@@ -167,7 +178,7 @@ def _tried(lesson: NameLesson, judge: NameJudge) -> _Tried | None:
     true = _is_true(truth, found.rows, found.labels)
     if true.sum() < LEAST_TRUE:
         return None
-    before, after, whole = [], [], []
+    before, after, each = [], [], np.full(truth.shape[0], np.nan)
     for half in (0, 1):
         learn, judged = found.rows % 2 == half, found.rows % 2 != half
         if not true[learn].any() or not true[judged].any():
@@ -178,11 +189,12 @@ def _tried(lesson: NameLesson, judge: NameJudge) -> _Tried | None:
         )
         said = judged_log_odds(again, half_found, judge.record.frequency, lesson.threads)
         after.append(ranking_quality(said, true[judged], found.rows[judged]))
-        whole.append(ranking_quality(said, true[judged], found.rows[judged], np.diff(truth.indptr)))
+        inputs, own = ranking_qualities(said, true[judged], found.rows[judged], np.diff(truth.indptr))
+        each[inputs] = own
         before.append(
             ranking_quality(found.evidence[judged, 0].astype(np.float64), true[judged], found.rows[judged])
         )
-    return _Tried(judge, found, true, *(float(np.mean(each)) for each in (before, after, whole)))
+    return _Tried(judge, found, true, float(np.mean(before)), float(np.mean(after)), each)
 
 
 @dataclass(frozen=True, eq=False)
