@@ -14,9 +14,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "aligned.h"
 #include "beam_search.h"
-#include "local_rows.h"
+#include "chunk_merge.h"
+#include "panel_bench.h"
 
 namespace hedgerow {
 
@@ -27,19 +27,6 @@ struct Task {
   std::int32_t node;
   int first_panel, last_panel;
   double work;
-};
-
-// What one worker keeps from task to task.
-struct Bench {
-  LocalRows rows;
-  std::int64_t gathered = -1;  // chunk whose rows are in `rows`
-  std::vector<std::int32_t> members;
-  std::vector<float> costs, squared_norms, totals;
-  Aligned<float> weights, duals;
-  std::vector<float> costs_before;
-  Aligned<float> rounded;  // with rows held out
-  std::vector<std::uint16_t> positives, awake;
-  std::vector<std::int32_t> order;
 };
 
 // What is known of a chunk until its last panel is done.
@@ -65,7 +52,7 @@ class Trainer {
         rows_of_node_(static_cast<std::size_t>(model_.tree().depth())),
         drafts_(static_cast<std::size_t>(model_.tree().chunks())),
         benches_(static_cast<std::size_t>(threads)) {
-    for (Bench& bench : benches_) bench.rows.spill_to(options.scratch);
+    for (PanelBench& bench : benches_) bench.rows.spill_to(options.scratch);
   }
 
   // Rows that are not trained on until they were asked about.
@@ -83,14 +70,14 @@ class Trainer {
         find_rows(layer);
         plan({layer, 0, model_.tree().nodes(layer)}, tasks);
       }
-      work(tasks, 1.0);
+      train(tasks, 1.0);
     } else {
       for (int layer = 0; layer < depth; ++layer) {
         if (layer > 0 && options_.matcher_beam > 0) add_matched(layer);
         find_rows(layer);
         std::vector<Task> tasks;
         plan({layer, 0, model_.tree().nodes(layer)}, tasks);
-        work(tasks, 1.0 / depth);
+        train(tasks, 1.0 / depth);
         if (held_out_) held_out_->descend();
       }
     }
@@ -100,12 +87,38 @@ class Trainer {
     return std::move(model_);
   }
 
+  TreeModel run_amended(const Amendment& amendment, TrainReport& report) {
+    const LabelTree& tree = model_.tree();
+    if (amendment.lost) {
+      for (const Lists& lists : memberships(*amendment.lost, tree, {0, 0, 1}, tree.depth())) {
+        std::vector<std::int32_t>& counts = lost_.emplace_back();
+        if (lost_.size() == 1) continue;  // the root
+        counts.assign(static_cast<std::size_t>(tree.nodes(static_cast<int>(lost_.size()) - 1)), 0);
+        for (const std::int32_t node : lists.items) ++counts[static_cast<std::size_t>(node)];
+      }
+    }
+    merges_.resize(benches_.size());
+    for (int layer = 0; layer < tree.depth(); ++layer) {
+      if (layer > 0 && options_.matcher_beam > 0) add_matched(layer);
+      find_rows(layer);
+      std::vector<Task> tasks;
+      for (std::int32_t node = 0; node < tree.nodes(layer); ++node)
+        tasks.push_back({layer, node, 0, 1, work_of(layer, node)});
+      work(tasks, 1.0 / tree.depth(), [&](const Task& task, std::size_t worker) {
+        amend_node(task, amendment, benches_[worker], merges_[worker]);
+      });
+    }
+    model_.lay_out();
+    report = {passes_, kept_, solved_};
+    return std::move(model_);
+  }
+
   TrainedBlock run_block(const SparseRows* matched) {
     take_matched(matched);
     find_rows(block_.layer);
     std::vector<Task> tasks;
     plan(block_, tasks);
-    work(tasks, 1.0);
+    train(tasks, 1.0);
     model_.lay_out();
     TrainedBlock out;
     out.report = {passes_, kept_};
@@ -243,13 +256,18 @@ class Trainer {
     tasks.insert(tasks.end(), cut.begin(), cut.end());
   }
 
-  void work(std::vector<Task>& tasks, double share) {
+  void train(std::vector<Task>& tasks, double share) {
+    work(tasks, share, [&](const Task& task, std::size_t worker) { run_task(task, benches_[worker]); });
+  }
+
+  template <class Run>
+  void work(std::vector<Task>& tasks, double share, Run run) {
     std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.work > b.work; });
     double total = 0;
     for (const Task& task : tasks) total += task.work;
     watch_.plan(1.0);
     parallel_for(tasks.size(), threads_, watch_, [&](std::size_t i, int worker) {
-      run_task(tasks[i], benches_[static_cast<std::size_t>(worker)]);
+      run(tasks[i], static_cast<std::size_t>(worker));
       watch_.advance(share * tasks[i].work / std::max(total, 1.0));
     });
   }
@@ -261,7 +279,11 @@ class Trainer {
     return std::binary_search(nodes.begin(), nodes.end(), task.node);
   }
 
-  void gather(const Task& task, Bench& bench) {
+  float cost_at(const Task& task, std::int32_t row) const {
+    return (costs_ ? costs_[row] : 1.0f) * (here_by_right(task, row) ? 1.0f : options_.negative_share);
+  }
+
+  void gather(const Task& task, PanelBench& bench) {
     const std::int64_t chunk = model_.tree().chunk(task.layer, task.node);
     if (bench.gathered == chunk) return;
     bench.gathered = chunk;
@@ -271,25 +293,17 @@ class Trainer {
     const auto own = rows_of_node_[static_cast<std::size_t>(task.layer)][task.node];
     for (const std::int32_t row : with_visitors(task)) {
       const bool held = held_out_ && held_out_->has(row);
-      float cost = (costs_ ? costs_[row] : 1.0f) * (here_by_right(task, row) ? 1.0f : options_.negative_share);
+      float cost = cost_at(task, row);
       if (held && !std::binary_search(own.begin(), own.end(), row)) cost = 0;
       if (cost <= 0 && !held) continue;
       bench.members.push_back(row);
       bench.costs.push_back(cost);
       bench.costs_before.push_back(held ? 0.0f : cost);
     }
-    bench.rows.gather(X_, bench.members, scales_.empty() ? nullptr : scales_.data());
-    const SparseRows rows = bench.rows.view();
-    bench.squared_norms.resize(bench.members.size());
-    for (std::int64_t i = 0; i < rows.rows; ++i) {
-      const SparseRow x = rows[i];
-      float square = options_.bias * options_.bias;
-      for (std::int64_t j = 0; j < x.size; ++j) square += x.values[j] * x.values[j];
-      bench.squared_norms[static_cast<std::size_t>(i)] = square;
-    }
+    bench.gather(X_, scales_.empty() ? nullptr : scales_.data(), options_.bias);
   }
 
-  void run_task(const Task& task, Bench& bench) {
+  void run_task(const Task& task, PanelBench& bench) {
     gather(task, bench);
     const std::size_t chunk = static_cast<std::size_t>(model_.tree().chunk(task.layer, task.node));
     Draft& draft = drafts_[chunk];
@@ -306,102 +320,127 @@ class Trainer {
     draft.bias = {};
   }
 
-  void solve(const Task& task, int panel, Bench& bench, Draft& draft) {
+  void solve(const Task& task, int panel, PanelBench& bench, Draft& draft) {
     const LabelTree& tree = model_.tree();
     const std::int32_t first = tree.child_begin(task.layer, task.node) + panel * kLanes;
     const std::int32_t last = std::min(tree.child_begin(task.layer, task.node + 1), first + kLanes);
-    const SparseRows rows = bench.rows.view();
-
-    PanelProblem problem{};
-    problem.rows = static_cast<std::int32_t>(rows.rows);
-    problem.features = static_cast<std::int32_t>(rows.columns);
-    problem.lanes = last - first;
-    problem.width = problem.lanes <= 8 ? 8 : 16;
-    problem.indptr = rows.indptr;
-    problem.indices = rows.indices;
-    problem.values = rows.values;
-    problem.squared_norms = bench.squared_norms.data();
-    problem.costs = bench.costs.data();
-    problem.bias = options_.bias;
-    problem.positive_cost = options_.cost * options_.positive_cost;
-    problem.negative_cost = options_.cost * options_.negative_cost;
-    problem.tolerance = options_.tolerance;
-    problem.max_passes = options_.max_passes;
-    problem.loss = options_.loss;
-    problem.seed = options_.seed ^
-                   (static_cast<std::uint64_t>(tree.chunk(task.layer, task.node)) << 16 | static_cast<unsigned>(panel));
-
-    const std::size_t count = static_cast<std::size_t>(rows.rows), width = static_cast<std::size_t>(problem.width);
-    bench.positives.assign(count, 0);
-    const Lists& children = layers_[static_cast<std::size_t>(task.layer) + 1];
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto nodes = children[bench.members[i]];
-      for (auto at = std::lower_bound(nodes.begin(), nodes.end(), first); at != nodes.end() && *at < last; ++at)
-        bench.positives[i] = static_cast<std::uint16_t>(bench.positives[i] | 1u << (*at - first));
-    }
-    problem.positives = bench.positives.data();
-    bench.weights.assign((static_cast<std::size_t>(rows.columns) + 1) * width, 0.0f);
-    bench.duals.assign(count * width, 0.0f);
-    bench.awake.resize(count);
-    bench.order.resize(count);
-    problem.weights = bench.weights.data();
-    problem.duals = bench.duals.data();
-    problem.awake = bench.awake.data();
-    problem.order = bench.order.data();
-    bench.totals.resize(static_cast<std::size_t>(rows.columns) + 1);
-    problem.totals = bench.totals.data();
-
-    struct Stop {
-      Watch& watch;
-      std::exception_ptr reason;
-    } stop{watch_, nullptr};
-    problem.stop_context = &stop;
-    problem.should_stop = [](void* context) {
-      auto& here = *static_cast<Stop*>(context);
-      try {
-        here.watch.check();
-        return false;
-      } catch (...) {
-        here.reason = std::current_exception();
-        return true;
-      }
-    };
+    std::int32_t children[kLanes];
+    std::iota(children, children + (last - first), first);
+    PanelProblem problem = bench.problem(options_, layers_[static_cast<std::size_t>(task.layer) + 1],
+                                         {children, static_cast<std::size_t>(last - first)},
+                                         seed_of(task, static_cast<std::size_t>(panel)));
+    WatchedSolver solver(watch_);
     if (held_out_) {
       problem.costs = bench.costs_before.data();
-      kernels().solve_panel(problem);
+      solver.solve(problem);
       passes_ += problem.passes;
-      if (!stop.reason) ask(task, panel, problem, bench);
+      ask(task, panel, problem, bench);
       problem.costs = bench.costs.data();
       problem.costs_before = bench.costs_before.data();
     }
-    if (!stop.reason) kernels().solve_panel(problem);
-    if (stop.reason) std::rethrow_exception(stop.reason);
+    solver.solve(problem);
     passes_ += problem.passes;
+    keep_weights(problem, options_.weight_threshold, draft.panels[static_cast<std::size_t>(panel)],
+                 draft.bias.data() + panel * kLanes);
+  }
 
-    PanelWeights& out = draft.panels[static_cast<std::size_t>(panel)];
-    out.masks.resize(static_cast<std::size_t>(rows.columns));
-    kernels().mark_kept(bench.weights.data(), rows.columns, problem.width, problem.lanes, options_.weight_threshold,
-                        out.masks.data());
-    std::size_t kept = 0;
-    for (const std::uint16_t mask : out.masks) kept += static_cast<std::size_t>(std::popcount(mask));
-    out.weights.reserve(kept);
-    for (std::size_t f = 0; f < out.masks.size(); ++f)
-      for (unsigned bits = out.masks[f]; bits; bits &= bits - 1) {
-        const float weight = bench.weights[f * width + static_cast<std::size_t>(std::countr_zero(bits))];
-        require_finite(weight);
-        out.weights.push_back(to_bfloat16(weight));
-      }
-    for (int lane = 0; lane < problem.lanes; ++lane) {
-      const float bias =
-          bench.weights[static_cast<std::size_t>(rows.columns) * width + static_cast<std::size_t>(lane)] *
-          options_.bias;
-      require_finite(bias);
-      draft.bias[static_cast<std::size_t>(panel * kLanes + lane)] = bias;
+  void amend_node(const Task& task, const Amendment& amendment, PanelBench& bench, ChunkMerge& merge) {
+    const LabelTree &tree = model_.tree(), &old = amendment.old.tree();
+    const auto chunk = static_cast<std::size_t>(tree.chunk(task.layer, task.node));
+    const auto below = static_cast<std::size_t>(task.layer);  // of the children's layer, counted from 1
+    const std::int32_t first = tree.child_begin(task.layer, task.node);
+    const auto lanes = static_cast<std::size_t>(tree.child_begin(task.layer, task.node + 1) - first);
+
+    // Which lanes there were before.
+    const std::int32_t before = task.layer == 0 ? 0 : amendment.origins[below - 1][static_cast<std::size_t>(task.node)];
+    const std::int32_t begin = before < 0 ? 0 : old.child_begin(task.layer, before);
+    const std::int32_t end = before < 0 ? 0 : old.child_begin(task.layer, before + 1);
+    std::vector<std::int32_t> old_lane(lanes, -1);
+    bool same = before >= 0 && static_cast<std::size_t>(end - begin) == lanes;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const std::int32_t origin = amendment.origins[below][static_cast<std::size_t>(first) + lane];
+      if (origin >= begin && origin < end) old_lane[lane] = origin - begin;
+      same = same && old_lane[lane] == static_cast<std::int32_t>(lane);
     }
+
+    // How many positive rows each has, and how many of them it was not solved with.
+    std::vector<std::int32_t>& solved = amendment.solved[below];
+    std::vector<std::int64_t> all(lanes, 0), changed(lanes, 0);
+    std::vector<std::int32_t> present;
+    const Lists& children = layers_[below + 1];
+    for (const std::int32_t row : rows_of_node_[below][task.node]) {
+      if (cost_at(task, row) <= 0) continue;
+      present.push_back(row);
+      const std::int32_t arrived = amendment.arrived[static_cast<std::size_t>(row)];
+      const auto nodes = children[row];
+      for (auto at = std::lower_bound(nodes.begin(), nodes.end(), first);
+           at != nodes.end() && *at < first + static_cast<std::int32_t>(lanes); ++at) {
+        ++all[static_cast<std::size_t>(*at - first)];
+        if (arrived > solved[static_cast<std::size_t>(*at)]) ++changed[static_cast<std::size_t>(*at - first)];
+      }
+    }
+    std::vector<std::int32_t> again;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const std::size_t child = static_cast<std::size_t>(first) + lane;
+      if (!lost_.empty()) changed[lane] += lost_[below + 1][child];
+      const bool much =
+          changed[lane] > 0 &&
+          static_cast<double>(changed[lane]) >= static_cast<double>(amendment.renewal) * static_cast<double>(all[lane]);
+      if (old_lane[lane] < 0 || much) {
+        again.push_back(static_cast<std::int32_t>(lane));
+        solved[child] = amendment.now;
+      }
+    }
+    if (same && again.empty()) {
+      const auto from = static_cast<std::size_t>(old.chunk(task.layer, before));
+      const unsigned char* bytes = amendment.old.bytes(from);
+      const ChunkShape& shape = amendment.old.shapes()[from];
+      model_.set_chunk(chunk, {bytes, bytes + shape.bytes}, shape);
+      return;
+    }
+
+    merge.start(X_.columns, lanes);
+    if (before >= 0) {
+      const ChunkView& view = amendment.old.chunk(task.layer, before);
+      merge.take_old(unpack_chunk(view), {view.bias, view.lanes}, old_lane);
+    }
+    if (!again.empty()) solve_again(task, present, again, bench, merge);
+    ChunkShape shape;
+    auto block = merge.pack(model_.hash(), shape);
+    model_.set_chunk(chunk, std::move(block), shape);
+    kept_ += merge.weights() - merge.old_weights();
+    solved_ += static_cast<std::int64_t>(again.size());
+  }
+
+  // Solves some lanes of a node; all of them give what training gives.
+  void solve_again(const Task& task, const std::vector<std::int32_t>& rows, const std::vector<std::int32_t>& lanes,
+                   PanelBench& bench, ChunkMerge& merge) {
+    bench.members = rows;
+    bench.costs.clear();
+    for (const std::int32_t row : rows) bench.costs.push_back(cost_at(task, row));
+    bench.gather(X_, scales_.empty() ? nullptr : scales_.data(), options_.bias);
+    std::vector<PanelWeights> panels;
+    std::vector<float> bias(lanes.size());
+    WatchedSolver solver(watch_);
+    for (std::size_t from = 0; from < lanes.size(); from += kLanes) {
+      std::vector<std::int32_t> children;
+      for (std::size_t i = from; i < std::min(lanes.size(), from + kLanes); ++i)
+        children.push_back(model_.tree().child_begin(task.layer, task.node) + lanes[i]);
+      PanelProblem problem = bench.problem(options_, layers_[static_cast<std::size_t>(task.layer) + 1], children,
+                                           seed_of(task, panels.size()));
+      solver.solve(problem);
+      passes_ += problem.passes;
+      keep_weights(problem, options_.weight_threshold, panels.emplace_back(), bias.data() + from);
+    }
+    merge.replace(lanes, bench.rows.features(), std::move(panels), bias);
+  }
+
+  std::uint64_t seed_of(const Task& task, std::size_t panel) const {
+    return options_.seed ^ (static_cast<std::uint64_t>(model_.tree().chunk(task.layer, task.node)) << 16 | panel);
   }
 
   // Scores the visitors of a node by the weights so far, as they would be stored.
-  void ask(const Task& task, int panel, const PanelProblem& problem, Bench& bench) {
+  void ask(const Task& task, int panel, const PanelProblem& problem, PanelBench& bench) {
     const SparseRows rows = bench.rows.view();
     const std::size_t width = static_cast<std::size_t>(problem.width);
     bench.rounded.resize(bench.weights.size());
@@ -423,12 +462,6 @@ class Trainer {
     }
   }
 
-  static void require_finite(float weight) {
-    if (!std::isfinite(weight))
-      throw std::domain_error(
-          "features, costs or the bias are too large for float32; scale them down, or use normalize=True");
-  }
-
   const SparseRows& X_;
   const float* costs_;
   const TrainOptions& options_;
@@ -443,9 +476,12 @@ class Trainer {
   std::unique_ptr<HeldOut> held_out_;
   std::vector<float> scales_;
   std::vector<Draft> drafts_;
-  std::vector<Bench> benches_;
+  std::vector<PanelBench> benches_;
+  std::vector<ChunkMerge> merges_;
+  std::vector<std::vector<std::int32_t>> lost_;  // of each node of each layer, rows that were positive before
   std::atomic<std::int64_t> passes_{0};
   std::atomic<std::int64_t> kept_{0};
+  std::atomic<std::int64_t> solved_{0};
 };
 
 void check_block(const LabelTree& tree, const Block& block, const SparseRows& X, const SparseRows* matched) {
@@ -460,6 +496,17 @@ void check_block(const LabelTree& tree, const Block& block, const SparseRows& X,
 }
 
 }  // namespace
+
+TreeModel amend(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
+                const SparseRows* negatives, const Amendment& amendment, const TrainOptions& options, int threads,
+                Watch& watch, TrainReport& report) {
+  if (amendment.old.members() != 1 || amendment.old.parts() != 1)
+    throw std::invalid_argument("only a tree of one member in one part can be amended");
+  const Block whole{0, 0, 1};
+  const int lowest = tree.depth();
+  return Trainer(X, Y, std::move(tree), costs, negatives, options, threads, watch, whole, lowest)
+      .run_amended(amendment, report);
+}
 
 TrainedBlock train_block(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
                          const SparseRows* negatives, const SparseRows* matched, const Block& block,

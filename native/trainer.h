@@ -33,7 +33,8 @@ struct TrainOptions {
 
 struct TrainReport {
   std::int64_t passes = 0;   // over all panels
-  std::int64_t weights = 0;  // kept
+  std::int64_t weights = 0;  // kept; of an amended model, how many more than before
+  std::int64_t solved = 0;   // classifiers that an amended model solved again
 };
 
 // `Y` holds, for every row of X, its labels; labels outside the tree are ignored. `costs`, if not null, multiplies C
@@ -54,6 +55,27 @@ struct HeldOutRows {
 TreeModel train_asked(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
                       const TrainOptions& options, const HeldOutRows& held_out, int threads, Watch& watch,
                       TrainReport& report, HeldOutVotes& votes);
+
+// What has changed since an older model was trained. A node's layer counts from 1, right below the root.
+struct Amendment {
+  const TreeModel& old;
+  // For each layer, of each node: which node of the old tree it was, or -1.
+  std::vector<std::span<const std::int32_t>> origins;
+  // Of each row: the number of the update that brought it, or its labels; 0 has been there from the start.
+  std::span<const std::int32_t> arrived;
+  // For each layer, of each node: the update that solved its classifier from nothing. Set for those solved now.
+  std::vector<std::vector<std::int32_t>>& solved;
+  std::int32_t now;        // the number of this update
+  const SparseRows* lost;  // labels that rows had before, or null
+  float renewal;           // a classifier is solved again when this share of its positive rows has changed
+};
+
+// The older model brought up to date. Classifiers of which many positive rows changed, and new ones, are solved from
+// nothing with all rows of their node; the others keep their weights. Both trees may differ in labels and leaves; a
+// classifier is new where its node has another parent. `X`, `Y` and `costs` are those of all rows.
+TreeModel amend(const SparseRows& X, const SparseRows& Y, LabelTree tree, const float* costs,
+                const SparseRows* negatives, const Amendment& amendment, const TrainOptions& options, int threads,
+                Watch& watch, TrainReport& report);
 
 // The chunks of a block, one after the other: the same bytes that they have in the whole model.
 struct TrainedBlock {

@@ -29,6 +29,12 @@ struct AskedTree {
   Numpy<float> parents, scores;
 };
 
+struct AmendedTree {
+  nb::object model;
+  std::int64_t passes, more_weights, solved;
+  nb::list when;
+};
+
 struct TrainedChunks {
   Numpy<std::uint64_t, 2> table;
   Numpy<std::uint8_t> bytes;
@@ -105,6 +111,49 @@ AskedTree fit_asked(const Rows& X, const Rows& Y, const Vectors<std::int32_t>& b
           to_numpy(std::move(votes.scores))};
 }
 
+AmendedTree amend_tree(const Model& old, const Rows& X, const Rows& Y, const Vectors<std::int32_t>& begins,
+                       const Vector<std::int32_t>& labels, const Vectors<std::int32_t>& origins,
+                       const Vector<std::int32_t>& arrived, const Vectors<std::int32_t>& solved, std::int32_t now,
+                       float renewal, const Rows* lost, const std::optional<Vector<float>>& costs,
+                       const Rows* negatives, float negative_share, const std::string& loss, float cost,
+                       float positive_cost, float negative_cost, float bias, float tolerance, int max_passes,
+                       float weight_threshold, int matcher_beam, bool normalise, std::uint64_t seed, int threads,
+                       nb::object progress) {
+  PythonWatch watch(std::move(progress));
+  const TrainOptions options = train_options(negative_share, loss, cost, positive_cost, negative_cost, bias, tolerance,
+                                             max_passes, weight_threshold, matcher_beam, normalise, seed);
+  LabelTree tree = make_tree(begins, labels);
+  const auto depth = static_cast<std::size_t>(tree.depth());
+  if (X.view().columns != old.get().features() || tree.depth() != old.get().tree().depth())
+    throw nb::value_error("an amended tree has the features and the depth of the old one");
+  if (origins.get().size() != depth || solved.get().size() != depth ||
+      arrived.size() != static_cast<std::size_t>(X.view().rows))
+    throw nb::value_error("origins and solved have an array for each layer, arrived a number for each row");
+  std::vector<std::span<const std::int32_t>> from;
+  std::vector<std::vector<std::int32_t>> when;
+  for (std::size_t layer = 0; layer < depth; ++layer) {
+    const auto &origin = origins.get()[layer], &last = solved.get()[layer];
+    const auto nodes = static_cast<std::size_t>(tree.nodes(static_cast<int>(layer) + 1));
+    const std::int32_t before = old.get().tree().nodes(static_cast<int>(layer) + 1);
+    if (origin.size() != nodes || last.size() != nodes) throw nb::value_error("origins and solved do not fit the tree");
+    for (std::size_t node = 0; node < nodes; ++node)
+      if (origin.data()[node] < -1 || origin.data()[node] >= before) throw nb::value_error("no such node to come from");
+    from.emplace_back(origin.data(), nodes);
+    when.emplace_back(last.data(), last.data() + nodes);
+  }
+  TrainReport report;
+  auto* model = without_gil([&] {
+    const Amendment amendment{
+        old.get(), from, {arrived.data(), arrived.size()}, when, now, lost ? &lost->view() : nullptr, renewal};
+    return new Model(amend(X.view(), Y.view(), std::move(tree), costs ? costs->data() : nullptr,
+                           negatives ? &negatives->view() : nullptr, amendment, options, resolve_threads(threads),
+                           watch, report));
+  });
+  nb::list times;
+  for (auto& layer : when) times.append(nb::cast(to_numpy(std::move(layer))));
+  return {nb::cast(model, nb::rv_policy::take_ownership), report.passes, report.weights, report.solved, times};
+}
+
 TrainedChunks fit_block(const Rows& X, const Rows& Y, const Vectors<std::int32_t>& begins,
                         const Vector<std::int32_t>& labels, const std::optional<Vector<float>>& costs,
                         const Rows* negatives, const Rows* matched, int layer, std::int32_t first, std::int32_t last,
@@ -165,6 +214,14 @@ void bind_training(nb::module_& m) {
       .field("labels", &AskedTree::labels)
       .field("parents", &AskedTree::parents)
       .field("scores", &AskedTree::scores);
+  Results<AmendedTree>(m, "AmendedTree",
+                       "A model brought up to date, how many weights more it has, how many classifiers were solved "
+                       "again, and when each was, layer by layer.")
+      .field("model", &AmendedTree::model, nb::sig("def model(self) -> TreeModel"))
+      .field("passes", &AmendedTree::passes)
+      .field("more_weights", &AmendedTree::more_weights)
+      .field("solved", &AmendedTree::solved)
+      .field("when", &AmendedTree::when);
   Results<TrainedChunks>(m, "TrainedChunks", "The chunks of some nodes: their table and bytes.")
       .field("table", &TrainedChunks::table)
       .field("bytes", &TrainedChunks::bytes)
@@ -181,6 +238,11 @@ void bind_training(nb::module_& m) {
         "candidates"_a.none(), "negative_share"_a, "loss"_a, "C"_a, "positive_cost"_a, "negative_cost"_a, "bias"_a,
         "tolerance"_a, "max_passes"_a, "weight_threshold"_a, "matcher_beam"_a, "normalise"_a, "seed"_a, "threads"_a,
         "progress"_a.none(), "Fits a tree, and asks it about rows before it learns from them.");
+  m.def("amend", &amend_tree, "old"_a, "X"_a, "Y"_a, "begins"_a, "labels"_a, "origins"_a, "arrived"_a, "solved"_a,
+        "now"_a, "renewal"_a, "lost"_a.none(), "costs"_a.none(), "negatives"_a.none(), "negative_share"_a, "loss"_a,
+        "C"_a, "positive_cost"_a, "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "weight_threshold"_a,
+        "matcher_beam"_a, "normalise"_a, "seed"_a, "threads"_a, "progress"_a.none(),
+        "Brings a tree up to date with rows that are new.");
   m.def("train_block", &fit_block, "X"_a, "Y"_a, "begins"_a, "labels"_a, "costs"_a.none(), "negatives"_a.none(),
         "matched"_a.none(), "layer"_a, "first"_a, "last"_a, "negative_share"_a, "loss"_a, "C"_a, "positive_cost"_a,
         "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "weight_threshold"_a, "matcher_beam"_a,

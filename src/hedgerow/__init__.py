@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.estimators.transformer import HedgerowTransformerClassifier
     from hedgerow.estimators.trials import Trial
     from hedgerow.estimators.tuning import Tuning, tune
+    from hedgerow.estimators.updating import UpdateReport
     from hedgerow.evaluation.results import Evaluation
     from hedgerow.evaluation.tasks import evaluate
     from hedgerow.explanation import Explanation, explain
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from hedgerow.judge.calibration import Calibration
     from hedgerow.pecos import import_pecos
     from hedgerow.quality.expectation import ExpectedQuality
+    from hedgerow.records.file import NoRecordsError
+    from hedgerow.records.lineage import Event, Lineage
     from hedgerow.trees.label_tree import LabelTree
     from hedgerow.vocabulary import Name, Vocabulary, VocabularyWarning, read_vocabulary
     from hedgerow.votes.measures import (
@@ -72,6 +75,10 @@ _HOMES = {
     "TopLabels": "hedgerow.estimators.fitted",
     "Trial": "hedgerow.estimators.trials",
     "Tuning": "hedgerow.estimators.tuning",
+    "Event": "hedgerow.records.lineage",
+    "Lineage": "hedgerow.records.lineage",
+    "NoRecordsError": "hedgerow.records.file",
+    "UpdateReport": "hedgerow.estimators.updating",
     "UncertainLabels": "hedgerow.votes.predictions",
     "OODScores": "hedgerow.votes.signals",
     "Name": "hedgerow.vocabulary",
@@ -102,6 +109,7 @@ __all__ = [
     "Costs",
     "Decisions",
     "Evaluation",
+    "Event",
     "ExpectedQuality",
     "Explanation",
     "HedgerowClassifier",
@@ -111,8 +119,10 @@ __all__ = [
     "InputUncertainty",
     "LabelTree",
     "Learned",
+    "Lineage",
     "Measures",
     "Name",
+    "NoRecordsError",
     "OODDetector",
     "OODScores",
     "Outcome",
@@ -124,6 +134,7 @@ __all__ = [
     "Trial",
     "Tuning",
     "UncertainLabels",
+    "UpdateReport",
     "Vocabulary",
     "VocabularyWarning",
     "Votes",

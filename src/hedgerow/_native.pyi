@@ -170,6 +170,26 @@ class AskedTree:
     @property
     def scores(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
 
+class AmendedTree:
+    """
+    A model brought up to date, how many weights more it has, how many classifiers were solved again, and when each was, layer by layer.
+    """
+
+    @property
+    def model(self) -> TreeModel: ...
+
+    @property
+    def passes(self) -> int: ...
+
+    @property
+    def more_weights(self) -> int: ...
+
+    @property
+    def solved(self) -> int: ...
+
+    @property
+    def when(self) -> list: ...
+
 class TrainedChunks:
     """The chunks of some nodes: their table and bytes."""
 
@@ -199,6 +219,9 @@ def train(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]],
 
 def train_asked(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, held_out: numpy.typing.NDArray[numpy.int32], candidates: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> AskedTree:
     """Fits a tree, and asks it about rows before it learns from them."""
+
+def amend(old: TreeModel, X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], origins: Sequence[numpy.typing.NDArray[numpy.int32]], arrived: numpy.typing.NDArray[numpy.int32], solved: Sequence[numpy.typing.NDArray[numpy.int32]], now: int, renewal: float, lost: Rows | None, costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None) -> AmendedTree:
+    """Brings a tree up to date with rows that are new."""
 
 def train_block(X: Rows, Y: Rows, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], costs: numpy.typing.NDArray[numpy.float32] | None, negatives: Rows | None, matched: Rows | None, layer: int, first: int, last: int, negative_share: float, loss: str, C: float, positive_cost: float, negative_cost: float, bias: float, tolerance: float, max_passes: int, weight_threshold: float, matcher_beam: int, normalise: bool, seed: int, threads: int, progress: object | None, scratch_folder: str = '', most_bytes: int = 0) -> TrainedChunks:
     """Fits some nodes of a layer."""

@@ -32,6 +32,7 @@ from hedgerow.judge.names import NamedInputs, NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
 from hedgerow.quality.expectation import QualityModel
+from hedgerow.records.lineage import Lineage
 from hedgerow.shift.reference import Reference
 from hedgerow.shift.watch import NO_REFERENCE, ShiftWatch, UntestedShift
 from hedgerow.training.data import Costs, drawn_for
@@ -86,6 +87,7 @@ class Model:
     vocabulary: Vocabulary | None = None
     left: Vocabulary | None = None
     names: NameJudge | None = None
+    lineage: Lineage = field(default_factory=Lineage)
     search: SearchSettings = field(default_factory=SearchSettings)
     threads: int = 0
 
@@ -122,6 +124,26 @@ class Model:
     def calibrated(self) -> bool:
         """Whether probabilities are calibrated."""
         return self.calibration is not None
+
+    @property
+    def identity(self) -> str:
+        """What tells this training from any other; empty for imported models."""
+        if self.lineage.hash:
+            return self.lineage.hash
+        return "" if self.training is None else f"{self.training.fingerprint}-{self.training.seed}"
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Names of what was learned from held-out data; it is about the votes of these trees."""
+        parts = (
+            ("calibration", self.calibration),
+            ("OOD detector", self.ood),
+            ("policy", self.policy),
+            ("expected quality", self.quality),
+            ("calibration of broader terms", self.broader),
+            ("policy for broader terms", self.coarser),
+        )
+        return tuple(name for name, part in parts if part is not None)
 
     @cached_property
     def _unlearned(self) -> npt.NDArray[np.bool_] | None:

@@ -26,6 +26,7 @@ from hedgerow.judge.names import NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
 from hedgerow.quality.expectation import QualityModel
+from hedgerow.records.lineage import Lineage
 from hedgerow.shift.reference import Reference
 from hedgerow.storage.container import ExtraMissing, Malformed, ModelFile, write_model
 from hedgerow.training.settings import Method
@@ -99,6 +100,8 @@ def write(
     if model.training is not None:
         sections["seen"] = model.training.seen
         header["training"] = {"fingerprint": model.training.fingerprint, "seed": model.training.seed}
+    if model.lineage.events:
+        header["lineage"] = model.lineage.to_header()
     write_model(path, sections | arrays_of_reader, header | about_reader, overwrite=overwrite)
 
 
@@ -174,6 +177,7 @@ def read(file: ModelFile, verify: bool) -> Model:
         coarser=coarser,
         vocabulary=vocabulary,
         left=left,
+        lineage=Lineage.from_header(header["lineage"]) if "lineage" in header else Lineage(),
     )
 
 

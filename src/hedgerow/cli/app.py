@@ -34,6 +34,7 @@ from .reproduce import reproduce
 from .serve import serve
 from .terminal import escape_what_streams_lack, flush_output, plain, print_error
 from .tune import tune
+from .update import update
 from .vocabulary_convert import convert
 from .vocabulary_search import search
 from .vocabulary_set import set_vocabulary
@@ -60,7 +61,7 @@ _VOCABULARY: dict[str, Callable[..., None]] = {
 }
 
 _PANELS = {
-    "Train and predict": (demo, fit, tune, predict, serve),
+    "Train and predict": (demo, fit, tune, update, predict, serve),
     "Trust": (evaluate, calibrate, decide, drift, report, explain, query),
     "Files": (inspect, map_data, embed, import_pecos),
     "Research": (reproduce,),

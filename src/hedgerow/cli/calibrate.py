@@ -19,7 +19,7 @@ from .terminal import cell, figures_table, print_json, say, show_progress
 if TYPE_CHECKING:
     from hedgerow import Learned, Policy
 
-    from .inputs import OpenModel
+    from .inputs import LabelledRows, OpenModel
 
 # What each kind of guarantee is about, before its words.
 _NAMES = {"wrong": "Accepted:", "missed": "Missed:", "review": "To review:"}
@@ -150,6 +150,19 @@ def calibrate(
                 centroids=near,
                 progress=report,
             )
+    kept = out_of_bag is None and _keep(
+        opened,
+        held_out,
+        {
+            "method": method.value,
+            "by": by.value,
+            "of": of.value,
+            "share": share,
+            "seed": seed,
+            "least_depth": least_depth if broader else None,
+            "centroids": centroids is not None,
+        },
+    )
     target = out or model
     with failing_as(ExitCode.WRITE):
         opened.classifier.save(target, overwrite=out is None or overwrite)
@@ -171,7 +184,26 @@ def calibrate(
                 say(guarantee["words"], "dim")
         if learned.quality:
             say("hedgerow predict --quality tells how many labels of an input are expected to be right.")
+        if kept:
+            say(f"{target}.data keeps these rows, so that hedgerow update can learn from them again.", "dim")
         say(f"Saved {target}")
+
+
+def _keep(opened: OpenModel, rows: LabelledRows, settings: dict[str, Any]) -> bool:
+    """Keep held-out rows with the records of the model, if it has any; whether it has."""
+    from hedgerow.records.file import NoRecordsError
+
+    names = [*opened.classifier.classes_.tolist(), *rows.unknown]
+    truth = rows.truth
+    labels = [
+        [names[column] for column in truth.indices[begin:end].tolist()]
+        for begin, end in zip(truth.indptr[:-1], truth.indptr[1:], strict=True)
+    ]
+    try:
+        opened.classifier.keep_held_out(rows.inputs, labels, settings)
+    except NoRecordsError:
+        return False
+    return True
 
 
 def _check_bagged(model: OpenModel) -> None:

@@ -18,19 +18,6 @@ from .options import TEXTS, option_of
 PLACE = ("device", "cache")
 
 
-def learned_from_held_out(model: HedgerowClassifier) -> tuple[str, ...]:
-    """Names of what a model learned from held-out data; it is about the members that it had."""
-    source = model.source
-    parts = (
-        ("calibration", source.calibration),
-        ("OOD detector", source.ood),
-        ("policy", source.policy),
-        ("calibration of broader terms", source.broader),
-        ("policy for broader terms", source.coarser),
-    )
-    return tuple(name for name, part in parts if part is not None)
-
-
 def about_discarded(names: Sequence[str], path: Path) -> str:
     """That adding members discards these, and the way out."""
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -20,6 +20,7 @@ class ExitCode(IntEnum):
     WRITE = 5
     CLUSTER = 6
     SHIFT = 7
+    DROPPED = 8
     INTERRUPTED = 130
 
 

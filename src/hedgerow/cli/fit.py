@@ -79,6 +79,7 @@ class Plan:
     overwrite: bool
     vocabulary: Path | None = None
     tuned: TunedSettings | None = None
+    records: bool = False
 
     @property
     def request(self) -> Request:
@@ -146,6 +147,15 @@ def fit(
             metavar="FILE",
             help="Names of the labels, kept in MODEL: SKOS (.ttl, .rdf), .tsv, .csv or .json. Labels are its"
             " ids.",
+        ),
+    ] = None,
+    records: Annotated[
+        bool | None,
+        typer.Option(
+            "--records/--no-records",
+            help="Keep DATA beside the model, in MODEL.data, for hedgerow update. The default, but with"
+            " --cluster, --memory and --extend.",
+            show_default=False,
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -338,6 +348,14 @@ def fit(
     if memory is not None and (deep or cluster is not None):
         other = "--cluster" if cluster is not None else "--base transformer"
         raise typer.BadParameter(f"it cannot be used with {other}", ctx=context, param_hint="--memory")
+    if records and extend is not None:
+        raise typer.BadParameter(
+            "members are added to a model without its records; leave out one of both",
+            ctx=context,
+            param_hint="--records",
+        )
+    if records is None:
+        records = cluster is None and memory is None and extend is None
     check_new_file(model, overwrite)
     from .connection import connected
     from .inputs import Selection, sources
@@ -357,6 +375,7 @@ def fit(
         overwrite=overwrite,
         vocabulary=vocabulary,
         tuned=tuned,
+        records=records,
     )
     with connected(cluster):
         _run(plan, json, verbose)
@@ -390,13 +409,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     from hedgerow.deep.extra import is_first
     from hedgerow.vocabulary import VocabularyWarning
 
-    from .extending import learned_from_held_out, open_extendable, trains_members
+    from .extending import open_extendable, trains_members
     from .presets import choose
     from .vocabularies import read_names
 
     settings = plan.settings
     old = None if plan.extend is None else open_extendable(plan.extend, settings | plan.texts, plan.given)
-    discarded = () if old is None else learned_from_held_out(old)
+    discarded = () if old is None else old.source.learned
     deep = plan.deep or isinstance(old, HedgerowTransformerClassifier)
     in_blocks = any(plan.site.values())
     if deep and in_blocks:
@@ -434,7 +453,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                         chosen = limit.spend(chosen, begun, (inputs, part.Y), plan.given, report, verbose)
                     settings, words = chosen.settings, chosen.texts or {}
                 classifier = estimator(**settings, **words, **own)
-                _fit(classifier, inputs, part, kept, report, vocabulary)
+                _fit(classifier, inputs, part, kept, report, plan, vocabulary)
             else:
                 if type(old) is not estimator:
                     raise Failure(
@@ -537,6 +556,7 @@ def _fit(
     part: Part,
     kept: KeptMembers | None,
     report: Report,
+    plan: Plan,
     vocabulary: Vocabulary | None,
 ) -> None:
     from hedgerow.storage.container import ModelFileError
@@ -553,6 +573,8 @@ def _fit(
                 checkpoint=folder,
                 progress=report,
                 vocabulary=vocabulary,
+                ids=part.ids if plan.records else None,
+                keep_records=plan.records,
             )
     except ModelFileError as error:
         raise Failure(

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.estimators.judged import Judged, Judging, train_judged
-from hedgerow.estimators.learning import Learning
 from hedgerow.estimators.name_learning import Lesson, with_names
 from hedgerow.estimators.parameters import FitOptions
+from hedgerow.estimators.updating import Updating, check_kept, first_records
 from hedgerow.features.damping import Damping
 from hedgerow.features.readers import MatrixReader, Reader
 from hedgerow.inputs.labels import LabelledRows, encode_labels, without_frame
@@ -51,7 +51,7 @@ class TrainingInputs:
     embeddings: npt.NDArray[Any] | None = None  # for names of labels to be compared with
 
 
-class HedgerowClassifier(Learning):
+class HedgerowClassifier(Updating):
     """Extreme multi-label classifier: a tree of linear classifiers over sparse features (XR-Linear).
 
     Labels are clustered into a tree; every node has a linear classifier, trained on the inputs of its parent;
@@ -227,6 +227,8 @@ class HedgerowClassifier(Learning):
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress | None = None,
         vocabulary: Vocabulary | None = None,
+        ids: Sequence[str | None] | None = None,
+        keep_records: bool = False,
     ) -> Self:
         """Grow the trees and train the members.
 
@@ -254,6 +256,10 @@ class HedgerowClassifier(Learning):
         vocabulary : Vocabulary, optional
             Names of the labels, whose ids are the labels; the model keeps it. Labels that it lacks are
             reported by a `VocabularyWarning`.
+        ids : sequence of str or None, optional
+            With `keep_records`, the id of each input, by which `update` corrects and removes it.
+        keep_records : bool, default=False
+            Keep inputs and labels for `update`; `save` writes them beside the model, to MODEL.data.
 
         Returns
         -------
@@ -261,6 +267,7 @@ class HedgerowClassifier(Learning):
         """
         self.check_parameters()
         self.check_resumable(checkpoint)
+        check_kept(keep_records, tree, label_features, sample_weight)
         report = self.reporting(progress)
         options = FitOptions(classes, tree, label_features, sample_weight, checkpoint, report)
         seed, threads = self.draw_seed(), threads_for(self.n_jobs)
@@ -302,6 +309,10 @@ class HedgerowClassifier(Learning):
         )
         lesson = Lesson(inputs, labels.indicator, seed, threads, read.embeddings)
         self.model_ = with_names(model, judged, lesson, report)
+        self.records_file_ = self.records_ = None
+        if keep_records:
+            rows = self._kept_rows(self.model_, X if self.model_.reader.kind == "features" else inputs)
+            self.records_ = first_records(self.model_, inputs, rows, read.hashes, labels, ids)
         if report is not None:
             report(1.0, "fitted")
         return self
@@ -364,6 +375,7 @@ class HedgerowClassifier(Learning):
             raise
         forest = self._assemble(trained, model.reader, seed, len(model.classes))
         self.model_ = replace(model.uncalibrated(), forest=forest, ood=None)
+        self.records_file_ = self.records_ = None  # of other members
         if report is not None:
             report(1.0, "fitted")
         return self

@@ -533,6 +533,7 @@ class Fitted(Named):
             "policy": None if model.policy is None else model.policy.describe(),
             "shift": None if model.reference is None else model.reference.describe(),
             "quality": None if model.quality is None else model.quality.describe(),
+            **({"lineage": model.lineage.describe()} if model.lineage.events else {}),
             **self.about_vocabulary(),
             **({} if model.coarser is None else {"broader": model.coarser.describe()}),
             "parameters": plain_parameters(self),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hedgerow import saving
@@ -51,6 +52,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Any:
         estimator = estimator_class(**parameters)
         estimator.check_parameters()
         estimator.model_ = saving.read(file, verify)
+        estimator.records_, estimator.records_file_ = None, Path(path)
     return estimator
 
 

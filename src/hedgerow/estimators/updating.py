@@ -1,0 +1,524 @@
+"""Updates of a fitted classifier: new and corrected records, and what goes, without a full fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow.estimators.amended import amend_model, as_inputs, can_amend, tree_versions
+from hedgerow.estimators.held_out import learn_from_held_out
+from hedgerow.estimators.learning import Learning
+from hedgerow.inputs.labels import LabelledRows, encode_labels
+from hedgerow.inputs.rows import count as count_inputs
+from hedgerow.inputs.rows import take
+from hedgerow.inputs.training_record import Hashes
+from hedgerow.model import Model
+from hedgerow.progress import Progress
+from hedgerow.records.changes import Applied, Arrivals, Changes, apply_changes
+from hedgerow.records.file import (
+    NoRecordsError,
+    beside,
+    next_to,
+    read_records,
+    settle_records,
+    write_records,
+)
+from hedgerow.records.lineage import Event, Lineage
+from hedgerow.records.packed import Packed
+from hedgerow.records.table import STAYS, HeldOutRecords, RecordTable
+from hedgerow.storage.atomic_file import check_target
+from hedgerow.training.settings import Method
+
+__all__ = ["UpdateReport", "Updating", "check_kept", "first_records"]
+
+# After so many changes, as a share of the records of the last full fit, words and trees are those of another
+# time: then everything is trained again. Records double in some seven such fits, so their cost stays a few
+# times that of one.
+REFIT_AT = 0.25
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """What an update did.
+
+    Attributes
+    ----------
+    event : Event
+        How many records and labels came, went or changed.
+    refitted : str or None
+        Why everything was trained again; None where only a part was.
+    labels_added : tuple
+        Labels that no record had before.
+    learned_again : tuple of str
+        What had been learned from held-out data, and was learned again from those kept with the records.
+    dropped : tuple of str
+        What had been learned from held-out data that were not kept, and is gone.
+    """
+
+    event: Event
+    refitted: str | None = None
+    labels_added: tuple[Any, ...] = ()
+    learned_again: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+class Updating(Learning):
+    """A classifier that keeps its records, so that it can be updated."""
+
+    records_: RecordTable | None
+    records_file_: Path | None
+
+    if TYPE_CHECKING:
+        fit: Any  # as of `HedgerowClassifier`
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the model to a file, whole or not at all; with its records, if they were kept, to MODEL.data.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        overwrite : bool
+            Replace an existing file. It stays as it was until the new one is complete.
+        """
+        table = vars(self).get("records_")
+        if table is None:
+            super().save(path, overwrite)
+            return
+        check_target(path, overwrite)
+        current = beside(path)
+        waiting = next_to(current)
+        try:
+            write_records(table, self._fitted().identity, waiting)
+            super().save(path, overwrite)
+        except BaseException:
+            waiting.unlink(missing_ok=True)
+            raise
+        os.replace(waiting, current)
+        self.records_file_ = Path(path)
+
+    @property
+    def lineage_(self) -> Lineage:
+        """The updates that made the model."""
+        return self._fitted().lineage
+
+    def records(self) -> RecordTable:
+        """What the model was trained on; NoRecordsError where that was not kept."""
+        kept = vars(self).get("records_")
+        if kept is not None:
+            return kept  # type: ignore[no-any-return]
+        path = vars(self).get("records_file_")
+        model = self._fitted()
+        if path is None:
+            raise NoRecordsError(
+                "the records that the model was trained on were not kept, so it cannot be updated; fit it"
+                " again with keep_records=True (hedgerow fit keeps them)"
+            )
+        file = settle_records(path, model.identity)
+        if not file.exists():
+            raise NoRecordsError(
+                f"{file} is missing, which holds the records that {path} was trained on, so the model"
+                " cannot be updated; put it back beside the model, or fit again"
+            )
+        table, of = read_records(file)
+        if of != model.identity:
+            raise NoRecordsError(
+                f"{file} holds the records of another model than {path}, so the model cannot be updated; put"
+                " its own file back, or fit again"
+            )
+        self.records_ = table
+        return table
+
+    def update(
+        self,
+        X: Any = None,
+        Y: Any = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        remove: Sequence[str] = (),
+        rename: Mapping[Any, Any] | None = None,
+        remove_labels: Sequence[Any] = (),
+        at: str | None = None,
+        progress: Progress | None = None,
+    ) -> UpdateReport:
+        """Learn new and corrected records, and forget what is removed, without training everything again.
+
+        Classifiers of which a tenth of the positive inputs changed are trained again, those of new labels for
+        the first time; all others stay. New labels join the leaves of the trees where their examples belong,
+        and leaves that grow too large are split. When a quarter of the records has changed since the last
+        full fit, everything is trained again. What was learned from held-out data is learned again where
+        these were kept, else dropped.
+
+        Parameters
+        ----------
+        X, Y : optional
+            New records and their labels, as of `fit`. Labels may be new.
+        ids : sequence of str or None, optional
+            The id of each record. One that a record has already corrects that record.
+        remove : sequence of str
+            Ids of records to train no longer on. They stay in the file of records until the next full fit;
+            `forget` leaves no trace.
+        rename : mapping, optional
+            Labels to their new names. A name that other records have merges both labels.
+        remove_labels : sequence
+            Labels that records are no longer to have.
+        at : str, optional
+            When, for the lineage; now, if not given.
+        progress : callable(share, what), optional
+            Called now and then.
+
+        Returns
+        -------
+        UpdateReport
+
+        Examples
+        --------
+        >>> from hedgerow import HedgerowTextClassifier
+        >>> model = HedgerowTextClassifier(min_count=1, random_state=0)
+        >>> texts, labels = ["a thorny shrub", "an evergreen tree"], [["hawthorn"], ["holly"]]
+        >>> _ = model.fit(texts, labels, ids=["1", "2"], keep_records=True)
+        >>> report = model.update(["a tall tree"], [["elm"]], ids=["3"])
+        >>> report.event.added, report.labels_added
+        (1, ('elm',))
+        """
+        model, table = self._fitted(), self.records()
+        report = self.reporting(progress)
+        changes = Changes(self._arrivals(model, table, X, Y, ids), remove, dict(rename or {}), remove_labels)
+        applied = apply_changes(table, changes, at or datetime.now(UTC).isoformat(timespec="seconds"))
+        event = Event(
+            "update",
+            applied.table.steps[-1].at,
+            len(applied.table.present),
+            applied.added,
+            applied.corrected,
+            applied.removed,
+            len(applied.labels_added),
+            len(changes.renamed),
+            len(changes.removed_labels),
+        )
+        learned = model.learned
+        why = can_amend(model, self.training_settings())
+        if why is None and applied.table.changed > REFIT_AT * applied.table.base:
+            why = f"a quarter of the {applied.table.base:,} records changed since the last full fit"
+        before = (self.model_, self.records_)
+        try:
+            if why is None:
+                self._amend(applied, event, report)
+            else:
+                self._fit_again(applied.table, Event("fit again", event.at, event.records), report)
+            again = self._learn_again(learned, report)
+        except BaseException:
+            self.model_, self.records_ = before
+            raise
+        if report is not None:
+            report(1.0, "updated")
+        return UpdateReport(
+            event,
+            why,
+            applied.labels_added,
+            learned if again else (),
+            () if again else learned,
+        )
+
+    def forget(self, ids: Sequence[str], progress: Progress | None = None) -> UpdateReport:
+        """Remove records from the model and its records, as if they had never been there.
+
+        The last full fit and all updates since are done again without them, so this takes as long as a fit;
+        the result has the bytes of a model that never had these records. Held-out inputs that equal one of
+        them go, too.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            Their ids.
+        progress : callable(share, what), optional
+            Called now and then.
+
+        Returns
+        -------
+        UpdateReport
+        """
+        model, table = self._fitted(), self.records()
+        report = self.reporting(progress)
+        listed = table.ids.values()
+        for id in ids:
+            if id not in listed:
+                raise ValueError(f"no record has the id {id!r}, so there is nothing to forget")
+        gone = np.array([place for place, id in enumerate(listed) if id in set(ids)], dtype=np.int64)
+        rest = replace(
+            table.without(ids), held_out=_without(table.held_out, model, set(table.hashes[gone].tolist()))
+        )
+        learned, lineage = model.learned, model.lineage
+        before = (self.model_, self.records_)
+        try:
+            self._replay(rest, lineage, model, report)
+            again = self._learn_again(learned, report)
+        except BaseException:
+            self.model_, self.records_ = before
+            raise
+        removed = int(np.count_nonzero(table.left[gone] == STAYS))
+        event = Event("update", "", len(self.records().present), removed=removed)
+        return UpdateReport(
+            event, "forgetting needs it", (), learned if again else (), () if again else learned
+        )
+
+    def adopt_records(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        classes: Sequence[str] | None = None,
+        ids: Sequence[str | None] | None = None,
+    ) -> None:
+        """Take the training data for the records of the model, where these were not kept.
+
+        Parameters
+        ----------
+        X, Y, classes
+            What the model was fitted to, in the same order; other data are refused.
+        ids : sequence of str or None, optional
+            The id of each record.
+        """
+        model = self._fitted()
+        inputs = model.inputs(X)
+        labels = encode_labels(Y, count_inputs(inputs), classes)
+        if model.training is None or model.lineage.events:
+            raise ValueError(
+                "the model was imported or updated before, so its records cannot be told from others; put"
+                " MODEL.data back, or fit again"
+            )
+        hashes = model.hashes(inputs)
+        model.training.check_same(hashes, labels.indicator)
+        self.records_ = first_records(model, inputs, self._kept_rows(model, inputs), hashes, labels, ids)
+
+    def keep_held_out(self, X: Any, Y: Any, settings: Mapping[str, Any]) -> None:
+        """Keep held-out data with the records, so that an update can learn from them again.
+
+        Parameters
+        ----------
+        X : inputs
+            As given to `learn_from_held_out`.
+        Y : sequence of sequence of labels
+            Their labels.
+        settings : mapping
+            Its other arguments, as plain values.
+        """
+        model = self._fitted()
+        inputs = model.inputs(X)
+        stored = sp.csr_array(inputs) if hasattr(inputs, "shape") else list(inputs)
+        held_out = HeldOutRecords(stored, [list(labels) for labels in Y], dict(settings))
+        self.records_ = replace(self.records(), held_out=held_out)
+
+    def _arrivals(
+        self, model: Model, table: RecordTable, X: Any, Y: Any, ids: Sequence[str | None] | None
+    ) -> Arrivals:
+        width = table.rows.shape[1]
+        if X is None:
+            return Arrivals([], _empty(0, width), np.zeros(0, dtype=np.uint64), [], [])
+        if Y is None:
+            raise ValueError("X has records, but Y is missing: give the labels of each")
+        inputs = model.inputs(X)
+        model.check(inputs)
+        count = count_inputs(inputs)
+        labels = _as_lists(Y, count, model.classes)
+        given: Sequence[str | None] = [None] * count if ids is None else list(ids)
+        if len(given) != count:
+            raise ValueError(f"there are {count} records, but {len(given)} ids")
+        return Arrivals(inputs, self._kept_rows(model, inputs), model.hashes(inputs), labels, given)
+
+    def _kept_rows(self, model: Model, inputs: Any) -> sp.csr_array:
+        """The features that are kept of inputs: as given, or those of texts."""
+        if model.reader.kind == "features":
+            return sp.csr_array(inputs, dtype=np.float32)
+        if model.reader.kind == "transformer":
+            return _empty(count_inputs(inputs), 0)
+        return sp.csr_array(model.reader.plain_features(inputs, model.threads))
+
+    def _amend(self, applied: Applied, event: Event, progress: Progress | None) -> None:
+        model = self._fitted()
+        found = amend_model(
+            model, applied, self.training_settings(), self.wide, self.limits().threads, progress
+        )
+        fingerprint = "" if found.model.training is None else found.model.training.fingerprint
+        lineage = model.lineage.then(event, fingerprint)
+        self.model_ = replace(found.model, lineage=lineage)
+        self.records_ = found.table
+
+    def _fit_again(self, table: RecordTable, event: Event | None, progress: Progress | None) -> None:
+        """Fit to the records that are there; without an event, as the first fit did."""
+        model, present = self._fitted(), table.present
+        labels = table.labels_at()
+        used = np.zeros(len(labels.names), dtype=bool)
+        used[labels.indicator.indices] = True
+        classes: list[str] | None = None
+        if isinstance(labels.names[0], str):
+            kept = np.arange(len(used)) if event is None else np.flatnonzero(used)
+            indicator = sp.csr_array(labels.indicator[:, kept])
+            classes = [labels.names[place] for place in kept.tolist()]
+        else:
+            numbers = np.array(labels.names)[labels.indicator.indices]
+            width = max(labels.names) + 1 if event is None else max(len(model.classes), max(labels.names) + 1)
+            indicator = sp.csr_array(
+                (labels.indicator.data, numbers, labels.indicator.indptr), shape=(len(present), width)
+            )
+            indicator.sort_indices()
+        self.fit(
+            as_inputs(table.inputs(present)),
+            indicator,
+            classes=classes,
+            vocabulary=model.vocabulary,
+            ids=table.ids.some(present),
+            keep_records=True,
+            progress=progress,
+        )
+        self.records_ = replace(self.records(), held_out=table.held_out)
+        if event is not None:
+            self._begin(replace(event, records=len(present)))
+
+    def _begin(self, event: Event) -> None:
+        fitted = self._fitted()
+        self.model_ = replace(fitted, lineage=Lineage().then(event, fitted.identity))
+
+    def _replay(self, table: RecordTable, lineage: Lineage, model: Model, progress: Progress | None) -> None:
+        """Do the last full fit and all updates since again, with these records."""
+        self._fit_again(table.prefix(0), None, progress)
+        if lineage.events and lineage.events[0].kind == "fit again":
+            self._begin(replace(lineage.events[0], records=len(self.records().present)))
+        events = lineage.events[len(lineage.events) - table.now :]
+        for step, event in enumerate(events, start=1):
+            prefix = table.prefix(step)
+            came = np.flatnonzero(prefix.arrived == step)
+            gone = np.flatnonzero(prefix.left == step)
+            now = self._fitted()
+            inputs = now.inputs(as_inputs(prefix.inputs(came)))
+            before = self.records()
+            rows = sp.vstack([before.rows, self._kept_rows(now, inputs)], format="csr")
+            counted = _counted(prefix, step, came, gone)
+            applied = Applied(
+                replace(prefix, rows=sp.csr_array(rows), solved=before.solved), gone, *counted, ()
+            )
+            labels = prefix.labels_added(step)
+            self._amend(
+                applied,
+                replace(
+                    event,
+                    records=len(prefix.present),
+                    added=counted[0],
+                    corrected=counted[1],
+                    removed=counted[2],
+                    labels_added=labels,
+                ),
+                progress,
+            )
+
+    def _learn_again(self, learned: tuple[str, ...], progress: Progress | None) -> bool:
+        """Learn from the held-out data that were kept; whether there were any."""
+        kept = self.records().held_out
+        if kept is None or not learned:
+            return not learned
+        settings = dict(kept.settings)
+        if settings.pop("centroids", False):
+            table = self.records()
+            names, indicator = (found := table.labels_at()).names, found.indicator
+            parts = np.split(indicator.indices, indicator.indptr[1:-1])
+            lists = [[names[column] for column in part.tolist()] for part in parts]
+            settings["centroids"] = (as_inputs(table.inputs(table.present)), lists)
+        learn_from_held_out(self, as_inputs(kept.inputs), kept.labels, **settings, progress=progress)
+        return True
+
+
+def check_kept(keep: bool, *others: Any) -> None:
+    """Refuse to keep records for a fit that depends on more than them."""
+    if keep and any(other is not None for other in others):
+        raise ValueError(
+            "keep_records keeps inputs and labels only, so tree, label_features and sample_weight cannot be"
+            " given with it: an update would not know them"
+        )
+
+
+def first_records(
+    model: Model, inputs: Any, rows: sp.csr_array, hashes: Hashes, labels: LabelledRows, ids: Any
+) -> RecordTable:
+    """The records of a model that was just fitted."""
+    indicator, names = labels.indicator, labels.names.tolist()
+    count = indicator.shape[0]
+    listed: list[str | None] = [None] * count if ids is None else list(ids)
+    if len(listed) != count:
+        raise ValueError(f"there are {count} records, but {len(listed)} ids")
+    given = [id for id in listed if id is not None]
+    if len(set(given)) != len(given):
+        seen: set[str] = set()
+        twice = next(id for id in given if id in seen or seen.add(id))  # type: ignore[func-returns-value]
+        raise ValueError(f"two records have the id {twice!r}; an update could not tell them apart")
+    texts = None if model.reader.kind == "features" else Packed.of(inputs)
+    return RecordTable(
+        "features" if texts is None else "texts",
+        Packed.of(listed),
+        texts,
+        rows,
+        names,
+        sp.csr_array(
+            (np.ones(indicator.nnz, dtype=np.int8), indicator.indices, indicator.indptr),
+            shape=indicator.shape,
+        ),
+        np.zeros(count, dtype=np.int32),
+        np.full(count, STAYS, dtype=np.int32),
+        hashes,
+        solved=()
+        if Method(model.method).boosts or model.reader.kind == "transformer"
+        else tuple(version.solved for version in tree_versions(model)),
+        base_names=len(names),
+    )
+
+
+def _empty(rows: int, columns: int) -> sp.csr_array:
+    nothing = np.zeros(0, dtype=np.int32)
+    values: Any = (np.zeros(0, dtype=np.float32), nothing, np.zeros(rows + 1, dtype=np.int32))
+    return sp.csr_array(values, shape=(rows, columns))
+
+
+def _as_lists(Y: Any, count: int, classes: npt.NDArray[Any]) -> list[list[Any]]:
+    """Labels as lists, whatever they were given as; those of a matrix are its columns."""
+    if not (sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object)):
+        lists = [list(labels) for labels in Y]
+        if len(lists) != count:
+            raise ValueError(f"there are {count} records, but labels for {len(lists)}")
+        return lists
+    matrix = encode_labels(Y, count).indicator
+    names: list[Any] = classes.tolist()
+    names += range(len(names), matrix.shape[1])
+    if classes.dtype == object and matrix.shape[1] > len(classes):
+        raise ValueError(
+            f"Y has {matrix.shape[1]} columns, but the model knows {len(classes)} labels by name; give new"
+            " labels by name, as lists"
+        )
+    parts = np.split(matrix.indices, matrix.indptr[1:-1])
+    return [[names[column] for column in part.tolist()] for part in parts]
+
+
+def _counted(
+    table: RecordTable, step: int, came: npt.NDArray[np.int64], gone: npt.NDArray[np.int64]
+) -> tuple[int, int, int]:
+    """How many records an update added, corrected and removed."""
+    new = [id for id in table.ids.some(came) if id is not None]
+    old = set(table.ids.some(gone))
+    corrected = sum(id in old for id in new)
+    return len(came) - corrected, corrected, len(gone) - corrected
+
+
+def _without(held_out: HeldOutRecords | None, model: Model, hashes: set[int]) -> HeldOutRecords | None:
+    """Held-out data without inputs of these hashes."""
+    if held_out is None:
+        return None
+    inputs = model.inputs(as_inputs(held_out.inputs))
+    kept = np.flatnonzero([value not in hashes for value in model.hashes(inputs).tolist()])
+    stored = take(held_out.inputs, kept)
+    return HeldOutRecords(stored, [held_out.labels[row] for row in kept.tolist()], held_out.settings)

@@ -1,0 +1,197 @@
+"""The file of records beside a model: MODEL.data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hedgerow.records.packed import Packed
+from hedgerow.records.table import HeldOutRecords, RecordTable, Step
+from hedgerow.storage.container import ModelFileError, read_model, write_model
+
+__all__ = ["NoRecordsError", "beside", "next_to", "read_records", "settle_records", "write_records"]
+
+_KIND = "records"
+
+
+class NoRecordsError(ValueError):
+    """There are no records beside a model, or they are those of another one."""
+
+
+def beside(model: str | os.PathLike[str]) -> Path:
+    """Where the records of a model are."""
+    return Path(f"{os.fspath(model)}.data")
+
+
+def write_records(table: RecordTable, of: str, path: str | os.PathLike[str]) -> None:
+    """Write the records of the model with this hash, whole or not at all; an older file is replaced."""
+    sections: dict[str, npt.NDArray[Any]] = table.ids.to_sections("ids")
+    if table.texts is not None:
+        sections |= table.texts.to_sections("texts")
+    for name, matrix in (("rows", table.rows), ("labels", table.labels)):
+        sections[f"{name}.indptr"] = np.asarray(matrix.indptr, dtype=np.int64)
+        sections[f"{name}.indices"] = np.asarray(matrix.indices, dtype=np.int32)
+    sections["rows.values"] = np.asarray(table.rows.data, dtype=np.float32)
+    sections |= Packed.of(table.names).to_sections("names")
+    sections |= {"arrived": table.arrived, "left": table.left, "hashes": table.hashes}
+    for tree, layers in enumerate(table.solved):
+        sections |= {f"solved.{tree}.{layer}": when for layer, when in enumerate(layers)}
+    header: dict[str, Any] = {
+        "kind": _KIND,
+        "of": of,
+        "inputs": table.kind,
+        "records": len(table.arrived),
+        "features": table.rows.shape[1],
+        "base_names": table.base_names,
+        "layers": [len(layers) for layers in table.solved],
+        "steps": [step.to_header() for step in table.steps],
+    }
+    if table.held_out is not None:
+        held_out = table.held_out
+        header["held_out"] = held_out.settings
+        sections |= Packed.of(held_out.labels).to_sections("held_out.labels")
+        if not isinstance(held_out.inputs, list):
+            sections |= _matrix_sections("held_out.rows", held_out.inputs)
+            header["held_out_features"] = held_out.inputs.shape[1]
+        else:
+            sections |= Packed.of(held_out.inputs).to_sections("held_out.texts")
+    write_model(path, sections, header, overwrite=True)
+
+
+def read_records(path: str | os.PathLike[str], verify: bool = True) -> tuple[RecordTable, str]:
+    """The records in a file, and the hash of the model that they belong to."""
+    file = read_model(path, verify=verify)
+    header, sections = file.header, file.sections
+    try:
+        if header["kind"] != _KIND or type(header["of"]) is not str:
+            raise ValueError("it has no records")
+        if header["inputs"] not in ("texts", "features"):
+            raise ValueError("its inputs are neither texts nor features")
+        ids = Packed.from_sections("ids", sections)
+        names = Packed.from_sections("names", sections).values()
+        if any(type(name) not in (str, int) for name in names) or len(set(names)) != len(names):
+            raise ValueError("its labels are broken")
+        records, features = header["records"], header["features"]
+        texts = Packed.from_sections("texts", sections) if header["inputs"] == "texts" else None
+        rows = _matrix("rows", sections, (records, features), sections["rows.values"])
+        indicator = _matrix("labels", sections, (records, len(names)), None)
+        arrived, left, hashes = (sections[name] for name in ("arrived", "left", "hashes"))
+        if any(array.shape != (records,) for array in (arrived, left, hashes)) or len(ids) != records:
+            raise ValueError("its records differ in number")
+        if texts is not None and len(texts) != records:
+            raise ValueError("its texts differ in number")
+        if arrived.dtype != np.int32 or left.dtype != np.int32 or hashes.dtype != np.uint64:
+            raise ValueError("its records have the wrong types")
+        steps = tuple(map(Step.from_header, header["steps"]))
+        if (arrived < 0).any() or (arrived > len(steps)).any() or (left <= arrived).any():
+            raise ValueError("its records came or left at impossible times")
+        solved = tuple(
+            tuple(_times(sections[f"solved.{tree}.{layer}"], len(steps)) for layer in range(layers))
+            for tree, layers in enumerate(header["layers"])
+        )
+        held_out = _held_out(header, sections)
+        if type(header["base_names"]) is not int or not 0 <= header["base_names"] <= len(names):
+            raise ValueError("its labels are broken")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)} does not hold whole records: {error}; get the file again"
+        ) from error
+    table = RecordTable(
+        header["inputs"],
+        ids,
+        texts,
+        rows,
+        names,
+        indicator,
+        arrived,
+        left,
+        hashes,
+        steps,
+        solved,
+        held_out,
+        header["base_names"],
+    )
+    return table, header["of"]
+
+
+def settle_records(model: str | os.PathLike[str], of: str) -> Path:
+    """The file of records that belongs to a model, after an update that was killed between its two files.
+
+    An update writes MODEL.data.next, then MODEL, and then gives the records their name. Which of them belongs
+    to MODEL shows how far it came.
+    """
+    current = beside(model)
+    waiting = next_to(current)
+    if waiting.exists():
+        with contextlib.suppress(ModelFileError):
+            if read_records(waiting, verify=True)[1] == of:
+                os.replace(waiting, current)
+                return current
+        if current.exists() and read_records(current, verify=False)[1] == of:
+            waiting.unlink()
+    return current
+
+
+def next_to(path: Path) -> Path:
+    """Where records wait for their model to be written."""
+    return Path(f"{path}.next")
+
+
+def _matrix_sections(name: str, matrix: sp.csr_array) -> dict[str, npt.NDArray[Any]]:
+    return {
+        f"{name}.indptr": np.asarray(matrix.indptr, dtype=np.int64),
+        f"{name}.indices": np.asarray(matrix.indices, dtype=np.int32),
+        f"{name}.values": np.asarray(matrix.data, dtype=np.float32),
+    }
+
+
+def _matrix(
+    name: str,
+    sections: Mapping[str, npt.NDArray[Any]],
+    shape: tuple[int, int],
+    values: npt.NDArray[Any] | None,
+) -> sp.csr_array:
+    indptr, indices = sections[f"{name}.indptr"], sections[f"{name}.indices"]
+    if any(type(length) is not int or length < 0 for length in shape):
+        raise ValueError(f"{name} has an impossible shape")
+    if indptr.dtype != np.int64 or indices.dtype != np.int32 or indptr.shape != (shape[0] + 1,):
+        raise ValueError(f"{name} has the wrong types")
+    if indptr[0] != 0 or int(indptr[-1]) != indices.size or (np.diff(indptr) < 0).any():
+        raise ValueError(f"{name} is cut wrongly")
+    if indices.size and not 0 <= indices.min() <= indices.max() < shape[1]:
+        raise ValueError(f"{name} has a column out of range")
+    if values is None:
+        values = np.ones(indices.size, dtype=np.int8)
+    elif values.dtype != np.float32 or values.shape != indices.shape or not np.isfinite(values).all():
+        raise ValueError(f"{name} has values that are no numbers")
+    return sp.csr_array((values, indices, indptr), shape=shape)
+
+
+def _times(when: npt.NDArray[Any], steps: int) -> npt.NDArray[np.int32]:
+    if when.dtype != np.int32 or when.ndim != 1 or (when.size and not 0 <= when.min() <= when.max() <= steps):
+        raise ValueError("classifiers were trained at impossible times")
+    return when
+
+
+def _held_out(header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> HeldOutRecords | None:
+    if "held_out" not in header:
+        return None
+    labels = Packed.from_sections("held_out.labels", sections).values()
+    inputs: Any
+    if "held_out_features" in header:
+        shape = (len(labels), header["held_out_features"])
+        inputs = _matrix("held_out.rows", sections, shape, sections["held_out.rows.values"])
+    else:
+        inputs = Packed.from_sections("held_out.texts", sections).values()
+        if len(inputs) != len(labels):
+            raise ValueError("the held-out inputs and their labels differ in number")
+    if not isinstance(header["held_out"], dict):
+        raise ValueError("the settings for held-out inputs are broken")
+    return HeldOutRecords(inputs, labels, header["held_out"])
