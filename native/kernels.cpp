@@ -16,10 +16,27 @@ namespace hedgerow::KERNEL_LEVEL {
 #define NAME_OF_(level) #level
 
 extern const Kernels table;
-const Kernels table = {
-    NAME_OF(KERNEL_LEVEL), solve_panel,       dot_panel,       find_hits,   fill_table, look_up_hits,  score_chunk,
-    score_thinned,         log_probabilities, exponentials,    log_means,   measure,    measure_votes, measure_exactly,
-    count_at_least,        add_missed,        select_at_least, judge_lanes, move_lanes, move_means,    mark_kept,
-    dot_bytes};
+const Kernels table = {NAME_OF(KERNEL_LEVEL),
+                       solve_panel,
+                       dot_panel,
+                       find_hits,
+                       fill_table,
+                       look_up_hits,
+                       score_chunk,
+                       score_thinned,
+                       log_probabilities,
+                       exponentials,
+                       log_means,
+                       measure,
+                       measure_votes,
+                       measure_exactly,
+                       count_at_least,
+                       add_missed,
+                       select_at_least,
+                       judge_lanes,
+                       move_lanes,
+                       move_means,
+                       mark_kept,
+                       dot_bytes};
 
 }  // namespace hedgerow::KERNEL_LEVEL

@@ -150,8 +150,8 @@ class BoundMatcher {
 };
 
 NearestFound nearest_names(const Array<std::int8_t, 2>& directions, const Vector<double>& lengths,
-                           const Array<std::int8_t, 2>& queries, const Vector<double>& query_lengths, std::int64_t count,
-                           int threads) {
+                           const Array<std::int8_t, 2>& queries, const Vector<double>& query_lengths,
+                           std::int64_t count, int threads) {
   const std::size_t names = directions.shape(0), width = directions.shape(1), inputs = queries.shape(0);
   if (lengths.size() != names || query_lengths.size() != inputs || queries.shape(1) != width)
     throw nb::value_error("directions, queries and their lengths do not fit");
