@@ -71,6 +71,14 @@ def main() -> None:
     train, test = cut(read(arguments.data)[0], arguments.part)
     vocabulary = Vocabulary.read(arguments.data / VOCABULARY)
     runs: dict[str, list[dict[str, Any]]] = {}
+    described = {
+        "part": arguments.part,
+        "machine": machine.describe(PYTHONS),
+        "threads": measure.THREADS,
+        "counts": counts(train, test),
+        "milliseconds_a_name": embedding_cost(arguments.encoder, vocabulary),
+        "runs": runs,
+    }
     for seed in range(arguments.seeds):
         for name, own in WAYS.items():
             model = HedgerowTransformerClassifier(
@@ -83,16 +91,8 @@ def main() -> None:
             result = measured(model, train, test, vocabulary)
             runs.setdefault(name, []).append(result)
             print(name, seed, json.dumps(result), flush=True)
-    described = {
-        "part": arguments.part,
-        "machine": machine.describe(PYTHONS),
-        "threads": measure.THREADS,
-        "counts": counts(train, test),
-        "milliseconds_a_name": embedding_cost(arguments.encoder, vocabulary),
-        "runs": runs,
-    }
-    arguments.out.write_text(json.dumps(described, indent=1) + "\n")
-    arguments.out.with_suffix(".md").write_text(markdown(described))
+        arguments.out.write_text(json.dumps(described, indent=1) + "\n")
+        arguments.out.with_suffix(".md").write_text(markdown(described))
 
 
 def measured(
