@@ -191,6 +191,7 @@ bench-broader: ## Measure what broader terms add where labels are unsure
 bench-shift: ## Measure guarantees over streams that shift, with and without feedback
 bench-active: ## Measure texts chosen by query beside random ones, with and without shift
 bench-explore: ## Measure what settings of trees and of members do, on rows cut from training
+bench-updates: ## Measure updates beside full fits to the same records
 bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts

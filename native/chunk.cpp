@@ -118,15 +118,9 @@ void put_overflow(std::vector<unsigned char>& block, unsigned groups, std::uint3
     put(&block[64 * (std::size_t{groups} + b) + offsetof(Bucket, overflows)], std::uint32_t{1});
 }
 
-void write_row(std::uint32_t local, RowKind kind, std::span<const PanelWeights> panels,
-               const std::vector<std::uint32_t>& starts, unsigned char* out) {
-  const unsigned groups = static_cast<unsigned>(panels.size());
-  // Calls use(lane, weight) for the lanes of a group.
-  const auto each = [&](unsigned g, auto use) {
-    const std::uint16_t* weights = panels[g].weights.data() + starts[std::size_t{local} * groups + g];
-    for (unsigned bits = panels[g].masks[local]; bits; bits &= bits - 1)
-      use(16 * g + static_cast<unsigned>(std::countr_zero(bits)), *weights++);
-  };
+// Calls each(g, use) for the groups of lanes in order, and that calls use(lane, weight) for those that have a weight.
+template <class Each>
+void write_row(RowKind kind, unsigned groups, Each each, unsigned char* out) {
   if (kind == kPairRow) {
     unsigned n = 0;
     for (unsigned g = 0; g < groups; ++g)
@@ -153,44 +147,19 @@ void write_row(std::uint32_t local, RowKind kind, std::span<const PanelWeights> 
   }
 }
 
-}  // namespace
+// A feature of a chunk, where its weights are found, and how many there are.
+struct Row {
+  std::uint32_t hash;
+  std::uint32_t local;
+  std::uint32_t count;
+};
 
-FeatureHash::FeatureHash(std::int64_t features)
-    : bits_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(features - 1, 1))))),
-      mask_(bits_ == 32 ? 0xffffffffu : (1u << bits_) - 1) {}
-
-std::uint16_t to_bfloat16(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-float from_bfloat16(std::uint16_t word) { return std::bit_cast<float>(static_cast<std::uint32_t>(word) << 16); }
-
-std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const std::int32_t> features,
-                                      std::span<const PanelWeights> panels, std::span<const float> bias,
-                                      ChunkShape& shape) {
+// Packs rows in any order; write(row, kind, out) writes the weights of one.
+template <class Write>
+std::vector<unsigned char> pack_rows(const FeatureHash& hash, std::vector<Row> rows, std::span<const float> bias,
+                                     Write write, ChunkShape& shape) {
   const unsigned lanes = static_cast<unsigned>(bias.size());
-  const unsigned groups = static_cast<unsigned>(panels.size());
-
-  // Where each feature's weights start in each panel, and how many lanes it has in all.
-  struct Row {
-    std::uint32_t hash;
-    std::uint32_t local;
-    std::uint32_t count;
-  };
-  std::vector<Row> rows;
-  std::vector<std::uint32_t> starts(features.size() * groups);
-  std::vector<std::uint32_t> next(groups, 0);
-  for (std::uint32_t f = 0; f < features.size(); ++f) {
-    std::uint32_t count = 0;
-    for (unsigned g = 0; g < groups; ++g) {
-      starts[std::size_t{f} * groups + g] = next[g];
-      const auto here = static_cast<std::uint32_t>(std::popcount(panels[g].masks[f]));
-      next[g] += here;
-      count += here;
-    }
-    if (count) rows.push_back({hash(features[f]), f, count});
-  }
+  const unsigned groups = (lanes + kLanes - 1) / kLanes;
   sort_by_hash(rows, hash.bits());
 
   const auto row_bytes = [&](const Row& row) {
@@ -237,7 +206,7 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
       bucket.spots[slot] = static_cast<std::uint16_t>((at - bucket.base) >> unit_shift << 2 | kind);
       if (home_bucket(row.hash, homes, hash.bits()) < b)
         put_overflow(block, groups, home_bucket(row.hash, homes, hash.bits()), b);
-      write_row(row.local, kind, panels, starts, &block[payload_at + at]);
+      write(row, kind, &block[payload_at + at]);
       at += padded(row);
     }
     const std::uint32_t overflows = get<Bucket>(&block[64 * (std::size_t{groups} + b)]).overflows;
@@ -246,6 +215,71 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
   }
   shape = {0, bytes, lanes, homes, buckets, unit_shift};
   return block;
+}
+
+}  // namespace
+
+FeatureHash::FeatureHash(std::int64_t features)
+    : bits_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(features - 1, 1))))),
+      mask_(bits_ == 32 ? 0xffffffffu : (1u << bits_) - 1) {}
+
+std::uint16_t to_bfloat16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+float from_bfloat16(std::uint16_t word) { return std::bit_cast<float>(static_cast<std::uint32_t>(word) << 16); }
+
+std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const std::int32_t> features,
+                                      std::span<const PanelWeights> panels, std::span<const float> bias,
+                                      ChunkShape& shape) {
+  const unsigned groups = static_cast<unsigned>(panels.size());
+  // Where each feature's weights start in each panel.
+  std::vector<Row> rows;
+  std::vector<std::uint32_t> starts(features.size() * groups);
+  std::vector<std::uint32_t> next(groups, 0);
+  for (std::uint32_t f = 0; f < features.size(); ++f) {
+    std::uint32_t count = 0;
+    for (unsigned g = 0; g < groups; ++g) {
+      starts[std::size_t{f} * groups + g] = next[g];
+      const auto here = static_cast<std::uint32_t>(std::popcount(panels[g].masks[f]));
+      next[g] += here;
+      count += here;
+    }
+    if (count) rows.push_back({hash(features[f]), f, count});
+  }
+  return pack_rows(
+      hash, std::move(rows), bias,
+      [&](const Row& row, RowKind kind, unsigned char* out) {
+        const auto each = [&](unsigned g, auto use) {
+          const std::uint16_t* weights = panels[g].weights.data() + starts[std::size_t{row.local} * groups + g];
+          for (unsigned bits = panels[g].masks[row.local]; bits; bits &= bits - 1)
+            use(16 * g + static_cast<unsigned>(std::countr_zero(bits)), *weights++);
+        };
+        write_row(kind, groups, each, out);
+      },
+      shape);
+}
+
+std::vector<unsigned char> pack_features(const FeatureHash& hash, const FeatureWeights& weights,
+                                         std::span<const float> bias, ChunkShape& shape) {
+  const unsigned groups = (static_cast<unsigned>(bias.size()) + kLanes - 1) / kLanes;
+  std::vector<Row> rows;
+  rows.reserve(weights.features.size());
+  for (std::uint32_t f = 0; f < weights.features.size(); ++f)
+    if (const std::uint32_t count = weights.begins[f + 1] - weights.begins[f])
+      rows.push_back({hash(weights.features[f]), f, count});
+  return pack_rows(
+      hash, std::move(rows), bias,
+      [&](const Row& row, RowKind kind, unsigned char* out) {
+        std::size_t at = weights.begins[row.local];
+        const std::size_t end = weights.begins[row.local + 1];
+        const auto each = [&](unsigned g, auto use) {
+          for (; at < end && weights.lanes[at] / kLanes == g; ++at) use(weights.lanes[at], weights.weights[at]);
+        };
+        write_row(kind, groups, each, out);
+      },
+      shape);
 }
 
 ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const FeatureHash& hash) {
@@ -346,9 +380,15 @@ void each_row(const ChunkView& chunk, Use use) {
 }  // namespace
 
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk) {
+  std::vector<ChunkEntry> entries;
+  unpack_chunk(chunk, entries);
+  return entries;
+}
+
+void unpack_chunk(const ChunkView& chunk, std::vector<ChunkEntry>& entries) {
   const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << chunk.hash_bits) - 1);
   const std::uint32_t inverse = inverse_multiplier();
-  std::vector<ChunkEntry> entries;
+  entries.clear();
   each_row(chunk, [&](std::uint32_t hash, std::uint32_t code) {
     const auto feature = static_cast<std::int32_t>((hash * inverse) & mask);
     const unsigned char* row = chunk.payload + (code & ((1u << kCodeKindShift) - 1));
@@ -372,7 +412,6 @@ std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk) {
         for (std::uint32_t lane = 0; lane < chunk.lanes; ++lane) add(lane, row + 2 * dense_word(lane, chunk.groups));
     }
   });
-  return entries;
 }
 
 void expected_codes(const ChunkView& chunk, const ExpectedFeatures& expected, std::span<std::uint32_t> codes) {
@@ -393,22 +432,17 @@ std::vector<unsigned char> pack_entries(const FeatureHash& hash, std::vector<Chu
   std::sort(entries.begin(), entries.end(), [](const ChunkEntry& a, const ChunkEntry& b) {
     return a.feature != b.feature ? a.feature < b.feature : a.lane < b.lane;
   });
-  std::vector<PanelWeights> panels((bias.size() + kLanes - 1) / kLanes);
-  std::vector<std::int32_t> features;
-  for (const ChunkEntry& entry : entries) {
-    if (features.empty() || features.back() != entry.feature) {
-      features.push_back(entry.feature);
-      for (PanelWeights& panel : panels) panel.masks.push_back(0);
-    }
-    PanelWeights& panel = panels[entry.lane / kLanes];
-    const unsigned bit = 1u << entry.lane % kLanes;
-    if (panel.masks.back() & bit)
+  FeatureWeights weights;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const ChunkEntry& entry = entries[i];
+    const bool same = i > 0 && entries[i - 1].feature == entry.feature;
+    if (same && entries[i - 1].lane == entry.lane)
       throw std::invalid_argument("feature " + std::to_string(entry.feature) + " has two weights for lane " +
                                   std::to_string(entry.lane));
-    panel.masks.back() = static_cast<std::uint16_t>(panel.masks.back() | bit);
-    panel.weights.push_back(to_bfloat16(entry.weight));
+    if (!same) weights.open(entry.feature);
+    weights.add(entry.lane, to_bfloat16(entry.weight));
   }
-  return pack_chunk(hash, features, panels, bias, shape);
+  return pack_features(hash, weights, bias, shape);
 }
 
 }  // namespace hedgerow

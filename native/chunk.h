@@ -71,6 +71,32 @@ std::vector<unsigned char> pack_chunk(const FeatureHash& hash, std::span<const s
                                       std::span<const PanelWeights> panels, std::span<const float> bias,
                                       ChunkShape& shape);
 
+// The same weights feature by feature: of each its lanes, ascending.
+struct FeatureWeights {
+  std::vector<std::int32_t> features;
+  std::vector<std::uint32_t> begins = {0};
+  std::vector<std::uint32_t> lanes;
+  std::vector<std::uint16_t> weights;
+
+  void clear() {
+    features.clear();
+    begins.assign(1, 0);
+    lanes.clear();
+    weights.clear();
+  }
+  void open(std::int32_t feature) {
+    features.push_back(feature);
+    begins.push_back(begins.back());
+  }
+  void add(std::uint32_t lane, std::uint16_t weight) {
+    lanes.push_back(lane);
+    weights.push_back(weight);
+    ++begins.back();
+  }
+};
+std::vector<unsigned char> pack_features(const FeatureHash& hash, const FeatureWeights& weights,
+                                         std::span<const float> bias, ChunkShape& shape);
+
 // Where the parts of a chunk lie. Throws std::invalid_argument when they do not fit into its bytes.
 ChunkView view_chunk(const unsigned char* data, const ChunkShape& shape, const FeatureHash& hash);
 
@@ -84,6 +110,7 @@ struct ChunkEntry {
   float weight;
 };
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk);
+void unpack_chunk(const ChunkView& chunk, std::vector<ChunkEntry>& entries);
 
 // Features from `first` to `last` - 1, which nearly every input has. Those from `shared` on that are not among them are
 // for other models: this one has no weights for them.

@@ -16,21 +16,16 @@ void ChunkMerge::start(std::int64_t features, std::size_t lanes) {
   again_weights_.clear();
   starts_.clear();
   place_.resize(static_cast<std::size_t>(features), -1);  // all are -1 again after `pack`
-  features_.clear();
-  panels_.assign((lanes + kLanes - 1) / kLanes, {});
-  words_.assign(panels_.size() * kLanes, 0);
-  masks_.assign(panels_.size(), 0);
-  weights_ = 0;
+  grown_.clear();
 }
 
-void ChunkMerge::take_old(std::vector<ChunkEntry> entries, std::span<const float> bias,
-                          std::span<const std::int32_t> old_lane) {
-  entries_ = std::move(entries);
-  new_lane_.assign(bias.size(), -1);
+void ChunkMerge::take_old(const ChunkView& chunk, std::span<const std::int32_t> old_lane) {
+  unpack_chunk(chunk, entries_);
+  new_lane_.assign(chunk.lanes, -1);
   for (std::size_t lane = 0; lane < old_lane.size(); ++lane) {
     if (old_lane[lane] < 0) continue;
     new_lane_[static_cast<std::size_t>(old_lane[lane])] = static_cast<std::int32_t>(lane);
-    bias_[lane] = bias[static_cast<std::size_t>(old_lane[lane])];
+    bias_[lane] = chunk.bias[old_lane[lane]];
   }
 }
 
@@ -55,14 +50,43 @@ void ChunkMerge::replace(std::span<const std::int32_t> lanes, std::span<const st
   }
 }
 
-void ChunkMerge::add(std::int32_t lane, std::uint16_t weight) {
-  words_[static_cast<std::size_t>(lane)] = weight;
-  std::uint16_t& mask = masks_[static_cast<std::size_t>(lane) / kLanes];
-  mask = static_cast<std::uint16_t>(mask | 1u << lane % kLanes);
+void ChunkMerge::replace_with(std::span<const std::int32_t> lanes, const SparseRows& weights,
+                              std::span<const std::int64_t> rows) {
+  std::vector<std::int32_t> features;
+  for (const std::int64_t row : rows) {
+    const SparseRow own = weights[row];
+    features.insert(features.end(), own.indices, own.indices + own.size);
+  }
+  std::sort(features.begin(), features.end());
+  features.erase(std::unique(features.begin(), features.end()), features.end());
+  std::vector<PanelWeights> panels((lanes.size() + kLanes - 1) / kLanes);
+  for (std::size_t p = 0; p < panels.size(); ++p) {
+    std::vector<std::uint64_t> found;  // feature, lane and weight
+    for (std::size_t i = p * kLanes; i < std::min(lanes.size(), (p + 1) * kLanes); ++i) {
+      const SparseRow own = weights[rows[i]];
+      for (std::int64_t j = 0; j < own.size; ++j) {
+        const auto at = std::lower_bound(features.begin(), features.end(), own.indices[j]) - features.begin();
+        found.push_back(static_cast<std::uint64_t>(at) << 32 | std::uint64_t{i % kLanes} << 16 |
+                        to_bfloat16(own.values[j]));
+      }
+    }
+    std::sort(found.begin(), found.end());
+    panels[p].masks.assign(features.size(), 0);
+    for (const std::uint64_t one : found) {
+      std::uint16_t& mask = panels[p].masks[static_cast<std::size_t>(one >> 32)];
+      mask = static_cast<std::uint16_t>(mask | 1u << (one >> 16 & 0xffff));
+      panels[p].weights.push_back(static_cast<std::uint16_t>(one & 0xffff));
+    }
+  }
+  replace(lanes, features, std::move(panels), std::vector<float>(lanes.size(), 0.0f));
 }
 
 // The weights of a feature, whose old ones are the entries from `first` to `last` - 1.
 void ChunkMerge::emit(std::int32_t feature, std::size_t first, std::size_t last) {
+  row_.clear();
+  const auto add = [&](std::int32_t lane, std::uint16_t weight) {
+    row_.push_back(std::uint64_t{static_cast<std::uint32_t>(lane)} << 16 | weight);
+  };
   for (std::size_t i = first; i < last; ++i) {
     const std::int32_t lane = new_lane_[entries_[i].lane];
     if (lane >= 0 && !replaced_[static_cast<std::size_t>(lane)]) add(lane, to_bfloat16(entries_[i].weight));
@@ -77,14 +101,11 @@ void ChunkMerge::emit(std::int32_t feature, std::size_t first, std::size_t last)
     }
     place = -1;
   }
-  features_.push_back(feature);
-  for (std::size_t p = 0; p < panels_.size(); ++p) {
-    panels_[p].masks.push_back(masks_[p]);
-    for (unsigned bits = masks_[p]; bits; bits &= bits - 1)
-      panels_[p].weights.push_back(words_[p * kLanes + static_cast<std::size_t>(std::countr_zero(bits))]);
-    weights_ += std::popcount(masks_[p]);
-    masks_[p] = 0;
-  }
+  if (row_.empty()) return;
+  std::sort(row_.begin(), row_.end());
+  grown_.open(feature);
+  for (const std::uint64_t one : row_)
+    grown_.add(static_cast<std::uint32_t>(one >> 16), static_cast<std::uint16_t>(one & 0xffff));
 }
 
 std::vector<unsigned char> ChunkMerge::pack(const FeatureHash& hash, ChunkShape& shape) {
@@ -96,7 +117,7 @@ std::vector<unsigned char> ChunkMerge::pack(const FeatureHash& hash, ChunkShape&
   }
   for (const std::int32_t feature : again_features_)
     if (place_[static_cast<std::size_t>(feature)] >= 0) emit(feature, 0, 0);
-  return pack_chunk(hash, features_, panels_, bias_, shape);
+  return pack_features(hash, grown_, bias_, shape);
 }
 
 }  // namespace hedgerow

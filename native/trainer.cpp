@@ -353,15 +353,10 @@ class Trainer {
 
     // Which lanes there were before.
     const std::int32_t before = task.layer == 0 ? 0 : amendment.origins[below - 1][static_cast<std::size_t>(task.node)];
-    const std::int32_t begin = before < 0 ? 0 : old.child_begin(task.layer, before);
-    const std::int32_t end = before < 0 ? 0 : old.child_begin(task.layer, before + 1);
-    std::vector<std::int32_t> old_lane(lanes, -1);
-    bool same = before >= 0 && static_cast<std::size_t>(end - begin) == lanes;
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const std::int32_t origin = amendment.origins[below][static_cast<std::size_t>(first) + lane];
-      if (origin >= begin && origin < end) old_lane[lane] = origin - begin;
-      same = same && old_lane[lane] == static_cast<std::int32_t>(lane);
-    }
+    const std::vector<std::int32_t> old_lane = old_lanes(old, tree, amendment.origins, task.layer, task.node);
+    bool same = before >= 0 && old.child_begin(task.layer, before + 1) - old.child_begin(task.layer, before) ==
+                                   static_cast<std::int32_t>(lanes);
+    for (std::size_t lane = 0; lane < lanes; ++lane) same = same && old_lane[lane] == static_cast<std::int32_t>(lane);
 
     // How many positive rows each has, and how many of them it was not solved with.
     std::vector<std::int32_t>& solved = amendment.solved[below];
@@ -400,10 +395,7 @@ class Trainer {
     }
 
     merge.start(X_.columns, lanes);
-    if (before >= 0) {
-      const ChunkView& view = amendment.old.chunk(task.layer, before);
-      merge.take_old(unpack_chunk(view), {view.bias, view.lanes}, old_lane);
-    }
+    if (before >= 0) merge.take_old(amendment.old.chunk(task.layer, before), old_lane);
     if (!again.empty()) solve_again(task, present, again, bench, merge);
     ChunkShape shape;
     auto block = merge.pack(model_.hash(), shape);

@@ -59,8 +59,7 @@ TreeModel train_asked(const SparseRows& X, const SparseRows& Y, LabelTree tree, 
 // What has changed since an older model was trained. A node's layer counts from 1, right below the root.
 struct Amendment {
   const TreeModel& old;
-  // For each layer, of each node: which node of the old tree it was, or -1.
-  std::vector<std::span<const std::int32_t>> origins;
+  Origins origins;
   // Of each row: the number of the update that brought it, or its labels; 0 has been there from the start.
   std::span<const std::int32_t> arrived;
   // For each layer, of each node: the update that solved its classifier from nothing. Set for those solved now.

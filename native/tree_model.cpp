@@ -1,7 +1,11 @@
 #include "tree_model.h"
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "chunk_merge.h"
 
 namespace hedgerow {
 
@@ -78,6 +82,64 @@ void TreeModel::expect(const ExpectedFeatures& expected, int threads, Watch& wat
   for (std::size_t chunk = 0; chunk < views_.size(); ++chunk)
     views_[chunk].expected = expected_codes_.data() + expected.count() * chunk;
   expected_ = expected;
+}
+
+std::vector<std::int32_t> old_lanes(const LabelTree& old, const LabelTree& tree, const Origins& origins, int layer,
+                                    std::int32_t node) {
+  const auto below = static_cast<std::size_t>(layer);
+  const std::int32_t first = tree.child_begin(layer, node), last = tree.child_begin(layer, node + 1);
+  std::vector<std::int32_t> lanes(static_cast<std::size_t>(last - first), -1);
+  const std::int32_t before = layer == 0 ? 0 : origins[below - 1][static_cast<std::size_t>(node)];
+  if (before < 0) return lanes;
+  const std::int32_t begin = old.child_begin(layer, before), end = old.child_begin(layer, before + 1);
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    const std::int32_t origin = origins[below][static_cast<std::size_t>(first) + lane];
+    if (origin >= begin && origin < end) lanes[lane] = origin - begin;
+  }
+  return lanes;
+}
+
+TreeModel graft(const TreeModel& old, LabelTree tree, const Origins& origins, const SparseRows& weights,
+                std::span<const std::uint8_t> given, int threads, Watch& watch, std::int64_t& more_weights) {
+  TreeModel model(std::move(tree), old.features(), old.transform());
+  const LabelTree& own = model.tree();
+  std::vector<std::pair<int, std::int32_t>> nodes;
+  for (int layer = 0; layer < own.depth(); ++layer)
+    for (std::int32_t node = 0; node < own.nodes(layer); ++node) nodes.emplace_back(layer, node);
+  std::vector<ChunkMerge> merges(static_cast<std::size_t>(threads));
+  std::atomic<std::int64_t> more{0};
+  watch.plan(static_cast<double>(nodes.size()));
+  parallel_for(nodes.size(), threads, watch, [&](std::size_t number, int worker) {
+    const auto [layer, node] = nodes[number];
+    ChunkMerge& merge = merges[static_cast<std::size_t>(worker)];
+    const std::vector<std::int32_t> lanes = old_lanes(old.tree(), own, origins, layer, node);
+    merge.start(model.features(), lanes.size());
+    const std::int32_t before =
+        layer == 0 ? 0 : origins[static_cast<std::size_t>(layer) - 1][static_cast<std::size_t>(node)];
+    if (before >= 0) merge.take_old(old.chunk(layer, before), lanes);
+    if (layer + 1 == own.depth()) {
+      const auto first = static_cast<std::size_t>(own.child_begin(layer, node));
+      std::vector<std::int32_t> again;
+      std::vector<std::int64_t> rows;
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+        if (given[first + lane] != 0) {
+          again.push_back(static_cast<std::int32_t>(lane));
+          rows.push_back(static_cast<std::int64_t>(first + lane));
+        }
+      if (!again.empty()) merge.replace_with(again, weights, rows);
+    } else {
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane)  // the way to a node that is new is as sure as to others
+        if (lanes[lane] < 0) merge.set_bias(lane, old.chunk(layer, 0).bias[0]);
+    }
+    ChunkShape shape;
+    auto block = merge.pack(model.hash(), shape);
+    model.set_chunk(static_cast<std::size_t>(own.chunk(layer, node)), std::move(block), shape);
+    more += merge.weights() - merge.old_weights();
+    watch.advance(1.0);
+  });
+  model.lay_out();
+  more_weights = more;
+  return model;
 }
 
 TreeModel merge_models(const std::vector<const TreeModel*>& models, int threads, Watch& watch) {

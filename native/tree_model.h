@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "chunk.h"
 #include "kernels.h"
 #include "label_tree.h"
+#include "sparse.h"
 
 namespace hedgerow {
 
@@ -71,5 +73,17 @@ class TreeModel {
 
 // One model with the members of several over the same tree.
 TreeModel merge_models(const std::vector<const TreeModel*>& models, int threads, Watch& watch);
+
+// For each layer below the root, which node of an older tree each node was, or -1.
+using Origins = std::vector<std::span<const std::int32_t>>;
+
+// Of each child of a node, which lane of the older tree's chunk it was, or -1.
+std::vector<std::int32_t> old_lanes(const LabelTree& old, const LabelTree& tree, const Origins& origins, int layer,
+                                    std::int32_t node);
+
+// The older model over a tree with other labels. Row i of `weights` has those of the label at place i of the tree where
+// `given` says so; the other labels keep theirs, and so do all nodes above.
+TreeModel graft(const TreeModel& old, LabelTree tree, const Origins& origins, const SparseRows& weights,
+                std::span<const std::uint8_t> given, int threads, Watch& watch, std::int64_t& more_weights);
 
 }  // namespace hedgerow

@@ -16,6 +16,7 @@ import pytest
 from serve_browser import Server
 
 import hedgerow
+import hedgerow.chronology
 import hedgerow.data
 import hedgerow.evaluation
 import hedgerow.shift
@@ -81,7 +82,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[\s-]+", "-", heading.strip()) for heading in kept}
 
 
-MODULES = [hedgerow, hedgerow.data, hedgerow.evaluation, hedgerow.shift]
+MODULES = [hedgerow, hedgerow.chronology, hedgerow.data, hedgerow.evaluation, hedgerow.shift]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)

@@ -123,23 +123,15 @@ AmendedTree amend_tree(const Model& old, const Rows& X, const Rows& Y, const Vec
   const TrainOptions options = train_options(negative_share, loss, cost, positive_cost, negative_cost, bias, tolerance,
                                              max_passes, weight_threshold, matcher_beam, normalise, seed);
   LabelTree tree = make_tree(begins, labels);
-  const auto depth = static_cast<std::size_t>(tree.depth());
-  if (X.view().columns != old.get().features() || tree.depth() != old.get().tree().depth())
-    throw nb::value_error("an amended tree has the features and the depth of the old one");
-  if (origins.get().size() != depth || solved.get().size() != depth ||
+  const Origins from = read_origins(origins, old.get().tree(), tree);
+  if (X.view().columns != old.get().features() || solved.get().size() != from.size() ||
       arrived.size() != static_cast<std::size_t>(X.view().rows))
-    throw nb::value_error("origins and solved have an array for each layer, arrived a number for each row");
-  std::vector<std::span<const std::int32_t>> from;
+    throw nb::value_error("the rows do not fit the tree");
   std::vector<std::vector<std::int32_t>> when;
-  for (std::size_t layer = 0; layer < depth; ++layer) {
-    const auto &origin = origins.get()[layer], &last = solved.get()[layer];
-    const auto nodes = static_cast<std::size_t>(tree.nodes(static_cast<int>(layer) + 1));
-    const std::int32_t before = old.get().tree().nodes(static_cast<int>(layer) + 1);
-    if (origin.size() != nodes || last.size() != nodes) throw nb::value_error("origins and solved do not fit the tree");
-    for (std::size_t node = 0; node < nodes; ++node)
-      if (origin.data()[node] < -1 || origin.data()[node] >= before) throw nb::value_error("no such node to come from");
-    from.emplace_back(origin.data(), nodes);
-    when.emplace_back(last.data(), last.data() + nodes);
+  for (std::size_t layer = 0; layer < from.size(); ++layer) {
+    const auto& last = solved.get()[layer];
+    if (last.size() != from[layer].size()) throw nb::value_error("solved does not fit the tree");
+    when.emplace_back(last.data(), last.data() + last.size());
   }
   TrainReport report;
   auto* model = without_gil([&] {

@@ -29,6 +29,11 @@ struct TopLabels {
   Numpy<float, 2> probabilities;
 };
 
+struct GraftedTree {
+  nb::object model;
+  std::int64_t more_weights;
+};
+
 struct BestNodes {
   Numpy<std::int32_t, 2> nodes;
   Numpy<float, 2> logs;
@@ -122,6 +127,24 @@ Model* assemble(const Vectors<std::int32_t>& begins, const Vector<std::int32_t>&
   return new Model(std::move(model));
 }
 
+GraftedTree graft_tree(const Model& old, const Vectors<std::int32_t>& begins, const Vector<std::int32_t>& labels,
+                       const Vectors<std::int32_t>& origins, const Rows& weights, const Vector<std::uint8_t>& given,
+                       int threads) {
+  LabelTree tree = make_tree(begins, labels);
+  const Origins from = read_origins(origins, old.get().tree(), tree);
+  const auto count = static_cast<std::size_t>(tree.nodes(tree.depth()));
+  if (old.get().members() != 1 || old.get().parts() != 1 || weights.view().columns != old.get().features() ||
+      weights.view().rows != static_cast<std::int64_t>(count) || given.size() != count)
+    throw nb::value_error("the weights do not fit the trees");
+  std::int64_t more = 0;
+  auto* model = without_gil([&] {
+    Watch watch;
+    return new Model(graft(old.get(), std::move(tree), from, weights.view(), {given.data(), given.size()},
+                           resolve_threads(threads), watch, more));
+  });
+  return {nb::cast(model, nb::rv_policy::take_ownership), more};
+}
+
 TopLabels top(const Model& model, const Rows& X, int k, int beam, bool normalise, bool best_first, int threads,
               nb::object progress, const Subset* subset) {
   if (model.get().members() != 1) throw nb::value_error("a tree of several members belongs into a Forest");
@@ -187,6 +210,9 @@ void bind_tree_model(nb::module_& m) {
   Results<TopLabels>(m, "TopLabels", "The best labels of each row and their probabilities, (rows, k).")
       .field("labels", &TopLabels::labels)
       .field("probabilities", &TopLabels::probabilities);
+  Results<GraftedTree>(m, "GraftedTree", "A model with other weights, and how many more it has.")
+      .field("model", &GraftedTree::model, nb::sig("def model(self) -> TreeModel"))
+      .field("more_weights", &GraftedTree::more_weights);
   Results<BestNodes>(m, "BestNodes", "The best nodes of each row and the logarithms of their probabilities, (rows, k).")
       .field("nodes", &BestNodes::nodes)
       .field("logs", &BestNodes::logs);
@@ -221,6 +247,8 @@ void bind_tree_model(nb::module_& m) {
 
   m.def("merge", &merge, "models"_a, "threads"_a, "progress"_a.none(), nb::rv_policy::take_ownership,
         "One model with the members of several that share a tree.");
+  m.def("graft", &graft_tree, "old"_a, "begins"_a, "labels"_a, "origins"_a, "weights"_a, "given"_a, "threads"_a,
+        "A model over a tree with other labels; of some, weights are given, the others keep theirs.");
   m.def("assemble", &assemble, "begins"_a, "labels"_a, "features"_a, "transform"_a, "nodes"_a, "parts"_a = 3,
         nb::rv_policy::take_ownership, "A model from (features, lanes, weights, bias) of each inner node.");
 }

@@ -46,6 +46,23 @@ inline hedgerow::LabelTree make_tree(const Vectors<std::int32_t>& begins, const 
                              std::vector<std::int32_t>(labels.data(), labels.data() + labels.size()));
 }
 
+// Which node of an older tree each node was, checked.
+inline hedgerow::Origins read_origins(const Vectors<std::int32_t>& origins, const hedgerow::LabelTree& old,
+                                      const hedgerow::LabelTree& tree) {
+  if (tree.depth() != old.depth() || origins.get().size() != static_cast<std::size_t>(tree.depth()))
+    throw nb::value_error("origins have an array for each layer, and both trees the same depth");
+  hedgerow::Origins found;
+  for (int layer = 1; layer <= tree.depth(); ++layer) {
+    const auto& own = origins.get()[static_cast<std::size_t>(layer) - 1];
+    if (own.size() != static_cast<std::size_t>(tree.nodes(layer))) throw nb::value_error("origins do not fit the tree");
+    for (std::size_t node = 0; node < own.size(); ++node)
+      if (own.data()[node] < -1 || own.data()[node] >= old.nodes(layer))
+        throw nb::value_error("no such node to come from");
+    found.emplace_back(own.data(), own.size());
+  }
+  return found;
+}
+
 // One row per chunk: begin, bytes, lanes, home buckets, buckets, unit shift.
 inline Numpy<std::uint64_t, 2> to_table(const std::vector<hedgerow::ChunkShape>& shapes) {
   auto rows = std::make_unique<std::uint64_t[]>(6 * shapes.size());

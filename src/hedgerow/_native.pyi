@@ -72,6 +72,15 @@ class TopLabels:
     @property
     def probabilities(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
 
+class GraftedTree:
+    """A model with other weights, and how many more it has."""
+
+    @property
+    def model(self) -> TreeModel: ...
+
+    @property
+    def more_weights(self) -> int: ...
+
 class BestNodes:
     """
     The best nodes of each row and the logarithms of their probabilities, (rows, k).
@@ -128,6 +137,11 @@ class TreeModel:
 
 def merge(models: Sequence[TreeModel], threads: int, progress: object | None) -> TreeModel:
     """One model with the members of several that share a tree."""
+
+def graft(old: TreeModel, begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], origins: Sequence[numpy.typing.NDArray[numpy.int32]], weights: Rows, given: numpy.typing.NDArray[numpy.uint8], threads: int) -> GraftedTree:
+    """
+    A model over a tree with other labels; of some, weights are given, the others keep theirs.
+    """
 
 def assemble(begins: Sequence[numpy.typing.NDArray[numpy.int32]], labels: numpy.typing.NDArray[numpy.int32], features: int, transform: str, nodes: Sequence[tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32]]], parts: int = 3) -> TreeModel:
     """A model from (features, lanes, weights, bias) of each inner node."""

@@ -9,9 +9,11 @@ import sys
 from collections.abc import Callable
 from importlib import metadata
 from inspect import cleandoc
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperGroup
 
 from hedgerow.deep.extra import GpuMemoryError
 
@@ -27,6 +29,7 @@ from .fit import fit
 from .import_pecos import import_pecos
 from .inspect import inspect
 from .map import map_data
+from .over_time import over_time
 from .predict import predict
 from .query import query
 from .report import report
@@ -40,18 +43,36 @@ from .vocabulary_search import search
 from .vocabulary_set import set_vocabulary
 from .vocabulary_show import show
 
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class _Commands(TyperGroup):
+    """The commands, of which ``evaluate --over-time`` has options and help of its own."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the arguments name, and what is left of them."""
+        if args[:1] == ["evaluate"] and "--over-time" in args:
+            return (
+                "evaluate --over-time",
+                over_time_command(),
+                [one for one in args[1:] if one != "--over-time"],
+            )
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="hedgerow",
+    cls=_Commands,
     rich_markup_mode="rich",  # so a bracket in a help text is written \\[
     pretty_exceptions_enable=False,  # a one-line error, or Python's own traceback of a bug
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
 
 vocabulary = typer.Typer(
     help="Give labels names, and show, search and convert vocabularies.\n\n"
     "\b\nExamples:\n  hedgerow vocabulary set tags.hedgerow stw.ttl\n  hedgerow vocabulary COMMAND --help",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
 _VOCABULARY: dict[str, Callable[..., None]] = {
     "set": set_vocabulary,
@@ -72,6 +93,13 @@ def _filled(docstring: str | None) -> str:
     """A docstring whose paragraphs fill the terminal; those that begin with a backspace keep their lines."""
     paragraphs = cleandoc(docstring or "").split("\n\n")
     return "\n\n".join(text if text.startswith("\b") else " ".join(text.split()) for text in paragraphs)
+
+
+def over_time_command() -> Any:
+    """``hedgerow evaluate --over-time`` as a command."""
+    alone = typer.Typer(rich_markup_mode="rich", context_settings=_HELP, add_completion=False)
+    alone.command("over-time", help=_filled(over_time.__doc__))(over_time)
+    return typer.main.get_command(alone)
 
 
 for _panel, _commands in _PANELS.items():

@@ -52,6 +52,14 @@ def evaluate(
     candidates: options.Candidates = None,
     missing: options.MissingVotes = None,
     fail_on_shift: FailOnShift = False,
+    over_time: Annotated[
+        bool,
+        typer.Option(
+            "--over-time",
+            help="Judge no MODEL: train on the past of DATA and judge on what came later. Its options:"
+            " hedgerow evaluate --over-time --help.",
+        ),
+    ] = False,
 ) -> None:
     """Measure how well MODEL ranks labels, and how good its uncertainty is.
 
@@ -69,6 +77,7 @@ def evaluate(
     Examples:
       hedgerow evaluate eurlex.hedgerow eurlex-4k/
       hedgerow evaluate tags.hedgerow packages/ --labels-field tags --ood reuters/ --json tags.json
+      hedgerow evaluate --over-time records.jsonl --time-field year --out over-time.html
     """  # noqa: D301
     if json not in (None, "-"):
         check_new_file(str(json), overwrite)

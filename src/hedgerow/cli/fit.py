@@ -30,6 +30,7 @@ from .options import (
 from .settings_file import TunedSettings, read_settings
 from .targets import check_new_file
 from .terminal import Report, announce, print_json, say, show_progress
+from .text_settings import text_settings
 from .time_given import GivenTime
 from .warned import warnings_as_lines
 
@@ -96,43 +97,18 @@ def fit(
     ],
     model: options.NewModelFile,
     text_field: options.TextFields,
-    method: Annotated[
-        options.Method,
-        typer.Option(
-            "--method",  # named: some releases of typer take a metavar of the same letters for the name
-            metavar="METHOD",
-            help="How to train. One tree: single, or mc-dropout, which predicts several times with some"
-            " weights left out. Or an ensemble: bagging (each member learns from its own sample of the"
-            " rows), boosting (from the mistakes of those before it) or boosted-bagging (from both). All but"
-            " single give knowledge (epistemic) uncertainty.",
-        ),
-    ] = options.Method.single,
-    members: Annotated[
-        int,
-        typer.Option(
-            min=1, max=4096, help="Members of an ensemble: more take longer and measure uncertainty better."
-        ),
-    ] = 10,
+    method: options.MethodOption = options.Method.single,
+    members: options.Members = 10,
     preset: Annotated[
         options.Preset | None,
-        typer.Option(
-            help="How much effort to spend. fast: a first look. balanced (the default): accurate, and"
-            " calibrated by a learned judge. best: a little more accurate, and slower. paper: the settings of"
-            " the paper; the default with --base transformer, --cluster and --memory.",
-            show_default=False,
-        ),
+        options.preset_option("; the default with --base transformer, --cluster and --memory"),
     ] = None,
     time_limit: options.TimeLimit = None,
     base: options.BaseOption = options.Base.linear,
     labels_field: options.LabelsField = "labels",
-    settings_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--settings",
-            metavar="FILE",
-            help="Take the settings from this file, which hedgerow tune wrote. Options beside it win.",
-        ),
-    ] = None,
+    time_field: options.TimeField = None,
+    until: options.Until = None,
+    settings_file: options.SettingsFile = None,
     extend: Annotated[
         Path | None,
         typer.Option(
@@ -289,6 +265,7 @@ def fit(
       hedgerow fit records.jsonl tags.hedgerow --language auto --min-count 3
       hedgerow fit records.jsonl tags.hedgerow --text-field title --text-field abstract
       hedgerow fit records.jsonl tags.hedgerow --settings settings.json
+      hedgerow fit records.jsonl tags.hedgerow --time-field year --until 2020
       hedgerow fit records.jsonl subjects.hedgerow --vocabulary stw.ttl
       hedgerow fit eurlex-4k/ ten.hedgerow --method boosted-bagging --members 10
       hedgerow fit eurlex-4k/ twenty.hedgerow --extend ten.hedgerow --members 20
@@ -303,7 +280,7 @@ def fit(
             param_hint="--trees",
         )
     settings = values_of(context, _SETTINGS) | {"random_state": seed}
-    texts = _text_settings(context)
+    texts = text_settings(context)
     tuning = values_of(context, _TUNING)
     place = {"device": device, "cache": cache}
     deep = base is options.Base.transformer
@@ -348,6 +325,9 @@ def fit(
     if memory is not None and (deep or cluster is not None):
         other = "--cluster" if cluster is not None else "--base transformer"
         raise typer.BadParameter(f"it cannot be used with {other}", ctx=context, param_hint="--memory")
+    if (until is None) != (time_field is None):
+        missing, own = ("--until", "--time-field") if until is None else ("--time-field", "--until")
+        raise typer.BadParameter(f"it needs {missing}", ctx=context, param_hint=own)
     if records and extend is not None:
         raise typer.BadParameter(
             "members are added to a model without its records; leave out one of both",
@@ -361,7 +341,7 @@ def fit(
     from .inputs import Selection, sources
 
     plan = Plan(
-        rows=Selection(data, None, labels_field, threads, sources(texts["fields"])),
+        rows=Selection(data, None, labels_field, threads, sources(texts["fields"]), time_field, until),
         model=model,
         deep=deep,
         settings=settings,
@@ -381,32 +361,11 @@ def fit(
         _run(plan, json, verbose)
 
 
-def _text_settings(context: typer.Context) -> dict[str, Any]:
-    """The options for texts, as the estimators take them."""
-    texts = values_of(context, [name for name in options.TEXTS if name != "fields"])
-    fields = dict(map(options.parse_field, context.params["text_field"]))
-    plain = all(weight == 1 for weight in fields.values())
-    texts["fields"] = (list(fields) if plain else fields) or None
-    if texts["language"] == options.NO_STEMS:
-        texts["language"] = None
-    first, last = texts["char_ngrams"].split("-")
-    texts |= {"ngrams": (1, texts["ngrams"]), "char_ngrams": (int(first), int(last))}
-    if texts["analyzer"] == "char_wb":
-        asked = given(context)
-        for name in ("language", "ngrams"):
-            if name in asked:
-                raise typer.BadParameter(
-                    "it is for words, not for --analyzer char_wb", ctx=context, param_hint=f"--{name}"
-                )
-    elif texts["analyzer"] == "word" and not any(name.endswith("~chars") for name in fields):
-        refuse_without(context, {"char_ngrams"}, "--analyzer char_wb or word+char_wb")
-    return texts
-
-
 def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     """Read, train, save and print; what would fail at the end fails at the start."""
     from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.extra import is_first
+    from hedgerow.records.file import drop_records
     from hedgerow.vocabulary import VocabularyWarning
 
     from .extending import open_extendable, trains_members
@@ -471,6 +430,8 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             report(0.0, "saving")
             with failing_as(ExitCode.WRITE):
                 classifier.save(plan.model, overwrite=plan.overwrite)
+                if not plan.records:
+                    drop_records(plan.model)
         if kept is not None:
             with failing_as(ExitCode.WRITE):
                 kept.delete()
@@ -484,6 +445,8 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             summary |= chosen.describe()
         if discarded:
             summary["discarded"] = discarded
+        if plan.rows.until is not None:
+            summary |= {"until": plan.rows.until, "later_rows": part.later}
         if as_json:
             print_json(summary)
         else:

@@ -115,6 +115,8 @@ def print_summary(summary: dict[str, Any]) -> None:
         f"Saved {model} ({kind}): {learned:,} labels learned from {summary['rows']:,} rows in"
         f" {summary['seconds']:.1f} s."
     )
+    if "until" in summary:
+        say(f"{summary['later_rows']:,} rows later than {summary['until']} were left out.")
     if tuned := summary.get("fine_tuning"):
         tokens, spent = (sum(of[part] for of in tuned) for part in ("tokens", "seconds"))
         say(f"Fine-tuning read {tokens:,} tokens in {spent:.0f} s, {tokens / spent:,.0f} per second.")

@@ -31,13 +31,18 @@ _FIELDS_SHOWN = 20
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows to read, and which fields of records have their labels (None: no labels) and texts."""
+    """Which rows to read, and which fields of records have their labels (None: no labels), texts and times.
+
+    Records that are later than `until` are left out.
+    """
 
     path: Path
     part: str | None = None
     labels_field: str | None = None
     threads: int = 0
     text_fields: Sequence[str] | None = None
+    time_field: str | None = None
+    until: str | None = None
 
     def read(self, report: Report, default_part: str = "test") -> Part:
         """The rows; of a folder the default part, where none is named."""
@@ -48,6 +53,8 @@ class Selection:
                 labels_field=self.labels_field,
                 threads=self.threads,
                 text_fields=self.text_fields,
+                time_field=self.time_field,
+                until=self.until,
                 progress=lambda share: report(share, "reading"),
             )
         if self.part is not None and part.n and part.split is None and not self.path.is_dir():

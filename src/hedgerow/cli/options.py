@@ -48,6 +48,17 @@ CalibrationGroups = StrEnum("CalibrationGroups", ["all", "depth", "frequency"])
 CalibrationTarget = StrEnum("CalibrationTarget", ["mean", "members"])
 LabelMeasure = StrEnum("LabelMeasure", ["probability", "total", "data", "knowledge", "variance"])
 Words = StrEnum("Words", {"word": "word", "char_wb": "char_wb", "both": "word+char_wb"})
+Unit = StrEnum("Unit", ["year", "month"])  # as of `hedgerow.data.times.UNITS`
+# As of `hedgerow.chronology.Strategy`.
+Strategies = StrEnum(
+    "Strategies",
+    {
+        "never_updated": "never-updated",
+        "calibrated_again": "calibrated-again",
+        "updated": "updated",
+        "fitted_again": "fitted-again",
+    },
+)
 InputMeasure = StrEnum("InputMeasure", ["top", "expected", "total", "data", "knowledge", "variance", "ood"])
 GOALS = ("wrong_at_most", "wrong_of", "missed_at_most", "review_at_most")  # options of decide
 # As of `hedgerow.decisions.guarantees.SHARES_OF`.
@@ -89,6 +100,16 @@ def limit_option(about: str, **range: Any) -> Any:
     return typer.Option(rich_help_panel="Limits", help=about, **range)
 
 
+def preset_option(more: str = "") -> Any:
+    """How much effort to spend; `more` says what is special about a command."""
+    return typer.Option(
+        help="How much effort to spend. fast: a first look. balanced (the default): accurate, and"
+        " calibrated by a learned judge. best: a little more accurate, and slower. paper: the settings of"
+        f" the paper{more}.",
+        show_default=False,
+    )
+
+
 def finite(value: float) -> float:
     """Refuse infinities and what is not a number."""
     if not math.isfinite(value):
@@ -119,6 +140,17 @@ def _candidates(value: str | None) -> str | None:
 def _duration(value: str | None) -> str | None:
     if value is not None:
         parse_duration(value)
+    return value
+
+
+def _time(value: str | None) -> str | None:
+    if value is not None:
+        from hedgerow.data.times import TimeError, check_time  # imports numpy
+
+        try:
+            check_time(value)
+        except TimeError as error:
+            raise typer.BadParameter(str(error)) from error
     return value
 
 
@@ -272,6 +304,50 @@ Memory = Annotated[
         rich_help_panel=LARGE,
         help="Train within this much memory, such as 8GB. DATA may be larger if it is mapped (hedgerow map)."
         " Results do not depend on it.",
+    ),
+]
+
+MethodOption = Annotated[
+    Method,
+    typer.Option(
+        "--method",  # named: some releases of typer take a metavar of the same letters for the name
+        metavar="METHOD",
+        help="How to train. One tree: single, or mc-dropout, which predicts several times with some"
+        " weights left out. Or an ensemble: bagging (each member learns from its own sample of the"
+        " rows), boosting (from the mistakes of those before it) or boosted-bagging (from both). All but"
+        " single give knowledge (epistemic) uncertainty.",
+    ),
+]
+Members = Annotated[
+    int,
+    typer.Option(
+        min=1, max=4096, help="Members of an ensemble: more take longer and measure uncertainty better."
+    ),
+]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="Take the settings from this file, which hedgerow tune wrote. Options beside it win.",
+    ),
+]
+TimeField = Annotated[
+    str | None,
+    typer.Option(
+        "--time-field",
+        metavar="NAME",
+        help="The field or column that says when a record is from: dates, months, years, numbers or"
+        " timestamps, all of one kind.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        callback=_time,
+        help="With --time-field: leave out records that are later. A year, a month or a day is included.",
     ),
 ]
 

@@ -94,7 +94,7 @@ def read_settings(context: typer.Context, path: Path) -> TunedSettings:
     """Read a file of settings for a fit, and refuse what does not go with it."""
     for name in sorted(given(context) & set(_NOT_WITH)):
         raise typer.BadParameter(f"not with {_NOT_WITH[name]}", ctx=context, param_hint="--settings")
-    if context.params["base"] is options.Base.transformer:
+    if context.params.get("base") is options.Base.transformer:
         raise typer.BadParameter(
             "not with --base transformer, which is not tuned", ctx=context, param_hint="--settings"
         )

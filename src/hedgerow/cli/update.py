@@ -88,7 +88,7 @@ def update(
     json: options.AsJson = False,
     verbose: options.Verbose = False,
 ) -> int:
-    """Teach MODEL new records, corrections and labels without training it from scratch.
+    """Teach MODEL new records, corrections and labels without a full fit.
 
     A record whose id is known corrects that record. Labels may be new. Only what changes enough is trained
     again; the rest of MODEL stays as it is. When a quarter of the records has changed since the last full

@@ -6,11 +6,13 @@ from .layout import read_part
 from .mapped import map_data
 from .part import Part
 from .pecos import write_pecos
+from .times import Times
 from .xmc_text import read_xmc_text, write_xmc_text
 
 __all__ = [
     "DataError",
     "Part",
+    "Times",
     "map_data",
     "read_jsonl",
     "read_part",

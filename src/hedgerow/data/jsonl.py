@@ -90,6 +90,8 @@ def read_records(path: Path, part: str | None, reading: Reading) -> Part:
         if has_split and labels_field not in (None, "labels") and not labels:
             records.skipped += 1
             continue
+        if not records.is_wanted(number, record):
+            continue
         records.add(number, reading.text_of(record), labels, record.get("id"))
     if records.n == 0 and splits and part not in splits:
         raise DataError(path, f"no record has the split {part!r}; the file has {', '.join(sorted(splits))}")

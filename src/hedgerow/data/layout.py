@@ -18,6 +18,7 @@ from .pecos import PecosFiles, read_pecos
 from .reading import Reading
 from .tables import read_csv, read_parquet
 from .text_labels import read_text_labels
+from .times import check_time
 from .xmc_text import read_xmc_text
 
 
@@ -31,6 +32,8 @@ def read_part(
     threads: int = 0,
     progress: Stage | None = None,
     text_fields: Sequence[str] | None = None,
+    time_field: str | None = None,
+    until: str | None = None,
 ) -> Part:
     """Read one part of a data set from a folder or a file.
 
@@ -70,6 +73,11 @@ def read_part(
     text_fields : sequence of str, optional
         The fields or columns of records that hold texts, such as ``["title", "abstract"]``; their texts are
         then mappings of these names. A record without any of them is read by its ``text``.
+    time_field : str, optional
+        The field or column that says when a record is from: dates, months, years, numbers or times, all of
+        one kind. They are then in `times`.
+    until : str, optional
+        Leave out records that are later: a time as in `time_field`, or a year or month, which is included.
 
     Raises
     ------
@@ -88,7 +96,22 @@ def read_part(
     >>> folder.cleanup()
     """
     path = Path(path)
-    reading = Reading(label_names, labels_field, label_separator, threads, progress, text_fields)
+    if until is not None and time_field is None:
+        raise ValueError("until says up to which time records are read, so it needs time_field")
+    if until is not None:
+        check_time(until)
+    reading = Reading(
+        *(label_names, labels_field, label_separator, threads, progress, text_fields, time_field, until)
+    )
+    found = _read(path, part, reading)
+    if time_field is not None and found.times is None:
+        raise DataError(
+            path, f"has no records with fields, so there is no {time_field!r}; give .jsonl, .csv or .parquet"
+        )
+    return found
+
+
+def _read(path: Path, part: str | None, reading: Reading) -> Part:
     if path.is_dir():
         if part is None:
             raise DataError(path, "is a folder; say which part of it to read, such as 'train' or 'test'")

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from .times import Times
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -31,6 +33,10 @@ class Part:
         The fields that records have, or the columns of their table; None if the data are not records.
     split : str or None
         The split whose records were read; None if records have no split, or all were read.
+    times : Times or None
+        When each record is from, where a field of times was asked for.
+    later : int
+        Records that were left out because they are later than asked for.
     """
 
     X: csr_array | None = None
@@ -42,11 +48,16 @@ class Part:
     skipped: int = 0
     fields: list[str] | None = None
     split: str | None = None
+    times: Times | None = None
+    later: int = 0
 
     def __post_init__(self) -> None:
         lengths = {
             name: int(value.shape[0]) if isinstance(value, csr_array) else len(value)
-            for name, value in (("X", self.X), ("texts", self.texts), ("Y", self.Y), ("ids", self.ids))
+            for name, value in (
+                *(("X", self.X), ("texts", self.texts), ("Y", self.Y)),
+                *(("ids", self.ids), ("times", self.times)),
+            )
             if value is not None
         }
         if len(set(lengths.values())) > 1:

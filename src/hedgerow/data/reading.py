@@ -17,6 +17,8 @@ class Reading:
     threads: int = 0
     progress: Stage | None = None
     text_fields: Sequence[str] | None = None
+    time_field: str | None = None
+    until: str | None = None
 
     def text_of(self, record: Mapping[str, Any]) -> Any:
         """The text of a record, or its texts by name; None if it has neither."""

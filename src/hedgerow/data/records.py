@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ from .errors import DataError
 from .label_space import LabelCollector
 from .part import Part
 from .reading import Reading
+from .times import TimeCollector, TimeError, TimeKind, Times
 
 
 class RecordCollector:
@@ -21,12 +22,32 @@ class RecordCollector:
         self._text_fields = reading.text_fields
         self._texts: list[Any] = []
         self._ids: list[str] = []
+        self._time_field = reading.time_field
+        self._times = TimeCollector(reading.until)
         self.skipped = 0
 
     @property
     def n(self) -> int:
         """The number of records so far."""
         return len(self._texts)
+
+    def is_wanted(self, line: int, record: Mapping[str, Any]) -> bool:
+        """Keep the time of a record, where times are asked for; whether the record is to be added."""
+        field = self._time_field
+        if field is None:
+            return True
+        if field not in record:
+            found = ", ".join(record)
+            raise DataError(
+                self._path,
+                f"the record has no {field!r}, by which records are put in order of time; its fields are"
+                f" {found:.200}",
+                line,
+            )
+        try:
+            return self._times.add(record[field])
+        except TimeError as error:
+            raise DataError(self._path, f"the {field}: {error}", line) from error
 
     def add(self, line: int, text: object, labels: object, id: object) -> None:
         """Add a record; None stands for labels or an id that are missing."""
@@ -74,6 +95,9 @@ class RecordCollector:
 
     def finish(self, fields: Iterable[str], split: str | None = None) -> Part:
         """Return the part. It has labels if any record had, or if label names were given."""
+        later = self._times.later
+        if later and not self.n:
+            raise DataError(self._path, f"all {later:,} records are later; give a later time to read up to")
         Y, names = self._labels.finish() if self._labelled else (None, None)
         return Part(
             texts=self._texts,
@@ -82,6 +106,13 @@ class RecordCollector:
             ids=self._ids or None,
             unknown_labels=self._labels.unknown,
             skipped=self.skipped,
+            times=self._finished_times(),
+            later=later,
             fields=list(fields),
             split=split,
         )
+
+    def _finished_times(self) -> Times | None:
+        if self._time_field is None:
+            return None
+        return Times(self._times.kind or TimeKind.NUMBER, self._times.values())

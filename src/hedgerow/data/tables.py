@@ -34,6 +34,8 @@ def read_csv(path: Path, reading: Reading) -> Part:
                         rows.line_num,
                     )
                 cells = dict(zip(columns, row, strict=True))
+                if not records.is_wanted(rows.line_num, cells):
+                    continue
                 cell = None if reading.labels_field is None else cells.get(reading.labels_field)
                 labels = None if cell is None else split_cell(cell, separator)
                 records.add(rows.line_num, reading.text_of(cells), labels, cells.get("id"))
@@ -58,6 +60,9 @@ def _check_columns(path: Path, columns: Sequence[str], reading: Reading) -> None
         found = ", ".join(columns) or "none"
         named = " or ".join(map(repr, wanted))
         raise DataError(path, f"there is no column {named}; the columns are: {found}", 1)
+    if reading.time_field is not None and reading.time_field not in columns:
+        found = ", ".join(columns)
+        raise DataError(path, f"there is no column {reading.time_field!r}; the columns are: {found}", 1)
 
 
 def read_parquet(path: Path, reading: Reading) -> Part:
@@ -76,14 +81,19 @@ def read_parquet(path: Path, reading: Reading) -> Part:
             columns: list[str] = table.schema_arrow.names
             _check_columns(path, columns, reading)
             texts = reading.text_fields or ()
-            wanted = [name for name in ("text", *texts, reading.labels_field, "id") if name in columns]
+            asked = ("text", *texts, reading.labels_field, "id", reading.time_field)
+            wanted = list(dict.fromkeys(name for name in asked if name in columns))
             total = max(1, table.metadata.num_rows)
+            number = 0
             for batch in table.iter_batches(batch_size=8192, columns=wanted):
                 for row in batch.to_pylist():
+                    number += 1
+                    if not records.is_wanted(number, row):
+                        continue
                     labels = row.get(reading.labels_field)
-                    records.add(records.n + 1, reading.text_of(row), labels, row.get("id"))
+                    records.add(number, reading.text_of(row), labels, row.get("id"))
                 if reading.progress is not None:
-                    reading.progress(records.n / total)
+                    reading.progress(number / total)
     except DataError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:

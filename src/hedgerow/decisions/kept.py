@@ -40,12 +40,17 @@ class KeptGuarantee:
     inputs : int
         How many inputs count: those that have labels that the model knows, or, for wrong ones, those whose
         accepted labels are counted.
+    counted, failed : int
+        Of the right labels that the model knows, or, for wrong ones, of the accepted labels: how many there
+        are, and how many of them were missed, or are wrong.
     """
 
     guarantee: Guarantee
     achieved: float | None
     labels: float | None
     inputs: int = 0
+    counted: int = 0
+    failed: int = 0
 
     @property
     def kept(self) -> bool | None:
@@ -59,18 +64,22 @@ class KeptGuarantee:
 
 
 class GuaranteeTally:
-    """Adds up what decisions achieve at each of the usual goals, batch by batch.
+    """Adds up what decisions achieve at each of the usual goals, or of those given, batch by batch.
 
     Without a policy, or with another search than that of the policy, nothing is guaranteed.
     """
 
     def __init__(
-        self, policy: Policy | None, search: SearchSettings, counts: npt.NDArray[np.int64] | None
+        self,
+        policy: Policy | None,
+        search: SearchSettings,
+        counts: npt.NDArray[np.int64] | None,
+        guarantees: tuple[Guarantee, ...] | None = None,
     ) -> None:
         self._counts = counts
         self._guarantees: tuple[Guarantee, ...] = ()
         if policy is not None and policy.search.to_dict() == search.to_dict():
-            self._guarantees = policy.standard()
+            self._guarantees = policy.standard() if guarantees is None else guarantees
         self._rules = [_rule(of, policy, counts) for of in self._guarantees]
         self._parts: list[list[Floats]] = [[] for _ in self._rules]
 
@@ -99,7 +108,11 @@ class GuaranteeTally:
                 continue
             rows = np.concatenate(parts)
             achieved, inputs = _achieved(guarantee, rows)
-            found.append(KeptGuarantee(guarantee, achieved, float(rows[:, 1].mean()), inputs))
+            base = rows[:, 1] if guarantee.kind == "wrong" else rows[:, 0]
+            counted, failed = int(base.sum()), int((base - rows[:, 2]).sum())
+            found.append(
+                KeptGuarantee(guarantee, achieved, float(rows[:, 1].mean()), inputs, counted, failed)
+            )
         return found
 
     def _known(self, columns: int, labels: int) -> npt.NDArray[np.bool_]:

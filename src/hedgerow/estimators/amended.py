@@ -21,7 +21,7 @@ from hedgerow.progress import Progress, stage
 from hedgerow.records.changes import Applied
 from hedgerow.records.table import RecordTable, Step
 from hedgerow.training.amending import ChangedRows, TreeVersion, amend_tree
-from hedgerow.training.centroids import label_centroids
+from hedgerow.training.centroids import amend_centroids
 from hedgerow.training.data import Costs, TrainingData, drawn_for
 from hedgerow.training.plan import TrainingPlan
 from hedgerow.training.settings import TrainingSettings
@@ -107,7 +107,10 @@ def amend_model(
     judge, scorers = model.judge, model.scorers
     if judge is not None and scorers is not None:
         judge = replace(judge, label_counts=counts)
-        centroids = label_centroids(data, forest.tree, settings.tree.normalize, threads)
+        stale = np.zeros(labels, dtype=bool)
+        stale[matrix[np.flatnonzero(changed == table.now)].indices] = True
+        stale[lost.indices] = True
+        centroids = amend_centroids(scorers.centroids, data, forest.tree, columns, stale, threads)
         classifier = trees[0] if scorers.shared else trees[-1] if scorers.classifier is not None else None
         scorers = Scorers(classifier, centroids, labels, scorers.shared)
     found = replace(

@@ -16,7 +16,7 @@ from hedgerow.records.packed import Packed
 from hedgerow.records.table import HeldOutRecords, RecordTable, Step
 from hedgerow.storage.container import ModelFileError, read_model, write_model
 
-__all__ = ["NoRecordsError", "beside", "next_to", "read_records", "settle_records", "write_records"]
+__all__ = ["NoRecordsError", "beside", "drop_records", "next_to", "read_records", "settle_records", "write_records"]
 
 _KIND = "records"
 
@@ -139,6 +139,14 @@ def settle_records(model: str | os.PathLike[str], of: str) -> Path:
     return current
 
 
+def drop_records(model: str | os.PathLike[str]) -> None:
+    """Delete the records of a model that was replaced by one without; any other file stays."""
+    for path in (beside(model), next_to(beside(model))):
+        with contextlib.suppress(ModelFileError, OSError):
+            if read_model(path, verify=False).header.get("kind") == _KIND:
+                path.unlink()
+
+
 def next_to(path: Path) -> Path:
     """Where records wait for their model to be written."""
     return Path(f"{path}.next")
@@ -171,7 +179,9 @@ def _matrix(
         values = np.ones(indices.size, dtype=np.int8)
     elif values.dtype != np.float32 or values.shape != indices.shape or not np.isfinite(values).all():
         raise ValueError(f"{name} has values that are no numbers")
-    return sp.csr_array((values, indices, indptr), shape=shape)
+    # scipy would widen all indices to the type of the row starts.
+    narrow = indptr.astype(np.int32) if indices.size < 2**31 else indptr
+    return sp.csr_array((values, indices, narrow), shape=shape)
 
 
 def _times(when: npt.NDArray[Any], steps: int) -> npt.NDArray[np.int32]:

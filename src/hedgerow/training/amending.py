@@ -13,8 +13,8 @@ from hedgerow.inputs.matrices import as_rows
 from hedgerow.progress import Stage
 from hedgerow.training.data import Costs, TrainingData
 from hedgerow.training.settings import SolverSettings, TreeSettings
-from hedgerow.trees.label_tree import LabelTree, aggregate_features, grow_over
-from hedgerow.trees.regrowth import regrow
+from hedgerow.trees.label_tree import aggregate_features, grow_over
+from hedgerow.trees.regrowth import regrow, renumbered
 from hedgerow.trees.tree_model import TreeClassifier
 
 __all__ = ["RENEWAL", "ChangedRows", "TreeVersion", "amend_tree"]
@@ -70,7 +70,8 @@ def amend_tree(
     """The tree with labels attached where their examples belong, and with what changed trained again."""
     before, data = version.tree, rows.data
     shape, solver = settings
-    tree, dropped = _renumbered(before.tree, rows)
+    there = np.bincount(data.indicator.indices, minlength=data.indicator.shape[1]) > 0
+    tree, dropped = renumbered(before.tree, rows.columns, there)
     taught = data.indicator if costs is None else data.indicator[costs > 0]
     examples = np.bincount(taught.indices, minlength=data.indicator.shape[1])
     has = np.zeros(data.indicator.shape[1], dtype=bool)
@@ -114,17 +115,6 @@ def amend_tree(
         before.weights + found.more_weights,
     )
     return TreeVersion(amended, tuple(found.when))
-
-
-def _renumbered(tree: LabelTree, rows: ChangedRows) -> tuple[LabelTree, npt.NDArray[np.bool_]]:
-    """The tree in the new columns, and which labels go; what has no column is numbered after the others."""
-    width = rows.data.indicator.shape[1]
-    labels = rows.columns[tree.labels].astype(np.int64)
-    gone = labels < 0
-    labels[gone] = width + np.arange(int(gone.sum()))
-    dropped = np.ones(width + int(gone.sum()), dtype=bool)
-    dropped[:width] = np.bincount(rows.data.indicator.indices, minlength=width) == 0
-    return LabelTree(tree.begins, labels.astype(np.int32)), dropped
 
 
 def _leaves_for(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow import _native
+from hedgerow.inputs.matrices import as_rows
 from hedgerow.training.data import TrainingData
 from hedgerow.trees.label_tree import LabelTree, aggregate_features
+from hedgerow.trees.regrowth import regrow, renumbered
 from hedgerow.trees.tree_model import TreeClassifier
 
-__all__ = ["label_centroids"]
+__all__ = ["amend_centroids", "label_centroids"]
 
 # Features, children, weights and biases of a node.
 _Node = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.float32]]
@@ -55,6 +58,57 @@ def label_centroids(
     native = _native.assemble(list(tree.begins), tree.labels, data.width, "l3-hinge", nodes, 1)
     weights = sum(len(node[0]) for node in nodes)
     return TreeClassifier(tree, data.width, "l3-hinge", normalize, native, weights)
+
+
+def amend_centroids(
+    before: TreeClassifier,
+    data: TrainingData,
+    first: LabelTree,
+    columns: npt.NDArray[np.int64],
+    changed: npt.NDArray[np.bool_],
+    threads: int,
+    kept: int = _FEATURES_KEPT,
+) -> TreeClassifier:
+    """The centroids after an update: those of labels that are new or `changed` are computed again.
+
+    `columns` is the new column of each label that there was, or -1. A new label joins the group of a label
+    that is close in the tree `first`.
+    """
+    Y = data.indicator
+    used = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+    tree, dropped = renumbered(before.tree, columns, used)
+    group = np.full(Y.shape[1], -1, dtype=np.int64)
+    place = np.repeat(np.arange(len(tree.begins[-1]) - 1), np.diff(tree.begins[-1]))
+    old = tree.labels < Y.shape[1]
+    group[tree.labels[old]] = place[old]
+    near = group[first.labels]
+    # Of a label without a group, that of the last label before it which has one.
+    last = np.maximum.accumulate(np.where(near >= 0, np.arange(len(near)), 0))
+    new = np.flatnonzero(used & (group < 0))
+    beside = np.zeros(Y.shape[1], dtype=np.int64)
+    beside[first.labels] = np.maximum(near[last], 0)
+    grown = regrow(tree, new, beside[new], dropped)
+    labels = grown.tree.labels
+    again = np.flatnonzero(used & (changed | (group < 0))).astype(np.int32)
+    sums = aggregate_features(data.X, Y, again, data.width, data.costs, before.normalize, threads)
+    columns_kept, lanes, values, _ = _node(sums, kept)
+    rows = np.empty(Y.shape[1], dtype=np.int64)
+    rows[labels] = np.arange(len(labels))
+    own: Any = (values, (rows[again[lanes]], columns_kept))
+    weights = sp.csr_array(own, shape=(len(labels), data.width))
+    given = np.zeros(len(labels), dtype=np.uint8)
+    given[rows[again]] = 1
+    found = _native.graft(
+        before.native,
+        list(grown.tree.begins),
+        labels,
+        list(grown.origins),
+        as_rows(weights, threads=threads),
+        given,
+        threads,
+    )
+    total = before.weights + found.more_weights
+    return TreeClassifier(grown.tree, data.width, "l3-hinge", before.normalize, found.model, total)
 
 
 def _node(vectors: sp.csr_array, most: int) -> _Node:

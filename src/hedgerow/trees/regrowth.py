@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hedgerow.trees.label_tree import LabelTree
 
-__all__ = ["Regrown", "regrow"]
+__all__ = ["Regrown", "regrow", "renumbered"]
 
 Ints = npt.NDArray[np.int32]
 
@@ -82,6 +82,22 @@ def regrow(
             origins.append(old.astype(np.int32))
         key = 2 * _owners(tree.begins[layer - 1])[old].astype(np.int64)
     return Regrown(LabelTree(tuple(begins[::-1]), labels), tuple(origins[::-1]))
+
+
+def renumbered(
+    tree: LabelTree, columns: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]
+) -> tuple[LabelTree, npt.NDArray[np.bool_]]:
+    """The tree with labels in other columns, and which labels are to be dropped from it.
+
+    `columns` is the new column of each label, or -1, and `there` says which columns any input has. Labels
+    without a column are numbered after all others.
+    """
+    labels = columns[tree.labels].astype(np.int64)
+    gone = labels < 0
+    labels[gone] = len(there) + np.arange(int(gone.sum()))
+    dropped = np.ones(len(there) + int(gone.sum()), dtype=bool)
+    dropped[: len(there)] = ~there
+    return LabelTree(tree.begins, labels.astype(np.int32)), dropped
 
 
 def _owners(begins: Ints) -> Ints:
