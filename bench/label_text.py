@@ -159,7 +159,7 @@ def embedding_cost(encoder: Path, vocabulary: Vocabulary) -> float:
 
 
 def markdown(described: dict[str, Any]) -> str:
-    """Means over seeds, and below them how far seeds are apart."""
+    """Means over seeds, and below them what is gained."""
     rows = {}
     for name, runs in described["runs"].items():
         rows[name] = {key: float(np.mean([run[key] for run in runs])) for _, key, _ in COLUMNS}
@@ -168,8 +168,9 @@ def markdown(described: dict[str, Any]) -> str:
         key: [after[key] - before[key] for before, after in zip(first, second, strict=True)]
         for _, key, _ in COLUMNS
     }
-    rows[GAIN] = {key: float(np.mean(each)) for key, each in gains.items()}
-    rows[LEAST] = {key: float(np.min(each)) for key, each in gains.items()}
+    for row, of in ((GAIN, np.mean), (LEAST, np.min)):
+        # Nothing is written as -0.0.
+        rows[row] = {key: float(format(of(gains[key]), style)) + 0.0 for _, key, style in COLUMNS}
     names = (*WAYS, GAIN, LEAST)
     return "\n".join([about(described), *table("with MiniLM as it is", rows, names, COLUMNS)]) + "\n"
 
