@@ -30,9 +30,9 @@ from hedgerow.data.sample import load_sample
 from hedgerow.training.checkpoint import Checkpoint
 
 RECORDS = [
-    {"id": f"r{i}", "text": f"{kind} number {i} of the {kind} family", "labels": [kind, "any, \"quoted\""]}
+    {"id": f"r{i}{n}", "text": f"{kind} number {i} of the {kind} family", "labels": [kind, "any, \"quoted\""]}
     for i in range(12)
-    for kind in ("apple", "[red]pear[/red]", "plum\x1b[2J")
+    for n, kind in enumerate(("apple", "[red]pear[/red]", "plum\x1b[2J"))
 ]  # fmt: skip
 
 

@@ -31,7 +31,8 @@ from hedgerow.judge.judging import Judge, NoJudge, judged_each
 from hedgerow.judge.names import NamedInputs, NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
-from hedgerow.quality.expectation import QualityModel
+from hedgerow.quality.expectation import ExpectedQuality, QualityModel
+from hedgerow.quality.learning import expected_of, is_search_of
 from hedgerow.records.lineage import Lineage
 from hedgerow.shift.reference import Reference
 from hedgerow.shift.watch import NO_REFERENCE, ShiftWatch, UntestedShift
@@ -410,6 +411,23 @@ class Model:
             return votes
         can = np.flatnonzero(self.forest.knows | names.named).astype(np.int32)
         return filled(votes, k, can if subset is None else np.intersect1d(can, subset.columns))
+
+    @property
+    def forecasts(self) -> bool:
+        """Whether it has learned how good answers are, for this search."""
+        return self.quality is not None and is_search_of(self.quality, self.search)
+
+    def expected(self, inputs: Any, answer: Answer, k: int) -> ExpectedQuality | None:
+        """How good its best labels are expected to be, from an answer on at least k; None where not learned.
+
+        Where the answer is of a wider or narrower search than that for the best labels, there is another.
+        """
+        learned = self.quality
+        if learned is None or not self.forecasts:
+            return None
+        if answer.signals is None or not self.finds(max(k, learned.k)):
+            answer = self.answer(inputs, k=learned.k, signals=True)
+        return expected_of(answer, learned, threads=self.threads)
 
     def signals(self, inputs: Any) -> Signals:
         """What the OOD score is computed from; labels are not searched for."""

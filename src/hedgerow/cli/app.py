@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from hedgerow.deep.extra import GpuMemoryError
 
 from .calibrate import calibrate
+from .compare import compare
 from .decide import decide
 from .demo import demo
 from .drift import drift
@@ -34,6 +35,7 @@ from .predict import predict
 from .query import query
 from .report import report
 from .reproduce import reproduce
+from .rollback import rollback
 from .serve import serve
 from .terminal import escape_what_streams_lack, flush_output, plain, print_error
 from .tune import tune
@@ -82,8 +84,8 @@ _VOCABULARY: dict[str, Callable[..., None]] = {
 }
 
 _PANELS = {
-    "Train and predict": (demo, fit, tune, update, predict, serve),
-    "Trust": (evaluate, calibrate, decide, drift, report, explain, query),
+    "Train and predict": (demo, fit, tune, update, predict, serve, rollback),
+    "Trust": (evaluate, compare, calibrate, decide, drift, report, explain, query),
     "Files": (inspect, map_data, embed, import_pecos),
     "Research": (reproduce,),
 }

@@ -16,7 +16,15 @@ from hedgerow.records.packed import Packed
 from hedgerow.records.table import HeldOutRecords, RecordTable, Step
 from hedgerow.storage.container import ModelFileError, read_model, write_model
 
-__all__ = ["NoRecordsError", "beside", "drop_records", "next_to", "read_records", "settle_records", "write_records"]
+__all__ = [
+    "NoRecordsError",
+    "beside",
+    "drop_records",
+    "next_to",
+    "read_records",
+    "settle_records",
+    "write_records",
+]
 
 _KIND = "records"
 
