@@ -170,7 +170,14 @@ def fit(
     learning_rate: options.LearningRate = 5e-5,
     max_length: options.MaxLength = 128,
     pooling: options.PoolingOption = options.Pooling.mean,
-    label_text: options.LabelText = False,
+    label_text: Annotated[
+        bool,
+        deep_option(
+            "--label-text/--no-label-text",
+            help="With --judge and --vocabulary: also compare the names of labels with texts by the encoder."
+            " Kept only if it ranks better.",
+        ),
+    ] = False,
     cache: Annotated[
         Path | None, deep_option(metavar="FOLDER", help="Keep embeddings here, and use those that are there.")
     ] = None,

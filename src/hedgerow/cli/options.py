@@ -596,14 +596,6 @@ MaxLength = Annotated[int, deep_option(min=3, help="Tokens of a text that the en
 PoolingOption = Annotated[
     Pooling, deep_option(help="Embed a text by the mean of its tokens, or by the first one.")
 ]
-LabelText = Annotated[
-    bool,
-    deep_option(
-        "--label-text/--no-label-text",
-        help="With --judge and --vocabulary: also compare the names of labels with texts by the encoder. Kept"
-        " only if it ranks better.",
-    ),
-]
 
 # --- the server ---
 
