@@ -29,6 +29,7 @@ from .failures import ExitCode, Failure, reason
 from .fit import fit
 from .import_pecos import import_pecos
 from .inspect import inspect
+from .learn import learn
 from .map import map_data
 from .over_time import over_time
 from .predict import predict
@@ -84,7 +85,7 @@ _VOCABULARY: dict[str, Callable[..., None]] = {
 }
 
 _PANELS = {
-    "Train and predict": (demo, fit, tune, update, predict, serve, rollback),
+    "Train and predict": (demo, fit, tune, update, learn, predict, serve, rollback),
     "Trust": (evaluate, compare, calibrate, decide, drift, report, explain, query),
     "Files": (inspect, map_data, embed, import_pecos),
     "Research": (reproduce,),

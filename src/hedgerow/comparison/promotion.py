@@ -15,6 +15,7 @@ from hedgerow.estimators.loading import load
 from hedgerow.inputs.parameters import ParameterError
 from hedgerow.model import Model
 from hedgerow.progress import Progress
+from hedgerow.records.file import carry_records, settle_records
 
 __all__ = ["Judge", "Judgement", "Promotion", "promote", "rollback"]
 
@@ -104,6 +105,8 @@ def promote(
 ) -> Promotion:
     """Let a new model file take the place of another, if it is good enough; safe against a kill at any time.
 
+    Its records (MODEL.data), if it has any, come along; those of the other are kept for a rollback.
+
     Parameters
     ----------
     model : path-like
@@ -126,7 +129,9 @@ def promote(
         sources = [load(path).set_params(n_jobs=threads).source for path in (files.answering, staged)]
         found = judge.judge(sources[0], sources[1], progress)
         if found.accepted:
+            carry_records(new, files.path)
             files.install()
+            settle_records(files.path, sources[1].identity)
         return Promotion(found.accepted, found.words, found.comparison)
     finally:
         files.discard()

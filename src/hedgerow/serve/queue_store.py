@@ -279,6 +279,13 @@ class QueueStore:
             for number, key, text, labels in rows
         ]
 
+    def reviewed(self) -> Iterator[ReviewedText]:
+        """All that `export_page` gives, page by page."""
+        last = 0
+        while page := self.export_page(last):
+            yield from page
+            last = page[-1].id
+
     def counts(self) -> QueueCounts:
         """How many texts are in each state."""
         rows = self._connection.execute("SELECT state, count(*) FROM item GROUP BY state")
