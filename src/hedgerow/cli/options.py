@@ -598,15 +598,3 @@ PoolingOption = Annotated[
 ]
 
 # --- the server ---
-
-Host = Annotated[
-    str, typer.Option(help="The address to listen on. One that other machines can reach needs a token.")
-]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Ask every client for the token in this file. Default: the variable HEDGEROW_TOKEN.",
-    ),
-]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import hedgerow.cli.options as options
+import hedgerow.cli.server_options as server_options
 from hedgerow.serve.limits import Limits
 
 from .comparison_options import Accuracy, PromoteIf, deciding_option, margin_option
@@ -53,12 +54,12 @@ class Place:
 
 def serve(
     model: options.ModelFile,
-    host: options.Host = "127.0.0.1",
-    port: options.Port = 8000,
+    host: server_options.Host = "127.0.0.1",
+    port: server_options.Port = 8000,
     queue: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The review queue. Default: MODEL.queue.sqlite.")
     ] = None,
-    token_file: options.TokenFile = None,
+    token_file: server_options.TokenFile = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
