@@ -1,6 +1,7 @@
 // Compiled once per SIMD level; KERNEL_LEVEL names the namespace. See kernels.h and CMakeLists.txt for the rules.
 #include "kernels.h"
 
+#include "kernels/byte_products.h"
 #include "kernels/chunk_scores.h"
 #include "kernels/exact_measures.h"
 #include "kernels/judging.h"
@@ -37,6 +38,7 @@ const Kernels table = {NAME_OF(KERNEL_LEVEL),
                        judge_lanes,
                        move_lanes,
                        move_means,
-                       mark_kept};
+                       mark_kept,
+                       dot_bytes};
 
 }  // namespace hedgerow::KERNEL_LEVEL

@@ -189,6 +189,9 @@ struct Kernels {
   // masks[f] = the lanes in use whose weight is not within the threshold and not 0; what is no number is kept.
   void (*mark_kept)(const float* weights, std::int64_t features, int width, int lanes, float threshold,
                     std::uint16_t* masks);
+  // dots[i] = sum over j of vectors[i · width + j] · query[j], in integers; `query` has numbers of a byte, too.
+  void (*dot_bytes)(const std::int8_t* vectors, std::int64_t rows, std::int64_t width, const std::int16_t* query,
+                    std::int32_t* dots);
 };
 
 // The best kernels this machine can run, or those named by HEDGEROW_SIMD (baseline, v3, v4, v4_vbmi2).

@@ -747,6 +747,11 @@ MOST_NAME_WORDS: int = 64
 def build_names(texts: tuple, languages: numpy.typing.NDArray[numpy.int8], entries: numpy.typing.NDArray[numpy.int32], flags: numpy.typing.NDArray[numpy.uint8], stems: Stems) -> NameArrays:
     """The arrays of names, which are parallel columns."""
 
+def nearest_names(directions: numpy.typing.NDArray[numpy.int8], lengths: numpy.typing.NDArray[numpy.float64], queries: numpy.typing.NDArray[numpy.int8], query_lengths: numpy.typing.NDArray[numpy.float64], count: int, threads: int) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None, None))], Annotated[NDArray[numpy.float32], dict(shape=(None, None))]]:
+    """
+    The names whose directions have the highest cosines with each query, and these: (queries, count) both.
+    """
+
 class NameMatcher:
     """Finds names by a trie, whose arrays are checked here."""
 

@@ -28,7 +28,7 @@ from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.crossed_out import crossed_out, filled, together
 from hedgerow.judge.judging import HEADROOM, Judge, NoJudge, judged_each
-from hedgerow.judge.names import NameJudge
+from hedgerow.judge.names import NamedInputs, NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
 from hedgerow.quality.expectation import ExpectedQuality, QualityModel
@@ -383,7 +383,8 @@ class Model:
                 least = min(k, self.forest.known_of(subset))
                 some = self.forest.votes(reading.rows, least, search, self.threads, subset=subset)
                 votes = together(votes, self._judged(reading.rows, some))
-            votes = self._named(self.names, inputs, votes, k, subset)
+            read = NamedInputs(self.reader.texts_apart(inputs), reading.embeddings)
+            votes = self._named(self.names, read, votes, k, subset)
         ranking = None
         if self.calibration is not None:
             if self.calibration.keeps_order:
@@ -406,11 +407,10 @@ class Model:
         return Votes(found.indptr, found.labels, probs, len(self.classes), bound, missed, self.classes)
 
     def _named(
-        self, names: NameJudge, inputs: Any, votes: Votes, k: int, subset: LabelSubset | None
+        self, names: NameJudge, inputs: NamedInputs, votes: Votes, k: int, subset: LabelSubset | None
     ) -> Votes:
         """The votes, and what names say of labels and add to them; of a subset, if one is given."""
-        texts = self.reader.texts_apart(inputs)
-        indptr, labels, probs = names.apply(texts, votes.indptr, votes.labels, votes.probs, self.threads)
+        indptr, labels, probs = names.apply(inputs, votes.indptr, votes.labels, votes.probs, self.threads)
         unlearned = self._unlearned if self.members == 1 else None
         votes = Votes(indptr, labels, probs, len(self.classes), classes=self.classes, unlearned=unlearned)
         if subset is not None:

@@ -131,7 +131,7 @@ def read(file: ModelFile, verify: bool) -> Model:
     names = None
     if "naming" in header:
         texts = len(reader.texts_apart(()))
-        names = NameJudge.from_sections(header["naming"], sections, counts, texts)
+        names = NameJudge.from_sections(header["naming"], sections, counts, texts, reader.embedding_width)
     calibration = None
     if "calibration" in header:
         calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)

@@ -51,7 +51,7 @@ _SETTINGS = (
 _CHOSEN = ("tolerance", "matcher_beam", "dampen")
 _TUNING = (
     *("encoder", "encoders", "epochs", "steps", "levels", "batch_size", "micro_batch", "learning_rate"),
-    *("max_length", "pooling"),
+    *("max_length", "pooling", "label_text"),
 )
 
 
@@ -170,6 +170,14 @@ def fit(
     learning_rate: options.LearningRate = 5e-5,
     max_length: options.MaxLength = 128,
     pooling: options.PoolingOption = options.Pooling.mean,
+    label_text: Annotated[
+        bool,
+        deep_option(
+            "--label-text/--no-label-text",
+            help="With --judge and --vocabulary: also compare the names of labels with texts by the encoder."
+            " Kept only if it ranks better.",
+        ),
+    ] = False,
     cache: Annotated[
         Path | None, deep_option(metavar="FOLDER", help="Keep embeddings here, and use those that are there.")
     ] = None,

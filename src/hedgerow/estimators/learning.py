@@ -17,6 +17,7 @@ from hedgerow.estimators.fitted import Fitted
 from hedgerow.estimators.name_learning import renamed
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.inputs.rows import count
+from hedgerow.inputs.threads import threads_for
 from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_broader, calibrate_out_of_bag
 from hedgerow.progress import Progress
 from hedgerow.quality.expectation import ExpectedQuality, QualityModel
@@ -339,5 +340,5 @@ class Learning(Fitted):
         """
         model = self._fitted()
         check_vocabulary(vocabulary, model.classes)
-        self.model_ = renamed(model, vocabulary)
+        self.model_ = renamed(model, vocabulary, self.source.reader, threads_for(self.n_jobs))
         return self

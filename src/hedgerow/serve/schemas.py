@@ -348,6 +348,8 @@ class NameView(Answer):
         description="The probability with names, before calibration; null where the label is not predicted."
     )
     considered: bool = Field(description="Whether names were considered for the label.")
+    cosine: float | None = Field(description="How near its name is to the text, for a model with label text.")
+    best_cosine: float | None = Field(description="The highest one of all labels that were considered.")
 
 
 class Explanation(Answer):
