@@ -72,10 +72,12 @@ def amend_centroids(
     """The centroids after an update: those of labels that are new or `changed` are computed again.
 
     `columns` is the new column of each label that there was, or -1. A new label joins the group of a label
-    that is close in the tree `first`.
+    that is close in the tree `first`; a group that becomes too large is cut in two.
     """
     Y = data.indicator
     used = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+    if before.tree.depth == 1 and used.sum() > _GROUP:
+        return label_centroids(data, first, before.normalize, threads, kept)
     tree, dropped = renumbered(before.tree, columns, used)
     group = np.full(Y.shape[1], -1, dtype=np.int64)
     place = np.repeat(np.arange(len(tree.begins[-1]) - 1), np.diff(tree.begins[-1]))
@@ -88,8 +90,17 @@ def amend_centroids(
     beside = np.zeros(Y.shape[1], dtype=np.int64)
     beside[first.labels] = np.maximum(near[last], 0)
     grown = regrow(tree, new, beside[new], dropped)
+    stale = used & (changed | (group < 0))
+    sizes = np.diff(grown.tree.begins[-1])
+    halves: dict[int, npt.NDArray[np.int32]] = {}
+    for number in np.flatnonzero(sizes > _GROUP).tolist() if tree.depth > 1 else []:
+        own_labels = grown.tree.children(tree.depth - 1, number)
+        halves[int(grown.origins[-2][number])] = own_labels[len(own_labels) // 2 :]
+        stale[own_labels] = True
+    if halves:
+        grown = regrow(tree, new, beside[new], dropped, halves)
     labels = grown.tree.labels
-    again = np.flatnonzero(used & (changed | (group < 0))).astype(np.int32)
+    again = np.flatnonzero(stale).astype(np.int32)
     sums = aggregate_features(data.X, Y, again, data.width, data.costs, before.normalize, threads)
     columns_kept, lanes, values, _ = _node(sums, kept)
     rows = np.empty(Y.shape[1], dtype=np.int64)
