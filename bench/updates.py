@@ -178,10 +178,12 @@ def markdown(described: dict[str, Any]) -> str:
     lines = [records.about(described)]
     columns = ("CPU s", "MB", "P@1", "P@5", "nDCG@20", "AUROC")
     for dataset, parts in described["runs"].items():
-        lines += [f"**{dataset}**", "", f"| | {' | '.join(columns)} |", "|---" * 7 + "|"]
+        lines += ["", f"**{dataset}**", "", f"| | {' | '.join(columns)} |", "|---" * 7 + "|"]
         for part, what in (("late", "1 % in an update"), ("steps", "a half in ten updates")):
             if part not in parts:
                 continue
+            if again := parts[part]["update"]["fitted again"]:
+                what += f", {again} of them full fits"
             for kind, name in (("update", what), ("fit", "full fit to the same")):
                 one = parts[part][kind]
                 cells = (f"{one['cpu_seconds']:.1f}", f"{one['megabytes']:.0f}", f"{one['p@1']:.2f}")
