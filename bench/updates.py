@@ -1,6 +1,6 @@
 """Updates beside full fits: `python -m bench.updates`.
 
-On library records with title and abstract (tibkat) and on descriptions of packages (debian-depends), under the
+On library records with title and abstract (tibkat) and on descriptions of packages (debian-depends), by the
 preset "balanced": a model of 99 % of the training records that learns the rest, from loading it to saving it;
 one of a half that learns the other half in ten updates; and labels that no record had before, of which an
 update brings one example or five. Full fits to the same records stand beside them; labels that never occur in
@@ -100,7 +100,7 @@ class Bench:
         return {"update": updated, "fit": whole}
 
     def new(self, train: Records) -> dict[str, Any]:
-        """Labels are new in an update: how often they are among the best five of test records that have them."""
+        """Labels are new in an update: how often the best five of test records have them."""
         counts: dict[str, int] = {}
         for _, labels in train:
             for label in labels:
@@ -178,10 +178,12 @@ def markdown(described: dict[str, Any]) -> str:
     lines = [records.about(described)]
     columns = ("CPU s", "MB", "P@1", "P@5", "nDCG@20", "AUROC")
     for dataset, parts in described["runs"].items():
-        lines += [f"**{dataset}**", "", f"| | {' | '.join(columns)} |", "|---" * 7 + "|"]
+        lines += ["", f"**{dataset}**", "", f"| | {' | '.join(columns)} |", "|---" * 7 + "|"]
         for part, what in (("late", "1 % in an update"), ("steps", "a half in ten updates")):
             if part not in parts:
                 continue
+            if again := parts[part]["update"]["fitted again"]:
+                what += f", {again} of them full fits"
             for kind, name in (("update", what), ("fit", "full fit to the same")):
                 one = parts[part][kind]
                 cells = (f"{one['cpu_seconds']:.1f}", f"{one['megabytes']:.0f}", f"{one['p@1']:.2f}")

@@ -37,6 +37,7 @@ REQUIREMENTS = {
     "files of every format so far": "every file loads and predicts what it did before",
     "killed while saving": "a reader sees the old model or the new one, complete",
     "killed while updating": "the old model or the new one, with its records; the next update works",
+    "killed while promoting": "the next process serves the old model or the new one, complete",
     "killed while training": "the next run ends with the same bits",
     "system calls that fail while saving": "a clear error; the old model stays, or the new one is complete",
     "system calls that fail while updating": "the same; the next update works",

@@ -35,6 +35,12 @@ std::size_t room_for(const ChunkView& chunk) { return 32 * ((std::size_t{chunk.g
 
 }  // namespace
 
+float scale_of(const SparseRow& x, std::int64_t row, bool normalise) {
+  if (normalise) return unit_scale(x);
+  refuse_overflow(x, row);
+  return 1.0f;
+}
+
 void BlockInputs::prepare(const TreeModel& model, const SparseRows& X, std::int64_t begin, std::int64_t end,
                           bool normalise) {
   const FeatureHash& hash = model.hash();
@@ -46,8 +52,7 @@ void BlockInputs::prepare(const TreeModel& model, const SparseRows& X, std::int6
   for (std::int64_t row = begin; row < end; ++row) {
     const SparseRow x = X[row];
     const std::size_t before = hashes_.size();
-    const float scale = normalise ? unit_scale(x) : 1.0f;
-    if (!normalise) refuse_overflow(x, row);
+    const float scale = scale_of(x, row, normalise);
     for (std::int64_t i = 0; i < x.size; ++i) {
       if (!expected_.sees(x.indices[i])) continue;
       hashes_.push_back(hash(x.indices[i]));

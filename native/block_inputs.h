@@ -11,6 +11,10 @@
 
 namespace hedgerow {
 
+// What scales a row to length 1, where it is to be `normalise`d. Throws std::invalid_argument where its values are too
+// large to score.
+float scale_of(const SparseRow& x, std::int64_t row, bool normalise);
+
 class BlockInputs {
  public:
   void prepare(const TreeModel& model, const SparseRows& X, std::int64_t begin, std::int64_t end, bool normalise);

@@ -394,7 +394,7 @@ void unpack_chunk(const ChunkView& chunk, std::vector<ChunkEntry>& entries) {
     const unsigned char* row = chunk.payload + (code & ((1u << kCodeKindShift) - 1));
     const auto add = [&](std::uint32_t lane, const unsigned char* word) {
       const float weight = from_bfloat16(get<std::uint16_t>(word));
-      if (weight != 0) entries.push_back({feature, lane, weight});
+      if (weight != 0) entries.push_back({feature, lane, weight, code >> kCodeKindShift});
     };
     switch (code >> kCodeKindShift) {
       case kPairRow:

@@ -108,6 +108,7 @@ struct ChunkEntry {
   std::int32_t feature;
   std::uint32_t lane;
   float weight;
+  std::uint32_t kind = kNoRow;  // of the row that it comes from
 };
 std::vector<ChunkEntry> unpack_chunk(const ChunkView& chunk);
 void unpack_chunk(const ChunkView& chunk, std::vector<ChunkEntry>& entries);

@@ -23,6 +23,7 @@ void Descent::complete(int tree, const Candidates& candidates) {
     }
   }
   for (int layer = 0; layer < labels.depth(); ++layer) {
+    if (options_.floor > 0) leave_improbable(tree, layer);
     Visits& extra = found.extra[layer];
     extra.paths.assign(extra.nodes.size() * voices, 0.0f);
     for (std::int64_t visit = 0; layer > 0 && visit < std::ssize(extra.nodes); ++visit) {
@@ -32,6 +33,31 @@ void Descent::complete(int tree, const Candidates& candidates) {
     }
     score(tree, layer, extra);
   }
+}
+
+// Keeps of the visits of a layer those above the floor.
+void Descent::leave_improbable(int tree, int layer) {
+  if (layer == 0) return;
+  Visits& extra = found_[tree].extra[layer];
+  const float floor = std::log(options_.floor);
+  const std::int64_t apart = found_[tree].extra[layer - 1].stride;
+  std::int64_t kept = 0;
+  for (std::int64_t input = 0; input < inputs_.size(); ++input) {
+    const Range<std::int64_t> visits = extra.of(input);
+    extra.begins[input] = kept;
+    for (const std::int64_t visit : visits) {
+      const std::int32_t node = extra.nodes[visit];
+      const float* log = log_of(tree, layer, node, input);
+      bool probable = false;
+      for (std::int64_t voice = 0; log && voice < extra.voices; ++voice) probable |= !(log[voice * apart] < floor);
+      if (!probable) continue;
+      extra.nodes[kept] = node;
+      extra.inputs[kept++] = static_cast<std::int32_t>(input);
+    }
+  }
+  extra.begins.back() = kept;
+  extra.nodes.resize(kept);
+  extra.inputs.resize(kept);
 }
 
 // Finds, from the leaves up, the nodes on the way to an input's candidates that it has not visited.

@@ -85,7 +85,12 @@ void Descent::score(int tree, int layer, Visits& visits) {
   for (std::int64_t visit = 0; visit < count; ++visit) order_[starts_[visits.nodes[visit]]++] = visit;
   const Kernels& simd = kernels();
   const Leaving leaving(inputs_);
-  const bool lowered = options_.headroom > 0 && layer + 1 == model.tree().depth();
+  const bool labels = layer + 1 == model.tree().depth();
+  const bool lowered = options_.headroom > 0 && labels && !options_.classifiers;
+  const bool keeps_lowered = labels && options_.classifiers;
+  if (keeps_lowered && std::ssize(visits.lowered) < count * voices * stride)
+    visits.lowered.resize(count * voices * stride);
+  lowered_.resize(stride);
   for (std::int64_t i = 0; i < count; ++i) {
     if (i % kVisitsBetweenChecks == 0) watch_->check();
     const std::int64_t visit = order_[i];
@@ -101,9 +106,15 @@ void Descent::score(int tree, int layer, Visits& visits) {
     float* logits = inputs_.score(model, layer, node, visits.inputs[visit], forest_->dropout(), apart);
     float* logs = visits.logs.data() + visit * voices * stride;
     for (std::int64_t voice = 0; voice < voices; ++voice, logits += apart, logs += stride) {
+      const float path = visits.paths[visit * voices + voice];
+      if (keeps_lowered) {
+        for (std::int32_t child = 0; child < children; ++child) lowered_[child] = logits[child] - options_.headroom;
+        simd.log_probabilities(lowered_.data(), children, path, model.transform(),
+                               visits.lowered.data() + (visit * voices + voice) * stride);
+      }
       if (lowered)
         for (std::int32_t child = 0; child < children; ++child) logits[child] -= options_.headroom;
-      simd.log_probabilities(logits, children, visits.paths[visit * voices + voice], model.transform(), logs);
+      simd.log_probabilities(logits, children, path, model.transform(), logs);
     }
   }
 }

@@ -33,7 +33,9 @@ struct VoteOptions {
   float floor = 0;
   bool normalise = true;
   float headroom = 0;  // scores of labels are lowered by this much, so that sure ones can be told apart
-  int followed = 0;    // layers in which the reach is wanted
+  // Do not lower what votes, but keep what the classifiers of the labels say when they are lowered.
+  bool classifiers = false;
+  int followed = 0;                     // layers in which the reach is wanted
   const LabelSubset* subset = nullptr;  // find only these labels; the reach is that of all
 };
 
@@ -52,8 +54,9 @@ struct Visits {
   std::vector<std::int64_t> begins;  // of each input
   std::vector<std::int32_t> nodes;   // ascending for each input
   std::vector<std::int32_t> inputs;
-  std::vector<float> paths;  // log-probabilities of the node, a voice each
-  std::vector<float> logs;   // of its children: voice by voice, `stride` apart
+  std::vector<float> paths;    // log-probabilities of the node, a voice each
+  std::vector<float> logs;     // of its children: voice by voice, `stride` apart
+  std::vector<float> lowered;  // the same of labels whose scores are lowered by the headroom, where that is asked for
   std::int64_t stride = 0;
   std::int64_t voices = 0;
 
@@ -115,7 +118,7 @@ class Descent {
 
   // Keeps the best `least` nodes of a layer whatever their probability, and up to `beam` above the floor.
   void descend(int tree, std::int32_t beam, std::int32_t least);
-  // Takes the members of a tree to the candidates that only others met.
+  // Takes the members of a tree to the candidates that only others met, but not below nodes that are under the floor.
   void complete(int tree, const Candidates& candidates);
   // The same where they lie below nodes that the beam left behind above the floor.
   void complete_above_floor(int tree, const Candidates& candidates);
@@ -141,6 +144,7 @@ class Descent {
   void add_unvisited(int tree, int layer, std::int64_t input);
   bool has_candidate(const LabelTree& tree, int layer, std::int32_t node) const;
   void find_unvisited(int tree, const Candidates& candidates, std::int64_t input);
+  void leave_improbable(int tree, int layer);
   void choose_followed(int tree, int layer, std::int64_t input);
   void enter(int tree, int layer, std::int64_t input, std::int32_t node, const float* path, std::int64_t apart);
 
@@ -154,7 +158,7 @@ class Descent {
   std::vector<Found> found_;
   Best best_;
   AllowedChildren allowed_;
-  std::vector<float> means_, missed_, counts_, highest_, root_;
+  std::vector<float> means_, missed_, counts_, highest_, root_, lowered_;
   std::vector<unsigned char> kept_;
   std::vector<std::int64_t> order_;
   std::vector<std::int32_t> starts_, chosen_;

@@ -52,7 +52,16 @@ Forest::Forest(std::vector<const TreeModel*> trees, std::int32_t labels, std::op
     paths_.emplace_back(tree->tree());
     first_voice_.push_back(members_);
     members_ += voices(static_cast<int>(paths_.size()) - 1);
+    lists_.push_back(std::make_unique<Lists>());
   }
+}
+
+const LabelLists* Forest::lists(int tree) const {
+  Lists& lists = *lists_[static_cast<std::size_t>(tree)];
+  std::call_once(lists.once, [&] {
+    if (!dropout_) lists.made = LabelLists::of(model(tree));
+  });
+  return lists.made.get();
 }
 
 }  // namespace hedgerow

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "dropout.h"
+#include "label_lists.h"
 #include "tree_model.h"
 
 namespace hedgerow {
@@ -42,11 +45,16 @@ class Forest {
   // `labels` is the number of labels of all trees together. Dropout makes the passes of one tree its members.
   Forest(std::vector<const TreeModel*> trees, std::int32_t labels, std::optional<Dropout> dropout);
 
+  Forest(const Forest&) = delete;
+  Forest& operator=(const Forest&) = delete;
+
   // No other forest has this number, even one that comes to lie at the same address later.
   std::uint64_t serial() const { return serial_; }
   int trees() const { return static_cast<int>(trees_.size()); }
   const TreeModel& model(int tree) const { return *trees_[static_cast<std::size_t>(tree)]; }
   const TreePaths& paths(int tree) const { return paths_[static_cast<std::size_t>(tree)]; }
+  // What is read in place of a tree's chunks where candidates are scored; null where chunks are.
+  const LabelLists* lists(int tree) const;
   const Dropout* dropout() const { return dropout_ ? &*dropout_ : nullptr; }
   std::int32_t labels() const { return labels_; }
 
@@ -59,6 +67,12 @@ class Forest {
   std::uint64_t serial_;
   std::vector<const TreeModel*> trees_;
   std::vector<TreePaths> paths_;
+  // Made when they are needed first.
+  struct Lists {
+    std::once_flag once;
+    std::unique_ptr<const LabelLists> made;
+  };
+  std::vector<std::unique_ptr<Lists>> lists_;
   std::vector<int> first_voice_;
   std::int32_t labels_;
   std::optional<Dropout> dropout_;

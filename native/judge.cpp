@@ -28,12 +28,9 @@ void judge_candidates(const Judge& judge, const std::int32_t* labels, const floa
                                                                                            std::int64_t size) mutable {
       const JudgeLanes lanes{coefficients.data(), range.data(), seen, members, evidence.data(), votes.data()};
       read_votes(probabilities, first, size, members, lanes.votes);
-      for (std::int64_t lane = 0; lane < kJudgedAtOnce; ++lane) {
-        const std::int64_t entry = entry_of(first, lane, size);
-        for (int s = 0; s < judge.scorers; ++s)
-          lanes.evidence[(s + 1) * kJudgedAtOnce + lane] = scores[entry * judge.scorers + s];
-        lanes.evidence[(seen - 1) * kJudgedAtOnce + lane] = judge.log_counts[labels[entry]];
-      }
+      read_votes(scores, first, size, judge.scorers, lanes.evidence + kJudgedAtOnce);
+      for (std::int64_t lane = 0; lane < kJudgedAtOnce; ++lane)
+        lanes.evidence[(seen - 1) * kJudgedAtOnce + lane] = judge.log_counts[labels[entry_of(first, lane, size)]];
       kernels().judge_lanes(lanes);
       write_votes(lanes.votes, first, size, members, judged);
     };

@@ -148,6 +148,11 @@ struct Kernels {
   // features in it.
   void (*look_up_hits)(const ChunkView& chunk, const std::uint32_t* table, const std::uint32_t* numbers,
                        const float* values, std::int64_t size, Hits& hits);
+  // sums[entry >> 16] += value times the bfloat16 in the low half of the entry
+  void (*add_listed)(const std::uint32_t* entries, float value, std::uint32_t size, float* sums);
+  // The same for all sums: word i of 16 has the bfloat16 of sum i in its low half and that of sum i + 16 in the high
+  // one
+  void (*add_whole)(const std::uint32_t* words, float value, std::uint32_t size, float* sums);
   // Logits of all lanes; `logits` has room for 16 lanes a group, and an even number of groups.
   void (*score_chunk)(const ChunkView& chunk, const Hits& hits, float* logits);
   // Logits in each pass of a dropout. Pass p is at logits + p · stride; `dropped`, one for each pass up to
@@ -184,6 +189,9 @@ struct Kernels {
   // masks[f] = the lanes in use whose weight is not within the threshold and not 0; what is no number is kept.
   void (*mark_kept)(const float* weights, std::int64_t features, int width, int lanes, float threshold,
                     std::uint16_t* masks);
+  // dots[i] = sum over j of vectors[i · width + j] · query[j], in integers; `query` has numbers of a byte, too.
+  void (*dot_bytes)(const std::int8_t* vectors, std::int64_t rows, std::int64_t width, const std::int16_t* query,
+                    std::int32_t* dots);
 };
 
 // The best kernels this machine can run, or those named by HEDGEROW_SIMD (baseline, v3, v4, v4_vbmi2).

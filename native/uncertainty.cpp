@@ -25,6 +25,7 @@ constexpr std::int64_t kShareAboveFloor = 4;
 std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t k, const VoteOptions& options,
                         int threads) {
   std::int64_t bytes = 1;
+  const std::int64_t kept = options.classifiers ? 2 : 1;  // numbers for each child
   for (int tree = 0; tree < forest.trees(); ++tree) {
     const LabelTree& labels = forest.model(tree).tree();
     const std::int64_t beam =
@@ -33,7 +34,7 @@ std::int64_t block_size(const Forest& forest, const SparseRows& X, std::int32_t 
             : std::max(options.beam, nodes_for(forest, tree, options.subset, std::max(k, options.top)));
     for (int layer = 0; layer < labels.depth(); ++layer)
       bytes += std::min<std::int64_t>(beam, labels.nodes(layer)) * forest.paths(tree).widest(layer) *
-               forest.voices(tree) * static_cast<std::int64_t>(sizeof(float));
+               forest.voices(tree) * kept * static_cast<std::int64_t>(sizeof(float));
   }
   const std::int64_t most = options.floor > 0 ? kShareAboveFloor * kBlockBytes : kBlockBytes;
   return even_block(X.rows, std::min(most / bytes, kMostBlock), threads);
@@ -155,7 +156,7 @@ VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t
   const std::int64_t block = block_size(forest, X, k, options, threads);
   struct Part {
     std::vector<std::int32_t> labels;
-    std::vector<float> probabilities;
+    std::vector<float> probabilities, classifiers;
   };
   std::vector<Part> parts(static_cast<std::size_t>((X.rows + block - 1) / block));
   VoteArrays out;
@@ -181,6 +182,11 @@ VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t
                  if (std::any_of(part.probabilities.begin() + static_cast<std::ptrdiff_t>(first),
                                  part.probabilities.end(), [](float p) { return std::isnan(p); }))
                    throw_not_finite(row);
+                 if (options.classifiers) {
+                   part.classifiers.insert(part.classifiers.end(), votes.classifiers(), votes.classifiers() + size);
+                   kernels().exponentials(part.classifiers.data() + part.classifiers.size() - size,
+                                          static_cast<std::int64_t>(size));
+                 }
                  const Certificate certificate = votes.certificate();
                  out.indptr[static_cast<std::size_t>(row) + 1] = votes.size();
                  out.bound[static_cast<std::size_t>(row)] = certificate.probability;
@@ -193,6 +199,7 @@ VoteArrays collect_votes(const Forest& forest, const SparseRows& X, std::int32_t
   for (Part& part : parts) {
     out.labels.insert(out.labels.end(), part.labels.begin(), part.labels.end());
     out.probabilities.insert(out.probabilities.end(), part.probabilities.begin(), part.probabilities.end());
+    out.classifiers.insert(out.classifiers.end(), part.classifiers.begin(), part.classifiers.end());
     part = {};
   }
   return out;

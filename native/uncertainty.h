@@ -44,6 +44,7 @@ struct VoteArrays {
   std::vector<std::int64_t> indptr;
   std::vector<std::int32_t> labels;
   std::vector<float> probabilities;
+  std::vector<float> classifiers;  // of each candidate what its label's own classifier says, where that is asked for
   std::vector<float> bound, missed;
   std::vector<double> reach;  // row-major, a sum for each that is wanted
 };

@@ -37,14 +37,17 @@ inline std::int64_t entry_of(std::int64_t first, std::int64_t lane, std::int64_t
 }
 
 inline void read_votes(const float* probabilities, std::int64_t first, std::int64_t size, int members, float* votes) {
-  for (std::int64_t lane = 0; lane < kJudgedAtOnce; ++lane)
-    for (int m = 0; m < members; ++m)
-      votes[m * kJudgedAtOnce + lane] = probabilities[entry_of(first, lane, size) * members + m];
+  const float* from = probabilities + first * members;
+  for (int m = 0; m < members; ++m, votes += kJudgedAtOnce) {
+    for (std::int64_t lane = 0; lane < size; ++lane) votes[lane] = from[lane * members + m];
+    std::fill(votes + size, votes + kJudgedAtOnce, votes[size - 1]);
+  }
 }
 
 inline void write_votes(const float* votes, std::int64_t first, std::int64_t size, int members, float* probabilities) {
+  float* to = probabilities + first * members;
   for (std::int64_t lane = 0; lane < size; ++lane)
-    for (int m = 0; m < members; ++m) probabilities[(first + lane) * members + m] = votes[m * kJudgedAtOnce + lane];
+    for (int m = 0; m < members; ++m) *to++ = votes[m * kJudgedAtOnce + lane];
 }
 
 }  // namespace hedgerow

@@ -156,6 +156,7 @@ void VoteSearcher::gather(std::int64_t input) {
     if (several && options_.missing == Missing::exact) fill_extra(tree, input);
     if (bounds) fill_bounds(tree, input);
   }
+  if (options_.classifiers) fill_classifiers(input);
 }
 
 void VoteSearcher::forget_numbers() {
@@ -226,6 +227,22 @@ void VoteSearcher::fill_extra(int tree, std::int64_t input) {
       for (std::int64_t voice = 0; voice < extra.voices; ++voice)
         column[voice * stride_] = logs[voice * extra.stride + place - places.first];
     }
+  }
+}
+
+// Of a single tree of one voice, which visited the leaves of all candidates.
+void VoteSearcher::fill_classifiers(std::int64_t input) {
+  const LabelTree& labels = forest_->model(0).tree();
+  const Visits& visits = descent_.found(0).layers.back();
+  const TreePaths& paths = forest_->paths(0);
+  classifiers_.resize(size_);
+  visit_of_.resize(labels.nodes(labels.depth() - 1));
+  for (const std::int64_t visit : visits.of(input)) visit_of_[visits.nodes[visit]] = visit;
+  for (std::int64_t i = 0; i < size_; ++i) {
+    const std::int32_t leaf = paths.leaf(labels_[i]);
+    const std::int64_t visit = visit_of_[leaf],
+                       child = paths.place(labels_[i]) - labels.child_begin(labels.depth() - 1, leaf);
+    classifiers_[i] = visits.lowered[visit * visits.stride + child] - visits.paths[visit];
   }
 }
 

@@ -41,6 +41,8 @@ class VoteSearcher {
   std::int64_t number(std::int32_t label) const { return number_[label]; }
   const float* logs() const { return matrix_.data(); }
   std::size_t stride() const { return static_cast<std::size_t>(stride_); }
+  // Where the classifiers of labels were asked for: their log-probabilities of the candidates, without the way there.
+  const float* classifiers() const { return classifiers_.data(); }
   Certificate certificate() const;
 
  private:
@@ -69,6 +71,7 @@ class VoteSearcher {
   void fill(int tree, std::int64_t input, bool only_top);
   void fill_extra(int tree, std::int64_t input);
   void fill_bounds(int tree, std::int64_t input);
+  void fill_classifiers(std::int64_t input);
   void forget_numbers();
   float* votes_of(int member) { return matrix_.data() + member * stride_; }
 
@@ -93,7 +96,8 @@ class VoteSearcher {
   std::int64_t size_ = 0;
   bool in_order_ = false;  // candidates are in the order in which a single tree scored them
   std::int64_t stride_ = 0;
-  std::vector<float> matrix_;
+  std::vector<float> matrix_, classifiers_;
+  std::vector<std::int64_t> visit_of_;  // of an input to each leaf of a single tree
   std::vector<Frontier> here_;
 };
 

@@ -30,9 +30,9 @@ from hedgerow.data.sample import load_sample
 from hedgerow.training.checkpoint import Checkpoint
 
 RECORDS = [
-    {"id": f"r{i}", "text": f"{kind} number {i} of the {kind} family", "labels": [kind, "any, \"quoted\""]}
+    {"id": f"r{i}{n}", "text": f"{kind} number {i} of the {kind} family", "labels": [kind, "any, \"quoted\""]}
     for i in range(12)
-    for kind in ("apple", "[red]pear[/red]", "plum\x1b[2J")
+    for n, kind in enumerate(("apple", "[red]pear[/red]", "plum\x1b[2J"))
 ]  # fmt: skip
 
 
@@ -266,14 +266,14 @@ def interrupt_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Checkpoint, "write", interrupted)
 
 
-def test_fit_of_an_ensemble_tells_method_and_members_and_leaves_the_model_only(
+def test_fit_of_an_ensemble_tells_method_and_members_and_leaves_model_and_records(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fit", str(data), str(tmp_path / "m"), *ENSEMBLE]) == 0
     captured = capsys.readouterr()
     assert "boosted-bagging, 4 members): 4 labels learned from 36 rows" in captured.out
     assert captured.err == ""
-    assert sorted(os.listdir(tmp_path)) == ["data", "m"]
+    assert sorted(os.listdir(tmp_path)) == ["data", "m", "m.data"]
     options = ["--trees", "2", "--alpha", "0.25", "--hard-negatives", "3", "--json"]
     assert main(["fit", str(data), str(tmp_path / "n"), *ENSEMBLE, *options]) == 0
     summary = json.loads(capsys.readouterr().out)
@@ -436,12 +436,12 @@ def test_extending_a_calibrated_model_then_it_says_what_is_discarded_and_how_to_
     extend = ["fit", str(train), str(new), "--extend", str(old), "--members", "3"]
     assert main(extend) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "so calibration, OOD detector and policy of the old model are discarded" in said
+    assert "so calibration, OOD detector, policy and expected quality of the old model are discarded" in said
     assert f"To learn them again: hedgerow calibrate {new} HELD_OUT_DATA" in said
     after = hedgerow.load(new).source
     assert (after.calibration, after.ood, after.policy) == (None, None, None)
     assert main([*extend, "--overwrite", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["discarded"] == ["calibration", "OOD detector", "policy"]
+    assert json.loads(capsys.readouterr().out)["discarded"] == ["calibration", "OOD detector", "policy", "expected quality"]
 
 
 def test_extending_a_model_that_is_not_calibrated_then_nothing_is_discarded(

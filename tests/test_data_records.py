@@ -124,7 +124,8 @@ def test_numbers_as_labels_and_ids_become_names(tmp_path):
         ('{"text": "a", "labels": [""]}', "the label ''"),
         ('{"text": "a", "labels": [true]}', "the label True"),
         ('{"text": "a", "labels": [1.5]}', "the label 1.5"),
-        ('{"text": "a", "id": "x"}', "some have none"),
+        ('{"text": "a", "id": 1.5}', "the id is 1.5, not a string"),
+        ('{"text": "a", "id": true}', "the id is True, not a string"),
         ('{"text": "a", "split": "train"}', "some records have a split"),
     ],
 )

@@ -515,6 +515,20 @@ def test_evaluation_then_shows_promised_and_achieved_side_by_side(model, data):
     assert plain["flagged"] == pytest.approx((model.ood_scores(X).p_value <= 0.05).mean())
 
 
+def test_evaluation_then_shares_of_accepted_labels_are_tested_as_well(model, data):
+    X, Y = data["test"]
+    found = evaluate(model, X, sp.csr_array(Y)).shift
+    tested = {test.labels for test in found.kept}
+    assert "all accepted labels" in tested
+    assert "an input's accepted labels (mean over the inputs that are given any)" in tested
+    assert not any(test.broken for test in found.kept)
+    # The labels of other inputs: nothing has shifted, and most of what is accepted is wrong.
+    found = evaluate(model, X, sp.csr_array(np.roll(Y, 1, axis=0))).shift
+    assert not found.shifted
+    assert {test.labels for test in found.kept if test.broken} >= tested
+    assert "% of all accepted labels were to be wrong, and" in found.words
+
+
 # Command line
 
 WORDS = ["thorn", "leaf", "berry", "root", "bark", "moss", "seed", "twig"]

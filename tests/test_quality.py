@@ -22,7 +22,7 @@ from hedgerow import HedgerowClassifier, HedgerowTextClassifier, learn_from_held
 from hedgerow.cli.app import app
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.quality.evidence import OF_VOTES
-from hedgerow.quality.expectation import Forecast, QualityModel, TooFewInputs
+from hedgerow.quality.expectation import ExpectedQuality, Forecast, QualityModel, TooFewInputs
 from hedgerow.quality.learning import shares_of
 from hedgerow.storage.container import Malformed, read_model, write_model
 
@@ -301,3 +301,70 @@ def test_predict_quality_then_writes_it_beside_the_labels(calibrated, tmp_path: 
     run = CliRunner().invoke(app, ["predict", str(path), str(data), "--quality"])
     assert run.exit_code != 0
     assert "hedgerow calibrate" in str(run.exception)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 5), st.floats(0, 1), st.floats(0, 1))
+def test_words_then_name_every_number_of_right_labels_whose_share_is_in_the_interval(
+    k: int, expected: float, half: float
+) -> None:
+    low, high = max(0.0, expected - half), min(1.0, expected + half)
+    shares = [np.array([share]) for share in (expected, low, high)]
+    about, least, most = ExpectedQuality(k, 0.9, *shares, *shares).right(0)
+    inside = [number for number in range(k + 1) if low - 1e-9 <= number / k <= high + 1e-9]
+    assert set(inside) <= set(range(least, most + 1)) <= {*inside, about}
+    assert abs(about - k * expected) <= 0.5
+
+
+def columns_of(found: ExpectedQuality) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in found.columns().items()}
+
+
+@pytest.mark.parametrize(
+    "goal", [{}, {"missed_at_most": 0.3}, {"optimise": "macro-f1@5"}, {"optimise": "macro-f1@12"}], ids=str
+)
+@pytest.mark.parametrize("change", [{}, {"beam": 2}], ids=str)
+def test_decide_then_says_of_each_input_what_expected_quality_says(calibrated, goal, change) -> None:
+    texts = held_out(calibrated, 60, 16)[0]
+    model = calibrated
+    if change:  # a search that must be widened for five labels
+        model = load_threads(calibrated, 1).set_params(**change)
+        model.model_ = replace(model.model_, search=replace(model.model_.search, **change))
+        learn_from_held_out(model, *held_out(calibrated, 400, 17))
+        assert not model.source.finds(5)
+    found = model.decide(texts, **goal)
+    assert columns_of(found.quality) == columns_of(model.expected_quality(texts))
+    assert found.to_dict()["inputs"][3]["quality"]["precision"] == found.quality.precision[3]
+    assert found.quality.confidence == 0.9
+
+
+def test_decide_on_some_labels_or_without_having_learned_it_then_expects_nothing(calibrated) -> None:
+    texts = held_out(calibrated, 5, 18)[0]
+    assert calibrated.decide(texts, only=calibrated.classes_[:4]).quality is None
+    plain = load_threads(calibrated, 1)
+    plain.model_ = replace(plain.model_, quality=None)
+    for goal in ({}, {"optimise": "macro-f1@5"}):
+        found = plain.decide(texts, **goal)
+        assert found.quality is None
+        assert "quality" not in found.to_dict()["inputs"][0]
+        assert found.labels.tolist() == calibrated.decide(texts, **goal).labels.tolist()
+
+
+def test_decide_on_the_command_line_then_expected_quality_is_in_the_lines_and_the_summary(
+    calibrated, tmp_path: Path
+) -> None:
+    path, data = tmp_path / "model.hedgerow", tmp_path / "new.jsonl"
+    calibrated.save(path)
+    texts = held_out(calibrated, 4, 19)[0]
+    data.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
+    expected = calibrated.expected_quality(texts)
+    run = CliRunner().invoke(app, ["decide", str(path), str(data), "--json"])
+    assert run.exit_code == 0, run.output
+    for row, line in enumerate(run.stdout.splitlines()):
+        found = json.loads(line)["input"]
+        assert {name: found[name] for name in expected.columns()} == {
+            name: values[row] for name, values in expected.columns().items()
+        }
+    run = CliRunner().invoke(app, ["decide", str(path), str(data)])
+    said = f"Of the best 5 labels of an input, {5 * expected.precision.mean():.1f} are expected to be right"
+    assert said in run.output.replace("\n", " ")

@@ -25,6 +25,7 @@ from hedgerow import (
 )
 from hedgerow.cli import main
 from hedgerow.cli.failures import ExitCode
+from hedgerow.vocabulary import VocabularyWarning
 
 Choice = list[tuple[int, Any, float, float]]
 
@@ -364,8 +365,15 @@ def test_all_formats_hold_the_same_questions(
     assert [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()] == expected
     with open(tmp_path / "q.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    kinds = {"row": int, "id": str, "label": str, "score": float, "knowledge": float}
-    assert [{name: kind(row[name]) for name, kind in kinds.items()} for row in rows] == expected
+    kinds = {"row": int, "id": str, "label": str, "score": float, "knowledge": float, "text": str}
+    for row, record in zip(rows, expected, strict=True):
+        assert {name: kind(row[name]) for name, kind in kinds.items()} == {
+            name: record[name] for name in kinds
+        }
+        suggested = zip(
+            json.loads(row["suggestions"]), json.loads(row["suggested_probabilities"]), strict=True
+        )
+        assert [{"label": label, "probability": share} for label, share in suggested] == record["suggestions"]
     assert parquet.read_table(tmp_path / "q.parquet").to_pylist() == expected
 
 
@@ -418,3 +426,102 @@ def test_a_model_that_judges_by_names_asks_about_texts(pairs: bool, tmp_path: Pa
     command = ["query", str(tmp_path / "named.hedgerow"), str(tmp_path / "new.jsonl"), "-n", "2"]
     assert main([*command, *(["--pairs"] if pairs else [])]) == 0
     assert capsys.readouterr().out
+
+
+# --- suggestions, and the queue of a server ---
+
+
+def test_suggestions_then_they_are_the_models_best_labels_beside_the_text(
+    fruit: HedgerowTextClassifier, saved: Path, new: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", str(saved), str(new), "-n", "3", "-k", "2", "--json"]) == 0
+    for record in json.loads(capsys.readouterr().out)["queries"]:
+        text = NEW[record["row"]]
+        assert record["text"] == text
+        shares = dict(zip(fruit.classes_.tolist(), shares_of(fruit, text), strict=True))
+        best = sorted(shares, key=lambda label: -shares[label])[:2]
+        assert [one["label"] for one in record["suggestions"]] == best
+        for one in record["suggestions"]:
+            assert one["probability"] == pytest.approx(shares[one["label"]], abs=1e-6)
+    assert main(["query", str(saved), str(new), "-k", "0", "--json"]) == 0
+    assert all("suggestions" not in one for one in json.loads(capsys.readouterr().out)["queries"])
+
+
+def shares_of(model: HedgerowTextClassifier, text: str) -> list[float]:
+    """The probability of each label, by its column."""
+    found: list[float] = np.asarray(model.predict_proba([text]).todense()).ravel().tolist()
+    return found
+
+
+def test_suggestions_of_a_model_with_a_vocabulary_then_they_have_names(
+    saved: Path, new: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = hedgerow.load(saved)
+    with pytest.warns(VocabularyWarning, match="1 of 3 labels"):
+        model.set_vocabulary(hedgerow.Vocabulary.from_names({"apple": "Apfel", "plum": "Pflaume"}, "de"))
+    model.save(saved, overwrite=True)
+    assert main(["query", str(saved), str(new), "-n", "1", "-k", "3", "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)["queries"]
+    names = {one["label"]: one["name"] for one in record["suggestions"]}
+    assert names == {"apple": "Apfel", "plum": "Pflaume", "[red]pear[/red]": None}
+
+
+def test_texts_by_name_then_they_stand_beside_the_rest_as_readers_want_them(tmp_path: Path) -> None:
+    records = [
+        {"title": text, "abstract": "fruit", "labels": kinds}
+        for text, kinds in zip(TEXTS, KINDS, strict=True)
+    ]
+    model = HedgerowTextClassifier(
+        method="bagging", members=3, fields=["title", "abstract"], min_count=1, random_state=0, n_jobs=1
+    ).fit(records, KINDS)
+    model.save(tmp_path / "m")
+    (tmp_path / "new.jsonl").write_text('{"title": "a plum", "abstract": "of a tree"}\n')
+    out = tmp_path / "ask.jsonl"
+    assert main(["query", str(tmp_path / "m"), str(tmp_path / "new.jsonl"), "--out", str(out)]) == 0
+    part = hedgerow.data.read_part(out, None, text_fields=["title", "abstract"])
+    assert part.texts == [{"title": "a plum", "abstract": "of a tree"}]
+
+
+def test_queue_then_the_texts_chosen_wait_in_it_with_their_ids_and_predictions(
+    fruit: HedgerowTextClassifier, saved: Path, new: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fastapi")
+    from hedgerow.serve.queue_store import QueueStore
+
+    queue = tmp_path / "queue.sqlite"
+    rows = query(fruit, NEW, n=2).rows.tolist()
+    command = ["query", str(saved), str(new), "-n", "2", "--queue", str(queue)]
+    for _ in range(2):  # the second time, they wait already
+        assert main(command) == 0
+        said = capsys.readouterr().out
+        assert "2 texts wait" in said
+        assert f"hedgerow serve {saved} --queue {queue}" in said
+    store = QueueStore(queue)
+    waiting = {item.text_id: item for item in store.waiting(10)}
+    store.close()
+    assert {id: item.text for id, item in waiting.items()} == {f"t{row}": NEW[row] for row in rows}
+    for item in waiting.values():
+        shares = dict(zip(fruit.classes_.tolist(), shares_of(fruit, str(item.text)), strict=True))
+        for one in item.prediction["labels"]:
+            assert one["probability"] == pytest.approx(shares[one["label"]], abs=1e-6)
+            assert len(one["votes"]) == 4
+
+
+def test_queue_that_cannot_be_filled_then_it_is_refused_and_untouched(
+    saved: Path, new: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fastapi")
+    other = tmp_path / "other"
+    other.write_text("no queue")
+    assert failure(capsys, "query", saved, new, "--queue", other)[0] == ExitCode.WRITE
+    assert other.read_text() == "no queue"
+    code, message = failure(capsys, "query", saved, new, "--queue", tmp_path / "q", "--pairs")
+    assert (code, "leave --pairs out" in message) == (ExitCode.USAGE, True)
+    model, X = fitted()
+    model.save(tmp_path / "features")
+    hedgerow.data.write_xmc_text(tmp_path / "x.txt", X[:6], csr_array((6, 25), dtype=np.float32))
+    code, message = failure(
+        capsys, "query", tmp_path / "features", tmp_path / "x.txt", "--queue", tmp_path / "q"
+    )
+    assert (code, "reads features" in message) == (ExitCode.MODEL, True)
+    assert not (tmp_path / "q").exists()

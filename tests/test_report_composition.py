@@ -7,6 +7,7 @@ import pytest
 
 from hedgerow import HedgerowTextClassifier
 from hedgerow.data.sample import load_sample
+from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.evaluation.tasks import evaluate
 from hedgerow.report.composition import EvaluatedData, compose
 from hedgerow.report.content import Content
@@ -60,3 +61,21 @@ def test_uncertain_input_then_the_measures_are_those_of_its_best_five_labels(
     share = 100 * best.knowledge.sum() / best.total.sum()
     assert f"Of its uncertainty about the best five, {share:.0f} % is knowledge uncertainty." in example.why
     assert example.why.startswith("The best label has a probability of ")
+
+
+def test_model_that_has_learned_expected_quality_then_each_example_says_what_was_expected() -> None:
+    sample = load_sample()
+    model = HedgerowTextClassifier(method="bagging", members=3, random_state=0)
+    model.fit(sample.train_texts[:600], sample.train_labels[:600])
+    learn_from_held_out(model, sample.test_texts[100:500], sample.test_labels[100:500])
+    known = set(model.classes_.tolist())
+    texts, labels = sample.test_texts[:40], [[*known.intersection(own)] for own in sample.test_labels[:40]]
+    found = compose(model, EvaluatedData(texts, texts), evaluate(model, texts, labels), "Title")
+    for example in (*found.uncertain, *found.wrong):
+        words = model.expected_quality([example.text]).words(0)
+        assert words.startswith("Of the best five labels, about ")
+        assert example.why.endswith(f"Expected before the truth was known: {words.lower()}")
+
+
+def test_model_that_has_not_learned_expected_quality_then_no_example_speaks_of_it(content: Content) -> None:
+    assert not any("Expected before" in example.why for example in (*content.uncertain, *content.wrong))

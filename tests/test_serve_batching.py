@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from served_models import Open
 
 from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.macro import Objective
 from hedgerow.decisions.planning import Plan
 from hedgerow.decisions.rules import Rule
 from hedgerow.serve.admission import Admitted
@@ -114,6 +115,25 @@ def test_requests_that_want_other_things_then_they_do_not_share() -> None:
             ["t5", "t7"],
             ["t6"],
         ]
+
+    asyncio.run(run())
+
+
+def test_requests_that_are_chosen_for_together_then_none_shares_a_call() -> None:
+    async def run() -> None:
+        engine = Engine()
+        batches = batcher(engine)
+        first = await held_up(engine, batches)
+        together = Wanted(objective=Objective("macro-f1", 5))
+        others = [
+            asyncio.create_task(batches.predict(MODEL, [f"t{i}", f"u{i}"], 2, wanted))
+            for i, wanted in enumerate((together, PLAIN, together, PLAIN))
+        ]
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, *others)
+        called = [inputs for _, inputs, _ in engine.calls[1:]]
+        assert called == [["t0", "u0"], ["t1", "u1", "t3", "u3"], ["t2", "u2"]]
 
     asyncio.run(run())
 

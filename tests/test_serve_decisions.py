@@ -413,3 +413,81 @@ def test_model_that_keeps_more_labels_than_are_told_at_once_then_it_is_served(
 ) -> None:
     monkeypatch.setattr(Limits, "labels", 1)
     assert load_model(deciding_model, 1).choices is not None
+
+
+@pytest.mark.parametrize("k", [1, 10, 50])
+@pytest.mark.parametrize("goal", [None, {}, {"missed_at_most": 0.3}], ids=str)
+def test_decide_then_each_answer_has_the_expected_quality_of_the_library(
+    open_client: Open, deciding_model: Path, k: int, goal: dict[str, Any] | None
+) -> None:
+    asked = {} if goal is None else {"decide": goal}
+    results = open_client(deciding_model).post("/predict", json={"texts": TEXTS, "k": k, **asked}).json()
+    expected = load(deciding_model).expected_quality(TEXTS)
+    for row, result in enumerate(results["results"]):
+        of_row = {name: values[row] for name, values in expected.columns().items()}
+        assert result["quality"] == {"k": 5, "confidence": 0.9, **of_row}
+
+
+# --- all inputs of a request together ---
+
+
+@pytest.mark.parametrize("objective", ["macro-f1@2", "macro-recall@5", "macro-f1@12", "macro-precision@60"])
+@pytest.mark.parametrize("k", [1, 10])
+def test_optimise_then_labels_are_accepted_as_the_library_chooses_them_for_the_request(
+    open_client: Open, deciding_model: Path, objective: str, k: int
+) -> None:
+    body = {"texts": TEXTS, "k": k, "decide": {"optimise": objective}}
+    answer = open_client(deciding_model).post("/predict", json=body).json()
+    own = load(deciding_model).decide(TEXTS, optimise=objective, k=0)
+    for row, result in enumerate(answer["results"]):
+        assert kept_by(result) == kept_of(own, row)
+        assert len(kept_by(result)) == int(objective.split("@")[1])
+        assert result["ood"]["is_ood"] == own.is_ood[row]
+        assert result["quality"]["precision"] == own.quality.precision[row]
+    assert answer["guarantees"] == []
+    (remark,) = answer["remarks"]
+    assert f"chosen for the 40 inputs together so that the expected {objective} is high" in remark
+    assert "nothing is guaranteed" in remark
+
+
+def test_optimise_among_some_labels_then_only_they_are_accepted(
+    open_client: Open, deciding_model: Path
+) -> None:
+    model = load(deciding_model)
+    only = model.classes_[:30].tolist()
+    body = {"texts": TEXTS, "k": 3, "only": only, "decide": {"optimise": "macro-f1@3"}}
+    answer = open_client(deciding_model).post("/predict", json=body).json()
+    own = model.decide(TEXTS, optimise="macro-f1@3", only=only, k=0)
+    for row, result in enumerate(answer["results"]):
+        assert kept_by(result) == kept_of(own, row)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        ({"text": TEXTS[0], "decide": {"optimise": "macro-f1@5"}}, "one_input", "this is one input"),
+        ({"texts": TEXTS[:1], "decide": {"optimise": "macro-f1@5"}}, "one_input", "send several"),
+        ({"texts": TEXTS, "decide": {"optimise": "accuracy"}}, "invalid", "macro-recall@5"),
+        ({"texts": TEXTS, "decide": {"optimise": "macro-f1@9999"}}, "invalid", "9999 labels of an input"),
+        (
+            {"texts": TEXTS, "decide": {"optimise": "macro-f1@5", "wrong_at_most": 0.1, "broader": True}},
+            "invalid",
+            "leave out wrong_at_most, broader",
+        ),
+    ],
+)
+def test_optimise_where_it_makes_no_sense_then_the_refusal_says_why(
+    open_client: Open, deciding_model: Path, body: dict[str, Any], code: str, words: str
+) -> None:
+    answer = open_client(deciding_model).post("/predict", json=body)
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert (error["code"], error["where"]) == (code, "decide.optimise")
+    assert words in error["message"]
+
+
+def test_optimise_by_a_model_that_is_not_calibrated_then_it_is_refused(open_client: Open) -> None:
+    answer = open_client().post("/predict", json={"texts": TEXTS, "decide": {"optimise": "macro-f1@5"}})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "not_calibrated"
+    assert "hedgerow calibrate" in answer.json()["error"]["message"]

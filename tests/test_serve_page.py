@@ -20,6 +20,7 @@ from serve_browser import OpenPage, Server, serving
 import hedgerow
 from hedgerow import HedgerowClassifier, HedgerowTextClassifier
 from hedgerow.data import read_part
+from hedgerow.quality.expectation import ExpectedQuality
 
 Serve = Callable[..., Server]
 Demo = tuple[HedgerowTextClassifier, list[str]]
@@ -214,6 +215,43 @@ def test_uncertainty_then_its_kinds_are_told_apart_in_words(
         " wrong (data uncertainty), one label on which the members disagree (knowledge uncertainty) and one"
         " label with both."
     )
+
+
+@pytest.mark.parametrize(
+    ("k", "shares", "words"),
+    [
+        (5, (0.62, 0.4, 0.81), "Of the best five labels, about 3 are right (2 to 4)."),
+        (5, (0.2, 0.0, 0.59), "Of the best five labels, about 1 is right (0 to 2)."),
+        (5, (0.5, 0.41, 0.59), "Of the best five labels, about 3 are right (3 to 3)."),
+        (1, (0.3, 0.0, 1.0), "Of the best label, about 0 are right (0 to 1)."),
+    ],
+)
+def test_answer_with_expected_quality_then_it_is_told_in_words(
+    demo_server: Server, open_served: OpenPage, k: int, shares: tuple[float, float, float], words: str
+) -> None:
+    names = [f"{kind}{end}" for kind in ("precision", "recall") for end in ("", "_low", "_high")]
+    quality = {"k": k, "confidence": 0.9, **dict(zip(names, shares * 2, strict=True))}
+    columns = {name: np.array([quality[name]]) for name in names}
+    assert ExpectedQuality(k, 0.9, **columns).words(0) == words
+    answers = made_up() | {"predict": an_answer(a_prediction(LABELS) | {"quality": quality})}
+    opened = open_served(demo_server, answers=answers)
+    opened.ask(TEXT)
+    expect(opened.page.locator(".quality")).to_have_text(
+        f"{words} For 90 % of inputs like those of its calibration, the number is in this range."
+    )
+
+
+@pytest.mark.parametrize("p_value", [0.01, 0.5])
+def test_answer_without_expected_quality_or_out_of_distribution_then_nothing_is_said_of_it(
+    demo_server: Server, open_served: OpenPage, p_value: float
+) -> None:
+    names = [f"{kind}{end}" for kind in ("precision", "recall") for end in ("", "_low", "_high")]
+    quality = {"k": 5, "confidence": 0.9, **dict.fromkeys(names, 0.5)} if p_value < 0.05 else None
+    answers = made_up() | {"predict": an_answer(a_prediction(LABELS, p_value) | {"quality": quality})}
+    opened = open_served(demo_server, answers=answers)
+    opened.ask(TEXT)
+    expect(opened.page.locator(".summary")).to_have_count(1)
+    expect(opened.page.locator(".quality")).to_have_count(0)
 
 
 @pytest.mark.parametrize(
@@ -417,6 +455,25 @@ def test_model_without_policy_then_labels_are_one_list_and_the_page_says_why(
     assert opened.page.locator("#wrong-at-most").count() == 0
     assert opened.page.locator(".group .found-name").all_text_contents() == NAMES
     expect(opened.page.locator(".goals")).to_contain_text("hedgerow calibrate")
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("refused", "A newer model was refused: worse: <b>ndcg@5</b> falls."),
+        ("failed", "A newer model does not answer yet: worse: <b>ndcg@5</b> falls."),
+        ("rolled-back", "A newer model was rolled back."),
+        ("promoted", ""),
+    ],
+)
+def test_newer_model_that_does_not_answer_then_the_page_says_why(
+    demo_server: Server, open_served: OpenPage, state: str, said: str
+) -> None:
+    promotion = {"state": state, "words": "worse: <b>ndcg@5</b> falls"}
+    opened = open_served(demo_server, answers=made_up(promotion=promotion))
+    shown = opened.page.locator("#model").text_content()
+    assert shown.endswith(said)
+    assert ("newer model" in shown) == bool(said)
 
 
 def test_model_that_changed_meanwhile_then_the_new_policy_counts(
@@ -688,6 +745,84 @@ def test_texts_and_files_added_then_they_wait(
     expect(page.locator("#review-trouble")).to_contain_text("texts.jsonl is not JSONL")
 
 
+def test_txt_file_then_it_is_one_text_and_its_lines_are_several_only_when_asked(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage, tmp_path: Path
+) -> None:
+    server = serve_model(demo_model[0])
+    page = open_served(server, "#review").page
+    file = tmp_path / "letter.txt"
+    file.write_text("an address book\n\nwith a game of chess\n")
+    page.locator("#new-file").set_input_files(file)
+    expect(page.locator("#badge")).to_have_text("1 waiting")
+    assert [item.text for item in server.service.store.waiting(9)] == [
+        "an address book\n\nwith a game of chess"
+    ]
+    page.get_by_role("checkbox", name="one text per line of a .txt").check()
+    page.locator("#new-file").set_input_files(file)
+    expect(page.locator("#badge")).to_have_text("3 waiting")
+    texts = {item.text for item in server.service.store.waiting(9)}
+    assert texts == {"an address book\n\nwith a game of chess", "an address book", "with a game of chess"}
+
+
+def test_file_in_another_encoding_then_nothing_is_added_and_the_page_says_so(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage, tmp_path: Path
+) -> None:
+    server = serve_model(demo_model[0])
+    page = open_served(server, "#review").page
+    for name in ("old.txt", "old.jsonl"):
+        file = tmp_path / name
+        file.write_bytes(b'{"text": "a good text"}\n{"text": "caf\xe9"}\n')
+        page.locator("#new-file").set_input_files(file)
+        expect(page.locator("#review-trouble")).to_have_text(
+            f"{name} is not UTF-8. Convert it, and add it again."
+        )
+    assert server.service.store.counts().waiting == 0
+
+
+def test_ids_of_a_file_then_they_come_back_with_the_download(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage, tmp_path: Path
+) -> None:
+    page = open_served(serve_model(demo_model[0]), "#review").page
+    file = tmp_path / "texts.jsonl"
+    records = [
+        {"id": "a-1", "text": "an address book"},
+        {"text": "no id"},
+        {"id": 7, "text": "a game of chess"},
+    ]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    page.locator("#new-file").set_input_files(file)
+    expect(page.locator("#badge")).to_have_text("3 waiting")
+    for left in ("2 waiting", "1 waiting", "0 waiting"):
+        page.get_by_role("button", name=re.compile("Confirm")).click()
+        confirm = page.get_by_role("alert").filter(has_text="No label is ticked")
+        if confirm.is_visible():
+            page.get_by_role("button", name=re.compile("Confirm")).click()
+        expect(page.locator("#badge")).to_contain_text(left)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download training data").click()
+    download.value.save_as(tmp_path / "reviewed.jsonl")
+    part = read_part(tmp_path / "reviewed.jsonl")
+    assert dict(zip(part.texts or [], part.ids or [], strict=True)) == {
+        "an address book": "a-1",
+        "no id": None,
+        "a game of chess": "7",
+    }
+
+
+def test_id_of_a_file_that_a_browser_cannot_keep_then_the_file_is_refused(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage, tmp_path: Path
+) -> None:
+    server = serve_model(demo_model[0])
+    page = open_served(server, "#review").page
+    file = tmp_path / "texts.jsonl"
+    for id in ("12345678901234567891", "1.5", "[1]", "true"):
+        file.write_text(f'{{"text": "one"}}\n{{"id": {id}, "text": "two"}}\n')
+        page.locator("#new-file").set_input_files(file)
+        expect(page.locator("#review-trouble")).to_contain_text("texts.jsonl has in line 2 an id that is")
+        page.evaluate("document.getElementById('review-trouble').textContent = ''")
+    assert server.service.store.counts().waiting == 0
+
+
 def test_asked_text_put_into_the_queue_then_it_is_counted_and_shown(
     demo_model: Demo, serve_model: Serve, open_served: OpenPage
 ) -> None:
@@ -697,6 +832,22 @@ def test_asked_text_put_into_the_queue_then_it_is_counted_and_shown(
     expect(opened.page.locator("#badge")).to_have_text("1 waiting")
     opened.page.get_by_role("link", name="Review").click()
     expect(opened.page.locator("#item-text")).to_have_text(TEXT)
+
+
+def test_asked_text_with_an_id_then_the_reviewer_and_the_queue_have_it(
+    demo_model: Demo, serve_model: Serve, open_served: OpenPage
+) -> None:
+    server = serve_model(demo_model[0])
+    opened = open_served(server)
+    opened.page.get_by_label("Id, if it has one").fill(" <i>7</i> ")
+    opened.ask(TEXT)
+    opened.page.get_by_role("button", name="Put this text into the review queue").click()
+    expect(opened.page.locator("#badge")).to_have_text("1 waiting")
+    (item,) = server.service.store.waiting(2)
+    assert (item.text, item.text_id) == (TEXT, "<i>7</i>")
+    expect(opened.page.locator("#text-id")).to_have_value("")
+    opened.page.get_by_role("link", name="Review").click()
+    expect(opened.page.locator("#item-title")).to_have_text(f"Text {item.id} id <i>7</i>")
 
 
 # --- trouble ---

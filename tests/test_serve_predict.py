@@ -31,6 +31,23 @@ def refusal(answer: Any, status: int) -> dict[str, str]:
     return dict(found["error"])
 
 
+def test_ids_of_inputs_then_they_come_back_with_their_answers(client: TestClient) -> None:
+    def told(**body: Any) -> list[Any]:
+        answer = client.post("/predict", json={"k": 1, **body})
+        PredictResponse.model_validate_json(answer.content)
+        return [result.get("id", "none sent") for result in answer.json()["results"]]
+
+    assert told(text="a", id="x") == ["x"]
+    assert told(text="a", id=7) == ["7"]
+    assert told(text="a") == ["none sent"]
+    assert told(texts=["a", "b"], ids=["x", None]) == ["x", None]
+    assert told(texts=["a", "b"]) == ["none sent"] * 2
+    error = refusal(client.post("/predict", json={"texts": ["a", "b"], "ids": ["x"]}), 422)
+    assert (error["where"], "1 ids for 2 inputs" in error["message"]) == ("ids", True)
+    assert refusal(client.post("/predict", json={"text": "a", "id": ""}), 422)["where"].startswith("id")
+    assert refusal(client.post("/predict", json={"text": "a", "ids": ["x"]}), 422)["where"] == "ids"
+
+
 def test_predict_of_texts_then_the_numbers_are_those_of_the_model(
     client: TestClient, text_model: Path
 ) -> None:

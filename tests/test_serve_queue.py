@@ -98,6 +98,81 @@ def test_export_of_many_then_all_are_there_in_order(
     assert [json.loads(line)["text"] for line in lines] == texts
 
 
+def test_ids_of_texts_then_the_queue_and_the_export_have_them(client: TestClient, tmp_path: Path) -> None:
+    added = client.post("/queue", json={"texts": ["a", "b", "c"], "text_ids": ["x", None, 7]})
+    assert added.json() == {"ids": [1, 2, 3]}
+    found = Queue.model_validate_json(client.get("/queue").content).items
+    assert {item.id: item.text_id for item in found} == {1: "x", 2: None, 3: "7"}
+    for number in (1, 2, 3):
+        client.post(f"/queue/{number}", json={"state": "confirmed", "labels": ["l"]})
+    path = tmp_path / "reviewed.jsonl"
+    path.write_bytes(client.get("/queue/export").content)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines == [
+        {"id": "x", "text": "a", "labels": ["l"]},
+        {"text": "b", "labels": ["l"]},
+        {"id": "7", "text": "c", "labels": ["l"]},
+    ]
+    assert read_part(path).ids == ["x", None, "7"]
+
+
+def test_text_with_another_id_then_it_is_another_text(client: TestClient) -> None:
+    def add(id: str | None) -> list[int]:
+        answer = client.post("/queue", json={"texts": ["a"], "text_ids": [id]})
+        return answer.json()["ids"]  # type: ignore[no-any-return]
+
+    assert [add(id) for id in ("x", "y", "x", None)] == [[1], [2], [1], [1]]
+    found = client.get("/queue").json()["items"]
+    assert sorted((item["id"], item["text_id"]) for item in found) == [(1, "x"), (2, "y")]
+    assert client.post("/queue", json={"texts": ["b"]}).json() == {"ids": [3]}
+    # The id comes later.
+    assert client.post("/queue", json={"texts": ["b"], "text_ids": ["z"]}).json() == {"ids": [3]}
+    assert {item["text_id"] for item in client.get("/queue").json()["items"]} == {"x", "y", "z"}
+
+
+def test_text_that_was_reviewed_twice_under_its_id_then_the_last_review_is_exported(
+    client: TestClient,
+) -> None:
+    def review(text: str, id: str | None, label: str) -> int:
+        (number,) = client.post("/queue", json={"texts": [text], "text_ids": [id]}).json()["ids"]
+        client.post(f"/queue/{number}", json={"state": "corrected", "labels": [label]})
+        return int(number)
+
+    first = review("a", "x", "old")
+    review("a", "x", "new")
+    review("other text", "x", "kept")
+    review("a", None, "kept, too")
+    exported = [json.loads(line) for line in client.get("/queue/export").text.splitlines()]
+    assert [(one.get("id"), one["text"], one["labels"]) for one in exported] == [
+        ("x", "a", ["new"]),
+        ("x", "other text", ["kept"]),
+        (None, "a", ["kept, too"]),
+    ]
+    # What was said last counts, not what was added last.
+    client.post(f"/queue/{first}", json={"state": "corrected", "labels": ["newest"]})
+    exported = [json.loads(line) for line in client.get("/queue/export").text.splitlines()]
+    assert [one["labels"] for one in exported if one["text"] == "a"] == [["newest"], ["kept, too"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"texts": ["a", "b"], "text_ids": ["x"]},
+        {"texts": ["a"], "text_ids": [""]},
+        {"texts": ["a"], "text_ids": [1.5]},
+        {"texts": ["a"], "text_ids": [True]},
+        {"texts": ["a"], "text_ids": "x"},
+        {"texts": ["a"], "text_ids": ["x" * 1001]},
+    ],
+)
+def test_ids_that_are_not_valid_then_they_are_refused_and_nothing_waits(
+    client: TestClient, body: dict[str, object]
+) -> None:
+    answer = client.post("/queue", json=body)
+    assert (answer.status_code, answer.json()["error"]["where"][:8]) == (422, "text_ids")
+    assert client.get("/queue/counts").json()["waiting"] == 0
+
+
 @pytest.mark.parametrize("number", ["2", "0", "-1", "x", "9223372036854775807", "9223372036854775808", "1.5"])
 def test_review_of_a_text_that_is_not_there_then_it_is_refused(client: TestClient, number: str) -> None:
     client.post("/queue", json={"texts": ["a"]})
@@ -242,7 +317,7 @@ def test_process_that_is_killed_then_what_it_had_answered_is_kept(tmp_path: Path
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -9
     store = QueueStore(path)
     assert store.counts() == QueueCounts(waiting=1, confirmed=1)
-    assert [row[1:] for row in store.export_page(0)] == [("a", ["x"])]
+    assert [(row.text, row.labels) for row in store.export_page(0)] == [("a", ["x"])]
     store.close()
 
 
@@ -263,6 +338,75 @@ def test_store_of_another_program_or_a_damaged_one_then_it_is_refused_and_untouc
         QueueStore(tmp_path / "no" / "such" / "folder")
     with pytest.raises(QueueError):
         QueueStore(tmp_path)
+
+
+# The file as version 1 made it.
+VERSION_1 = """
+CREATE TABLE item (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    text TEXT NOT NULL,
+    doubt REAL NOT NULL,
+    model TEXT NOT NULL,
+    prediction BLOB NOT NULL,
+    state TEXT NOT NULL DEFAULT 'waiting',
+    labels BLOB,
+    added REAL NOT NULL,
+    decided REAL
+);
+CREATE INDEX item_by_doubt ON item (state, doubt DESC, id);
+CREATE UNIQUE INDEX item_waiting ON item (text) WHERE state = 'waiting';
+PRAGMA application_id = 1212633681;
+PRAGMA user_version = 1;
+INSERT INTO item (text, doubt, model, prediction, added) VALUES ('waits', 0.25, 'm', '{"labels":[]}', 1.0);
+INSERT INTO item (text, doubt, model, prediction, state, labels, added, decided)
+    VALUES ('done', 0.5, 'm', '{"labels":[]}', 'corrected', '["x"]', 1.0, 2.0);
+INSERT INTO item (text, doubt, model, prediction, state, labels, added, decided)
+    VALUES ('done', 0.5, 'm', '{"labels":[]}', 'confirmed', '["y"]', 1.0, 3.0);
+"""
+
+
+def old_queue(path: Path) -> Path:
+    connection = sqlite3.connect(path)
+    connection.executescript(VERSION_1)
+    connection.close()
+    return path
+
+
+def test_queue_of_an_older_version_then_it_opens_with_all_that_is_in_it(
+    open_client: Open, tmp_path: Path
+) -> None:
+    path = old_queue(tmp_path / "old.sqlite")
+    client = open_client(queue=path)
+    (item,) = client.get("/queue").json()["items"]
+    assert (item["id"], item["text"], item["text_id"], item["knowledge"]) == (1, "waits", None, 0.25)
+    assert client.get("/queue/counts").json() == {"waiting": 1, "confirmed": 1, "corrected": 1, "skipped": 0}
+    # Without ids, nothing says that the two are the same.
+    assert client.get("/queue/export").text == (
+        '{"text":"done","labels":["x"]}\n{"text":"done","labels":["y"]}\n'
+    )
+    added = client.post("/queue", json={"texts": ["waits", "new"], "text_ids": ["w", "n"]})
+    assert added.json() == {"ids": [1, 4]}
+    again = QueueStore(path)
+    assert {item.text: item.text_id for item in again.waiting(9)} == {"waits": "w", "new": "n"}
+    again.close()
+
+
+def test_update_of_an_older_queue_that_fails_then_the_file_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = old_queue(tmp_path / "old.sqlite")
+    steps = {1: queue_store._STEPS[1] + "CREATE TABLE item (twice TEXT);"}
+    with monkeypatch.context() as patch:
+        patch.setattr(queue_store, "_STEPS", steps)
+        with pytest.raises(QueueError, match="already exists"):
+            QueueStore(path)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(item)")]
+    assert "key" not in columns
+    store = QueueStore(path)
+    assert store.counts() == QueueCounts(waiting=1, confirmed=1, corrected=1)
+    store.close()
 
 
 def test_store_that_is_cut_off_then_it_is_refused(tmp_path: Path) -> None:
@@ -302,7 +446,7 @@ def test_store_then_it_gives_back_any_texts_and_labels(
         )
         assert store.decide(number, "corrected", labels)
         expected.append((text, labels))
-    assert [row[1:] for row in store.export_page(0)] == expected
+    assert [(row.text, row.labels) for row in store.export_page(0)] == expected
     store.close()
 
 

@@ -18,7 +18,7 @@ from hedgerow.data.sample import load_sample
 from hedgerow.serve.adaptation import Adaptation
 from hedgerow.serve.queue_store import QueueError, QueueStore
 from hedgerow.serve.service import ServerSettings, Service
-from hedgerow.shift import AdaptiveThreshold
+from hedgerow.shift import AdaptiveRatio, AdaptiveThreshold
 
 SAMPLE = load_sample()
 USUAL = SAMPLE.test_texts[100:220]
@@ -182,6 +182,71 @@ def test_reviews_then_the_threshold_is_that_of_the_library(
     assert found["accept_from"] == expected.threshold
     assert found["wrong"] == pytest.approx(expected.mean_loss)
     assert found["at_most"] == expected.bound
+
+
+def test_reviews_then_the_threshold_for_all_labels_is_that_of_the_library(
+    open_client: Open, deciding_model: Path, tmp_path: Path
+) -> None:
+    client = adapting(open_client, deciding_model, tmp_path / "q.sqlite", target=0.3)
+    client.post("/queue", json={"texts": USUAL[:40]})
+    expected = AdaptiveRatio.of_given(load(deciding_model).policy_.given, 0.3)
+    for number, item in enumerate(client.get("/queue?limit=100").json()["items"]):
+        best = item["prediction"]["labels"][: expected.most]
+        given = [one["label"] for one in best if one["probability"] >= expected.threshold]
+        right = given[::2] if number % 3 else []
+        expected = expected.updated(len(given), len(given) - len(right))
+        client.post(f"/queue/{item['id']}", json={"labels": [*right, "another"], "state": "corrected"})
+    found = client.get("/model").json()["adapted"]["labels"]
+    assert expected.given > 10
+    assert found == {
+        "accept_from": expected.threshold if math.isfinite(expected.threshold) else None,
+        "reviews": 40,
+        "accepted": expected.given,
+        "wrong": pytest.approx(expected.share),
+        "at_most": expected.bound,
+    }
+
+
+@pytest.mark.parametrize(("target", "asked"), [(0.4, {"wrong_at_most": 0.4}), (0.1, {})])
+def test_threshold_for_all_labels_then_decisions_follow_it(
+    open_client: Open, deciding_model: Path, tmp_path: Path, target: float, asked: dict[str, Any]
+) -> None:
+    client = adapting(open_client, deciding_model, tmp_path / "q.sqlite", target)
+    client.post("/queue", json={"texts": USUAL[:60]})
+    review_all(client, right=True)
+    now = client.get("/model").json()["adapted"]["labels"]
+    accept = math.inf if now["accept_from"] is None else now["accept_from"]
+    (answer,) = ask(client, USUAL[60:90], decide=asked)
+    model = load(deciding_model)
+    best = model.predict_uncertain(USUAL[60:90], model.policy_.given.most)
+    for row, result in enumerate(answer["results"]):
+        accepted = [one["label"] for one in result["labels"] if one["decision"] == "accept"]
+        assert accepted == best.labels[row][best.probability[row] >= np.float32(accept)].tolist()
+    assert (now["accepted"] > 10) == (target > 0.1)
+    said = next(one for one in answer["guarantees"] if one["kind"] == "wrong")
+    percent = f"{100 * target:g} %"
+    assert said["words"].startswith(
+        f"In the long run, at most {percent} of all accepted labels of reviewed inputs"
+    )
+    assert (said["reached"], said["confidence"], said["refused"]) == (now["wrong"], None, None)
+
+
+def test_state_that_an_older_version_stored_then_only_the_share_of_all_labels_begins_anew(
+    deciding_model: Path, tmp_path: Path
+) -> None:
+    queue = tmp_path / "q.sqlite"
+    service = Service(ServerSettings(deciding_model, queue, adapt=0.2))
+    older = AdaptiveThreshold.of_wrong(_curve(service), 0.2).updated(1.0)
+    state = {"model": service.slot.current.id, **older.to_dict()}
+    service.close()
+    connection = sqlite3.connect(queue)
+    connection.execute("INSERT INTO state VALUES ('adaptive threshold', ?)", (json.dumps(state).encode(),))
+    connection.commit()
+    connection.close()
+    service = Service(ServerSettings(deciding_model, queue, adapt=0.2))
+    found = service.adaptation.describe(service.slot.current)
+    service.close()
+    assert (found["reviews"], found["labels"]["reviews"]) == (1, 0)
 
 
 def test_wrong_labels_then_fewer_are_accepted_and_only_where_that_share_is_asked_for(

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from hedgerow.data import read_parts
+
 PAGE = Path(__file__).parent.parent / "docs/tutorial.md"
 pytestmark = pytest.mark.timeout(900)  # three fits, a server, and fourteen commands that start Python
 
@@ -126,4 +128,4 @@ def test_reviewed_texts_are_training_data(walk: Walk) -> None:
         "text": "a fast terminal music player with playlists",
         "labels": ["role::program", "works-with::audio", "use::playing"],
     }
-    assert len((walk.folder / "more.jsonl").read_text().splitlines()) == 4001
+    assert read_parts([walk.folder / "train.jsonl", walk.folder / "reviewed.jsonl"]).n == 4001

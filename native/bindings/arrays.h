@@ -72,6 +72,16 @@ inline void check_rows(const Vector<std::int64_t>& indptr, std::size_t rows, std
     if (indptr.data()[row] > indptr.data()[row + 1]) throw nb::value_error("indptr must not fall");
 }
 
+// Numbers of labels, of which there are so many.
+inline void check_labels(const Vector<std::int32_t>& labels, std::size_t count) {
+  const std::int32_t* const numbers = labels.data();
+  const std::size_t size = labels.size();
+  // One pass without a branch: a negative number is a large one.
+  std::uint32_t highest = 0;
+  for (std::size_t i = 0; i < size; ++i) highest = std::max(highest, static_cast<std::uint32_t>(numbers[i]));
+  if (size > 0 && highest >= count) throw nb::value_error("a candidate is not a label");
+}
+
 // A list or tuple of vectors.
 template <class T>
 class Vectors {

@@ -1,6 +1,7 @@
 // Trees that vote together, for Python.
 #include "forest.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -57,7 +58,7 @@ struct FoundVotes {
   Numpy<std::int64_t> indptr;
   Numpy<std::int32_t> labels;
   Numpy<float, 2> probs;
-  Numpy<float> bound, missed;
+  Numpy<float> bound, missed, classifiers;
   Numpy<double, 2> reach;
 };
 
@@ -144,9 +145,15 @@ FoundLabels uncertain(const Trees& forest, const Rows& X, int k, int beam, int t
 
 FoundVotes votes(const Trees& forest, const Rows& X, int k, int beam, int top, const std::string& missing,
                  float tolerance, float floor, bool normalise, int threads, nb::object progress, const Wanted& wanted,
-                 const Subset* subset) {
+                 const Subset* subset, std::optional<float> headroom) {
   VoteOptions options = vote_options(forest, X, k, beam, top, missing, tolerance, floor, normalise);
   options.subset = allowed(forest, subset);
+  if (headroom) {
+    if (forest.get().members() != 1 || forest.get().dropout())
+      throw nb::value_error("only a single member without dropout can say what its classifiers say");
+    options.classifiers = true;
+    options.headroom = *headroom;
+  }
   const std::vector<ReachOf> reach_of = reaches(wanted);
   VoteArrays found;
   {
@@ -161,6 +168,7 @@ FoundVotes votes(const Trees& forest, const Rows& X, int k, int beam, int top, c
           to_numpy(std::move(found.probabilities), candidates, members),
           to_numpy(std::move(found.bound)),
           to_numpy(std::move(found.missed)),
+          to_numpy(std::move(found.classifiers)),
           to_numpy(std::move(found.reach), rows, reach_of.size())};
 }
 
@@ -179,21 +187,23 @@ Numpy<double, 2> reach(const Trees& forest, const Rows& X, const Wanted& wanted,
 }
 
 ScoredCandidates score(const Trees& forest, const Rows& X, const Vector<std::int64_t>& indptr,
-                       const Vector<std::int32_t>& labels, bool normalise, float headroom, int threads) {
+                       const Vector<std::int32_t>& labels, bool normalise, float headroom, float floor, int threads) {
   check_features(forest, X);
+  VoteOptions options;
+  options.normalise = normalise;
+  options.headroom = headroom;
+  options.floor = floor;
   const auto rows = static_cast<std::size_t>(X.view().rows);
   check_rows(indptr, rows, labels.size());
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    if (labels.data()[i] < 0 || labels.data()[i] >= forest.get().labels())
-      throw nb::value_error("a candidate is not a label");
+  check_labels(labels, static_cast<std::size_t>(forest.get().labels()));
   const auto members = static_cast<std::size_t>(forest.get().members());
   auto probabilities = std::make_unique_for_overwrite<float[]>(labels.size() * members);
   auto own = std::make_unique_for_overwrite<float[]>(labels.size() * members);
   {
     PythonWatch watch;
     nb::gil_scoped_release release;
-    score_candidates(forest.get(), X.view(), {indptr.data(), labels.data()}, normalise, headroom,
-                     resolve_threads(threads), watch, {probabilities.get(), own.get()});
+    score_candidates(forest.get(), X.view(), {indptr.data(), labels.data()}, options, resolve_threads(threads), watch,
+                     {probabilities.get(), own.get()});
   }
   return {matrix(std::move(probabilities), labels.size(), members), matrix(std::move(own), labels.size(), members)};
 }
@@ -224,6 +234,7 @@ void bind_forest(nb::module_& m) {
       .field("probs", &FoundVotes::probs)
       .field("bound", &FoundVotes::bound)
       .field("missed", &FoundVotes::missed)
+      .field("classifiers", &FoundVotes::classifiers)
       .field("reach", &FoundVotes::reach);
 
   Results<ScoredCandidates>(m, "ScoredCandidates", "Probabilities of candidates, and those below their leaves alone.")
@@ -249,8 +260,10 @@ void bind_forest(nb::module_& m) {
            "wanted.")
       .def("votes", &votes, "X"_a, "k"_a, "beam"_a, "top"_a, "missing"_a, "tolerance"_a, "floor"_a, "normalise"_a,
            "threads"_a, "progress"_a.none(), "reach"_a = Wanted(), "subset"_a.none() = nb::none(),
-           "Candidates, all or those of a subset, and members' probabilities, and the reach wanted.")
-      .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "headroom"_a, "threads"_a,
+           "headroom"_a.none() = nb::none(),
+           "Candidates, all or those of a subset, and members' probabilities, and the reach wanted. With a headroom, "
+           "also what the classifiers of a single member say of the candidates, as `score` does.")
+      .def("score", &score, "X"_a, "indptr"_a, "labels"_a, "normalise"_a, "headroom"_a, "floor"_a, "threads"_a,
            "What the members say of the candidates of each row.")
       .def("reach", &reach, "X"_a, "wanted"_a, "normalise"_a, "threads"_a,
            "For each row and wanted (layer, nodes): the members' mean sum of the highest energies of nodes there, "

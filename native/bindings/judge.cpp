@@ -25,9 +25,7 @@ Numpy<float, 2> judge(const Vector<std::int32_t>& labels, const Probabilities& p
   if (range.size() != 2 * (scorers + 2)) throw nb::value_error("the judge has another range");
   for (std::size_t i = 0; i < range.size(); i += 2)
     if (!(range.data()[i] <= range.data()[i + 1])) throw nb::value_error("the judge has an empty range");
-  for (std::size_t i = 0; i < entries; ++i)
-    if (labels.data()[i] < 0 || static_cast<std::size_t>(labels.data()[i]) >= log_counts.size())
-      throw nb::value_error("a candidate is not a label");
+  check_labels(labels, log_counts.size());
   auto judged = std::make_unique_for_overwrite<float[]>(entries * members);
   {
     PythonWatch watch;

@@ -1,11 +1,18 @@
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "bindings.h"
 #include "languages.h"
 #include "name_matcher.h"
 #include "name_trie.h"
+#include "nearest_names.h"
 #include "stems.h"
 #include "texts.h"
 
@@ -24,6 +31,11 @@ struct NameArrays {
   Numpy<std::uint8_t> flags;
   Numpy<std::uint64_t> written, lowered;
 };
+
+// Sums of so many products of two bytes fit 32 bits.
+constexpr std::size_t kWidestDirection = std::numeric_limits<std::int32_t>::max() / (128 * 128);
+
+using NearestFound = std::tuple<Numpy<std::int32_t, 2>, Numpy<float, 2>>;
 
 struct NamesFound {
   Numpy<std::int64_t> indptr;
@@ -137,6 +149,32 @@ class BoundMatcher {
   hedgerow::NameMatcher matcher_;
 };
 
+NearestFound nearest_names(const Array<std::int8_t, 2>& directions, const Vector<double>& lengths,
+                           const Array<std::int8_t, 2>& queries, const Vector<double>& query_lengths,
+                           std::int64_t count, int threads) {
+  const std::size_t names = directions.shape(0), width = directions.shape(1), inputs = queries.shape(0);
+  if (lengths.size() != names || query_lengths.size() != inputs || queries.shape(1) != width)
+    throw nb::value_error("directions, queries and their lengths do not fit");
+  if (names > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()) || width > kWidestDirection)
+    throw nb::value_error("there are too many names, or their vectors are too wide");
+  const auto lengths_read = span(lengths);
+  if (count < 0 || count > std::ranges::count_if(lengths_read, [](double length) { return length > 0; }))
+    throw nb::value_error("fewer names have a direction than are asked for");
+  const std::size_t found = inputs * static_cast<std::size_t>(count);
+  auto nearest = std::make_unique_for_overwrite<std::int32_t[]>(found);
+  auto cosines = std::make_unique_for_overwrite<float[]>(found);
+  {
+    PythonWatch watch;
+    nb::gil_scoped_release release;
+    hedgerow::nearest_names({directions.data(), lengths.data(), static_cast<std::int64_t>(names)},
+                            {queries.data(), query_lengths.data(), static_cast<std::int64_t>(inputs)},
+                            static_cast<std::int64_t>(width), count, hedgerow::resolve_threads(threads), watch,
+                            nearest.get(), cosines.get());
+  }
+  return {matrix(std::move(nearest), inputs, static_cast<std::size_t>(count)),
+          matrix(std::move(cosines), inputs, static_cast<std::size_t>(count))};
+}
+
 }  // namespace
 
 void bind_names(nb::module_& m) {
@@ -171,6 +209,9 @@ void bind_names(nb::module_& m) {
   m.attr("MOST_NAME_WORDS") = hedgerow::kMostNameWords;
   m.def("build_names", &build_names, "texts"_a, "languages"_a, "entries"_a, "flags"_a, "stems"_a,
         "The arrays of names, which are parallel columns.");
+  m.def("nearest_names", &nearest_names, "directions"_a, "lengths"_a, "queries"_a, "query_lengths"_a, "count"_a,
+        "threads"_a,
+        "The names whose directions have the highest cosines with each query, and these: (queries, count) both.");
   nb::class_<BoundMatcher>(m, "NameMatcher", "Finds names by a trie, whose arrays are checked here.")
       .def(nb::init<Vector<std::int8_t>, Vector<std::uint8_t>, Vector<std::uint64_t>, Vector<std::uint32_t>,
                     Vector<std::uint32_t>, Vector<std::uint32_t>, Vector<std::uint32_t>, Vector<std::int32_t>,

@@ -330,6 +330,20 @@ void add_rows(const ChunkView& chunk, const Hits& hits, float* sums) {
   if (hits.counts[kMaskedRow] + hits.counts[kDenseRow] > 0) add(chunk.payload, groups, hits, sums);
 }
 
+void add_listed(const std::uint32_t* entries, float value, std::uint32_t size, float* sums) {
+#pragma GCC unroll 4
+  for (std::uint32_t i = 0; i < size; ++i)
+    sums[entries[i] >> 16] += __builtin_bit_cast(float, entries[i] << 16) * value;
+}
+
+void add_whole(const std::uint32_t* words, float value, std::uint32_t size, float* sums) {
+  for (std::uint32_t i = 0; i < size; i += 16) {
+    const U16 pairs = load<U16>(words + i);
+    store(sums + 2 * i, load<F16>(sums + 2 * i) + bf16_low(pairs) * value);
+    store(sums + 2 * i + 16, load<F16>(sums + 2 * i + 16) + bf16_high(pairs) * value);
+  }
+}
+
 void score_chunk(const ChunkView& chunk, const Hits& hits, float* logits) {
   const int groups = static_cast<int>(chunk.groups);
   for (int g = 0; g < groups; ++g) store(logits + 16 * g, load<F16>(chunk.bias + 16 * g));

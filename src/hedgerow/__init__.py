@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hedgerow.active_learning import Queries, query
+    from hedgerow.comparison.comparing import compare
+    from hedgerow.comparison.results import Comparison
     from hedgerow.decisions.costs import Costs
     from hedgerow.decisions.outcomes import CostComparison, Outcome, compare_costs
     from hedgerow.decisions.policy import Policy
@@ -51,6 +53,7 @@ __version__ = version("hedgerow")
 # Loaded when first used: `hedgerow --help` must not wait for scikit-learn.
 _HOMES = {
     "Calibration": "hedgerow.judge.calibration",
+    "Comparison": "hedgerow.comparison.results",
     "CostComparison": "hedgerow.decisions.outcomes",
     "Costs": "hedgerow.decisions.costs",
     "Decisions": "hedgerow.decisions.results",
@@ -85,6 +88,7 @@ _HOMES = {
     "Vocabulary": "hedgerow.vocabulary",
     "VocabularyWarning": "hedgerow.vocabulary",
     "Votes": "hedgerow.votes.votes",
+    "compare": "hedgerow.comparison.comparing",
     "compare_costs": "hedgerow.decisions.outcomes",
     "energy": "hedgerow.votes.measures",
     "evaluate": "hedgerow.evaluation.tasks",
@@ -105,6 +109,7 @@ _HOMES = {
 __all__ = [
     "Assessment",
     "Calibration",
+    "Comparison",
     "CostComparison",
     "Costs",
     "Decisions",
@@ -140,6 +145,7 @@ __all__ = [
     "Votes",
     "__version__",
     "assess",
+    "compare",
     "compare_costs",
     "energy",
     "evaluate",

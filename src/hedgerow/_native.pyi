@@ -328,6 +328,9 @@ class FoundVotes:
     def missed(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
 
     @property
+    def classifiers(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    @property
     def reach(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
 
 class ScoredCandidates:
@@ -363,12 +366,12 @@ class Forest:
         The best k labels of each row, all or those of a subset, with their measures of uncertainty, and the reach wanted.
         """
 
-    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = [], subset: LabelSubset | None = None) -> FoundVotes:
+    def votes(self, X: Rows, k: int, beam: int, top: int, missing: str, tolerance: float, floor: float, normalise: bool, threads: int, progress: object | None, reach: Sequence[tuple[int, int]] = [], subset: LabelSubset | None = None, headroom: float | None = None) -> FoundVotes:
         """
-        Candidates, all or those of a subset, and members' probabilities, and the reach wanted.
+        Candidates, all or those of a subset, and members' probabilities, and the reach wanted. With a headroom, also what the classifiers of a single member say of the candidates, as `score` does.
         """
 
-    def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, threads: int) -> ScoredCandidates:
+    def score(self, X: Rows, indptr: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int32], normalise: bool, headroom: float, floor: float, threads: int) -> ScoredCandidates:
         """What the members say of the candidates of each row."""
 
     def reach(self, X: Rows, wanted: Sequence[tuple[int, int]], normalise: bool, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
@@ -743,6 +746,11 @@ MOST_NAME_WORDS: int = 64
 
 def build_names(texts: tuple, languages: numpy.typing.NDArray[numpy.int8], entries: numpy.typing.NDArray[numpy.int32], flags: numpy.typing.NDArray[numpy.uint8], stems: Stems) -> NameArrays:
     """The arrays of names, which are parallel columns."""
+
+def nearest_names(directions: numpy.typing.NDArray[numpy.int8], lengths: numpy.typing.NDArray[numpy.float64], queries: numpy.typing.NDArray[numpy.int8], query_lengths: numpy.typing.NDArray[numpy.float64], count: int, threads: int) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None, None))], Annotated[NDArray[numpy.float32], dict(shape=(None, None))]]:
+    """
+    The names whose directions have the highest cosines with each query, and these: (queries, count) both.
+    """
 
 class NameMatcher:
     """Finds names by a trie, whose arrays are checked here."""

@@ -18,7 +18,7 @@ from hedgerow.judge.name_verdict import NameVerdict
 from hedgerow.judge.scorers import Scorers
 from hedgerow.judge.verdict import Verdict, percent
 from hedgerow.model import Fitted, Model, fitted_model
-from hedgerow.trees.forest import Ensemble
+from hedgerow.trees.forest import UNASKED_SCORE, UNASKED_SHARE, Ensemble
 from hedgerow.trees.tree_model import TreeClassifier
 from hedgerow.verdicts import AskedLabel
 
@@ -353,12 +353,18 @@ def _scorer_removals(
         "label": (asked.own_log, asked.own_effects),
         "centroid": (centroid.log_probability, centroid.effects),
     }
-    found = []
-    for name in scorers.names:
-        whole, effects = logs[name]
-        with np.errstate(invalid="ignore"):
-            found.append(np.exp(np.concatenate([whole, whole[0] - effects[:, 0]])))
-    return np.asarray(np.nan_to_num(np.column_stack(found)), dtype=np.float32)
+    said = {}
+    with np.errstate(invalid="ignore"):
+        for name, (whole, effects) in logs.items():
+            said[name] = np.concatenate([whole, whole[0] - effects[:, 0]])
+        if scorers.floor:
+            unasked = said["wide"] - said["label"] < np.log(scorers.floor)
+            said["label"][unasked] = _log_probability(
+                np.array(UNASKED_SCORE - HEADROOM), classifier.transform
+            )
+            said["wide"][unasked] = np.log(UNASKED_SHARE * scorers.floor) + said["label"][unasked]
+    found = np.exp(np.column_stack([said[name] for name in scorers.names]))
+    return np.asarray(np.nan_to_num(found), dtype=np.float32)
 
 
 class _Walk:

@@ -21,17 +21,18 @@ from hedgerow.features.tfidf import Wording
 from hedgerow.inputs.labels import truth_for
 from hedgerow.inputs.matrices import as_truth
 from hedgerow.inputs.rows import count
-from hedgerow.inputs.search import SURE_LABELS, SearchSettings
+from hedgerow.inputs.search import SURE_LABELS, JudgedSearch, SearchSettings
 from hedgerow.inputs.subset import LabelSubset, label_subset
 from hedgerow.inputs.training_record import Hashes, TrainingRecord
 from hedgerow.judge.broader import BroaderCalibration
 from hedgerow.judge.calibration import Calibration
 from hedgerow.judge.crossed_out import crossed_out, filled, together
-from hedgerow.judge.judging import Judge, NoJudge, judged_each
-from hedgerow.judge.names import NameJudge
+from hedgerow.judge.judging import HEADROOM, Judge, NoJudge, judged_each
+from hedgerow.judge.names import NamedInputs, NameJudge
 from hedgerow.judge.scorers import Scorers
 from hedgerow.progress import Progress, stage
-from hedgerow.quality.expectation import QualityModel
+from hedgerow.quality.expectation import ExpectedQuality, QualityModel
+from hedgerow.quality.learning import expected_of, is_search_of
 from hedgerow.records.lineage import Lineage
 from hedgerow.shift.reference import Reference
 from hedgerow.shift.watch import NO_REFERENCE, ShiftWatch, UntestedShift
@@ -93,10 +94,18 @@ class Model:
 
     @property
     def finding(self) -> SearchSettings:
-        """The search for candidates: a judge hears the best of each member, unless it is to hear more."""
-        if self.judge is None or self.search.candidates != "scored":
-            return self.search
-        return replace(self.search, candidates=judged_each(self.members))
+        """The search for candidates: a judge hears the best of each member, unless it is to hear more.
+
+        In a single tree whose own classifiers the judge hears, the search scores them by the way.
+        """
+        search = self.search
+        if self.judge is None:
+            return search
+        if search.candidates == "scored":
+            search = replace(search, candidates=judged_each(self.members))
+        if self.scorers is not None and self.scorers.shared and self.members == 1 and not self.forest.dropout:
+            return JudgedSearch(**vars(search), headroom=HEADROOM)
+        return search
 
     # --- what was learned ---
 
@@ -374,7 +383,8 @@ class Model:
                 least = min(k, self.forest.known_of(subset))
                 some = self.forest.votes(reading.rows, least, search, self.threads, subset=subset)
                 votes = together(votes, self._judged(reading.rows, some))
-            votes = self._named(self.names, inputs, votes, k, subset)
+            read = NamedInputs(self.reader.texts_apart(inputs), reading.embeddings)
+            votes = self._named(self.names, read, votes, k, subset)
         ranking = None
         if self.calibration is not None:
             if self.calibration.keeps_order:
@@ -391,17 +401,16 @@ class Model:
         bound: npt.NDArray[np.float32] | None = found.bound
         missed: npt.NDArray[np.float32] | None = found.missed
         if self.judge is not None and self.scorers is not None:
-            scores = self.scorers.score(rows, found.indptr, found.labels, self.threads)
+            scores = self.scorers.score(rows, found.indptr, found.labels, self.threads, found.classifiers)
             probs = self.judge.apply(found.labels, probs, scores, self.threads)
             bound = missed = None
         return Votes(found.indptr, found.labels, probs, len(self.classes), bound, missed, self.classes)
 
     def _named(
-        self, names: NameJudge, inputs: Any, votes: Votes, k: int, subset: LabelSubset | None
+        self, names: NameJudge, inputs: NamedInputs, votes: Votes, k: int, subset: LabelSubset | None
     ) -> Votes:
         """The votes, and what names say of labels and add to them; of a subset, if one is given."""
-        texts = self.reader.texts_apart(inputs)
-        indptr, labels, probs = names.apply(texts, votes.indptr, votes.labels, votes.probs, self.threads)
+        indptr, labels, probs = names.apply(inputs, votes.indptr, votes.labels, votes.probs, self.threads)
         unlearned = self._unlearned if self.members == 1 else None
         votes = Votes(indptr, labels, probs, len(self.classes), classes=self.classes, unlearned=unlearned)
         if subset is not None:
@@ -410,6 +419,23 @@ class Model:
             return votes
         can = np.flatnonzero(self.forest.knows | names.named).astype(np.int32)
         return filled(votes, k, can if subset is None else np.intersect1d(can, subset.columns))
+
+    @property
+    def forecasts(self) -> bool:
+        """Whether it has learned how good answers are, for this search."""
+        return self.quality is not None and is_search_of(self.quality, self.search)
+
+    def expected(self, inputs: Any, answer: Answer, k: int) -> ExpectedQuality | None:
+        """How good its best labels are expected to be, from an answer on at least k; None where not learned.
+
+        Where the answer is of a wider or narrower search than that for the best labels, there is another.
+        """
+        learned = self.quality
+        if learned is None or not self.forecasts:
+            return None
+        if answer.signals is None or not self.finds(max(k, learned.k)):
+            answer = self.answer(inputs, k=learned.k, signals=True)
+        return expected_of(answer, learned, threads=self.threads)
 
     def signals(self, inputs: Any) -> Signals:
         """What the OOD score is computed from; labels are not searched for."""

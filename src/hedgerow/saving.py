@@ -55,7 +55,7 @@ def write(
     if forest.dropout is not None:
         header["dropout"] = asdict(forest.dropout)
     if model.judge is not None and model.scorers is not None:
-        header["judge"] = model.judge.to_header() | {"trees": model.scorers.to_header()}
+        header["judge"] = model.judge.to_header() | model.scorers.to_header()
         sections |= model.judge.to_sections() | model.scorers.to_sections()
     # Without this entry, a judge was not asked for, as the parameters say, or the file is older than it.
     if model.no_judge is not None and model.no_judge.reason is not LeftOut.NOT_ASKED:
@@ -131,7 +131,7 @@ def read(file: ModelFile, verify: bool) -> Model:
     names = None
     if "naming" in header:
         texts = len(reader.texts_apart(()))
-        names = NameJudge.from_sections(header["naming"], sections, counts, texts)
+        names = NameJudge.from_sections(header["naming"], sections, counts, texts, reader.embedding_width)
     calibration = None
     if "calibration" in header:
         calibration = Calibration.from_sections(header["calibration"], sections, len(classes), forest.members)
@@ -219,7 +219,7 @@ def _read_judge(
         return None, None
     header = file.header["judge"]
     judge = Judge.from_sections(header, file.sections, counts)
-    scorers = Scorers.from_sections(judge.scorers, header["trees"], file.sections, forest, verify)
+    scorers = Scorers.from_sections(judge.scorers, header, file.sections, forest, verify)
     return judge, scorers
 
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from hedgerow import _native
 from hedgerow.judge.name_verdict import NameVerdict, NameVerdicts
+from hedgerow.judge.names import NamedInputs, plain_log_odds
 from hedgerow.judge.names import Said as SaidBefore
-from hedgerow.judge.names import plain_log_odds
 from hedgerow.judge.scorers import Scorers
 from hedgerow.judge.verdict import Said, Verdict, judge_verdicts
 from hedgerow.model import Fitted, Model, fitted_model
@@ -28,7 +28,7 @@ class _Candidates:
     """What the search finds for inputs in CSR form, and what judge and names make of it."""
 
     source: Model
-    inputs: Any
+    inputs: NamedInputs
     rows: _native.Rows
     indptr: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int32]
@@ -37,9 +37,10 @@ class _Candidates:
     @classmethod
     def of(cls, source: Model, inputs: Any) -> _Candidates:
         """Those that the search finds."""
-        rows = source.reader.read(inputs, source.threads).rows
-        found = source.forest.votes(rows, 1, source.finding, source.threads)
-        return cls(source, inputs, rows, found.indptr, found.labels, found.probs)
+        reading = source.reader.read(inputs, source.threads)
+        found = source.forest.votes(reading.rows, 1, source.finding, source.threads)
+        named = NamedInputs(source.reader.texts_apart(inputs), reading.embeddings)
+        return cls(source, named, reading.rows, found.indptr, found.labels, found.probs)
 
     def adding(self, label: int, probs: npt.NDArray[np.float32]) -> _Candidates:
         """The same of one input with one more label."""
@@ -69,8 +70,7 @@ class _Candidates:
         source, probs = self.source, self.judged
         if source.names is None:
             return self.labels, probs
-        texts = source.reader.texts_apart(self.inputs)
-        _, labels, probs = source.names.apply(texts, self.indptr, self.labels, probs, source.threads)
+        _, labels, probs = source.names.apply(self.inputs, self.indptr, self.labels, probs, source.threads)
         return labels, probs
 
     def name_verdicts(self) -> NameVerdicts | None:
@@ -82,7 +82,7 @@ class _Candidates:
         return NameVerdicts(
             source.names,
             (source.vocabulary, *(() if source.left is None else (source.left,))),
-            source.reader.texts_apart(self.inputs),
+            self.inputs,
             source.reader.text_fields,
             SaidBefore(self.indptr, self.labels, plain_log_odds(means)),
             source.threads,

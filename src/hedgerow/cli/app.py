@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from hedgerow.deep.extra import GpuMemoryError
 
 from .calibrate import calibrate
+from .compare import compare
 from .decide import decide
 from .demo import demo
 from .drift import drift
@@ -28,12 +29,14 @@ from .failures import ExitCode, Failure, reason
 from .fit import fit
 from .import_pecos import import_pecos
 from .inspect import inspect
+from .learn import learn
 from .map import map_data
 from .over_time import over_time
 from .predict import predict
 from .query import query
 from .report import report
 from .reproduce import reproduce
+from .rollback import rollback
 from .serve import serve
 from .terminal import escape_what_streams_lack, flush_output, plain, print_error
 from .tune import tune
@@ -81,9 +84,9 @@ _VOCABULARY: dict[str, Callable[..., None]] = {
     "convert": convert,
 }
 
-_PANELS = {
-    "Train and predict": (demo, fit, tune, update, predict, serve),
-    "Trust": (evaluate, calibrate, decide, drift, report, explain, query),
+_PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "Train and predict": (demo, fit, tune, update, learn, predict, serve, rollback),
+    "Trust": (evaluate, compare, calibrate, decide, drift, report, explain, query),
     "Files": (inspect, map_data, embed, import_pecos),
     "Research": (reproduce,),
 }

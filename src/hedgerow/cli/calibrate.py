@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,13 +15,14 @@ import hedgerow.cli.options as options
 from .failures import ExitCode, Failure, failing_as, option_words
 from .options import GOALS, expert_option, expert_share, search_settings
 from .targets import check_new_file
-from .terminal import cell, figures_table, print_json, say, show_progress
+from .terminal import Report, cell, figures_table, print_json, say, show_progress
 
 if TYPE_CHECKING:
     from hedgerow import Learned, Policy
 
-    from .inputs import LabelledRows, OpenModel
+    from .inputs import LabelledRows, OpenModel, Selection
 
+_OWN = 0.95  # of a train part that MODEL was trained on; some rows may have been left out
 # What each kind of guarantee is about, before its words.
 _NAMES = {"wrong": "Accepted:", "missed": "Missed:", "review": "To review:"}
 
@@ -29,9 +31,10 @@ def calibrate(
     context: typer.Context,
     model: options.ModelFile,
     data: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="Labelled data that MODEL was not trained on: a file, or a folder (its test part).",
+            help="Labelled data that MODEL was not trained on: a file, or a folder (its test part). Name"
+            " several to read all of them.",
             metavar="DATA",
         ),
     ],
@@ -39,25 +42,32 @@ def calibrate(
         Path | None, typer.Option(metavar="FILE", help="Write another model file. Default: replace MODEL.")
     ] = None,
     out_of_bag: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="TRAIN",
             help="Calibrate on the training data (of a folder: its train part) instead, each row by the"
             " members that have not seen it. Leaves more of DATA for the guarantees. MODEL must be trained"
-            " with hedgerow fit --method bagging or boosted-bagging.",
+            " with hedgerow fit --method bagging or boosted-bagging. Repeat for each file that it was trained"
+            " on.",
         ),
     ] = None,
     centroids: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="TRAIN",
             help="Training data of MODEL (of a folder: its train part): OOD detection then also asks how"
-            " close an input is to any label, and finds more inputs that use familiar words. Adds 3 to 4 % to"
-            " the file of an ensemble. A model with a judge knows some of it without.",
+            " close an input is to any label, and finds more inputs that use familiar words. Default: the"
+            " records kept with MODEL, the train part of DATA if MODEL was trained on it, or --out-of-bag, if"
+            " its trees grow by less than 20 %. Repeat for each file.",
         ),
     ] = None,
+    no_centroids: Annotated[
+        bool, expert_option("--no-centroids", help="Leave out what --centroids adds.")
+    ] = False,
     part: options.PartName = None,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
+    later_wins: options.LaterWins = False,
     seed: options.Seed = 0,
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
@@ -117,24 +127,33 @@ def calibrate(
     if out is not None:
         check_new_file(out, overwrite)
     from hedgerow import learn_from_held_out
+    from hedgerow.estimators.centroid_learning import PAYS
 
     from .inputs import Selection, open_model
 
     opened = open_model(model, threads, **search_settings(beam, candidates, missing))
-    if out_of_bag is not None:
+    if out_of_bag:
         _check_bagged(opened)
+    labelled = Selection(
+        data, None, labels_field, threads, label_separator=label_separator, later_wins=later_wins
+    )
     training: tuple[Any, Any] | None = None
-    near: tuple[Any, Any] | None = None
+    near: tuple[Any, Any] | bool = not no_centroids
+    at_most = math.inf
+    if no_centroids and centroids is not None:
+        raise typer.BadParameter("--centroids and --no-centroids exclude each other", ctx=context)
     with show_progress(verbose) as report:
-        held_out = opened.read_truth(Selection(data, part, labels_field, threads), report)
-        if out_of_bag is not None:
-            own = "train" if out_of_bag.is_dir() else None
-            rows = opened.read_truth(Selection(out_of_bag, own, labels_field, threads), report)
+        held_out = opened.read_truth(replace(labelled, data=data, part=part), report)
+        if out_of_bag:
+            rows = opened.read_truth(replace(labelled, data=out_of_bag), report, "train")
             training = rows.inputs, rows.truth
-        if centroids is not None:
-            own = "train" if centroids.is_dir() else None
-            rows = opened.read_truth(Selection(centroids, own, labels_field, threads), report)
+        if centroids:
+            rows = opened.read_truth(replace(labelled, data=centroids), report, "train")
             near = rows.inputs, rows.truth
+        elif near and training is None:
+            folders = all(path.is_dir() for path in data)
+            folder = replace(labelled, data=data, part="train") if folders else None
+            near, at_most = _own_training_data(opened, folder, report), PAYS
         with failing_as(ExitCode.DATA, ValueError, TypeError, options=context.params):
             learned = learn_from_held_out(
                 opened.classifier,
@@ -148,6 +167,7 @@ def calibrate(
                 seed=seed,
                 least_depth=least_depth if broader else None,
                 centroids=near,
+                centroids_at_most=at_most,
                 progress=report,
             )
     kept = out_of_bag is None and _keep(
@@ -160,7 +180,7 @@ def calibrate(
             "share": share,
             "seed": seed,
             "least_depth": least_depth if broader else None,
-            "centroids": centroids is not None,
+            "centroids": learned.centroids is not None,
         },
     )
     target = out or model
@@ -174,6 +194,7 @@ def calibrate(
             for name, of_cut in (("ece_before", learned.before), ("ece_after", learned.after))
         }
         found = {"model": str(target), **counts, "quality": learned.quality, **errors}
+        found["centroids"] = learned.centroids
         found["policy"] = policy.describe()
         print_json(found | ({} if coarser is None else {"broader": coarser.describe()}))
     else:
@@ -182,11 +203,44 @@ def calibrate(
             say("With decide --broader:")
             for guarantee in coarser.describe()["guarantees"]:
                 say(guarantee["words"], "dim")
+        _say_centroids(opened, learned, no_centroids)
         if learned.quality:
             say("hedgerow predict --quality tells how many labels of an input are expected to be right.")
         if kept:
             say(f"{target}.data keeps these rows, so that hedgerow update can learn from them again.", "dim")
         say(f"Saved {target}")
+
+
+def _own_training_data(model: OpenModel, folder: Selection | None, report: Report) -> tuple[Any, Any] | bool:
+    """Its records, or the train part of a folder that it was trained on; else True, for what it has."""
+    from hedgerow.records.file import NoRecordsError
+
+    try:
+        return model.classifier.training_data()
+    except NoRecordsError:
+        if folder is None:
+            return True
+    try:
+        rows = model.read_truth(folder, report)
+    except Failure:  # there is none, and nobody asked for it
+        return True
+    seen = model.classifier.seen_in_training(rows.inputs)
+    return (rows.inputs, rows.truth) if seen.mean() >= _OWN else True
+
+
+def _say_centroids(model: OpenModel, learned: Learned, unwanted: bool) -> None:
+    """Whether OOD detection asks how close an input is to any label, or how to let it."""
+    if learned.centroids is not None:
+        say(
+            "OOD detection also asks how close an input is to any label: the centroids of labels add"
+            f" {100 * learned.centroids:.1f} % to the trees (--no-centroids leaves them out)."
+        )
+    elif not unwanted and model.classifier.source.forest.rows_each == 1:
+        say(
+            "With --centroids TRAIN, the training data, OOD detection would also ask how close an input is to"
+            " any label, and find more inputs that use familiar words.",
+            "dim",
+        )
 
 
 def _keep(opened: OpenModel, rows: LabelledRows, settings: dict[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import hedgerow.cli.options as options
+import hedgerow.cli.server_options as server_options
 from hedgerow.serve.limits import Limits
 
 from .options import refuse_without
@@ -40,9 +41,9 @@ def demo(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the model, with its page and a review queue.")
     ] = False,
-    host: options.Host = "127.0.0.1",
-    port: options.Port = 8000,
-    token_file: options.TokenFile = None,
+    host: server_options.Host = "127.0.0.1",
+    port: server_options.Port = 8000,
+    token_file: server_options.TokenFile = None,
     threads: options.Threads = 0,
     json: options.AsJson = False,
     verbose: options.Verbose = False,

@@ -31,6 +31,7 @@ def drift(
     ] = None,
     part: options.PartName = None,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
     json: options.AsJson = False,
@@ -67,13 +68,17 @@ def drift(
     with failing_as(ExitCode.MODEL, ValueError):
         _check_calibrated(opened)
     with show_progress(verbose) as report:
-        rows, inputs = opened.read_inputs(Selection(input, part, labels_field, threads), report)
+        rows, inputs = opened.read_inputs(
+            Selection(input, part, labels_field, threads, label_separator=label_separator), report
+        )
         with failing_as(ExitCode.DATA, ValueError, TypeError):
             truth, strange = opened.truth_of(rows)
             found = compare(opened.classifier.source, inputs, truth, strange=strange, progress=report)
     warn_of_shift(found.shift, for_programs=json)
     if out is not None:
-        page = render(compose_drift(found, f"{model.stem}: drift in {input.name}", naming)).encode()
+        page = render(
+            compose_drift(found, f"{model.stem}: drift in {', '.join(path.name for path in input)}", naming)
+        ).encode()
         with failing_as(ExitCode.WRITE), atomic_file(out, overwrite=overwrite) as file:
             file.write(page)
     if json:

@@ -45,6 +45,8 @@ def evaluate(
     ] = None,
     part: options.PartName = None,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
+    later_wins: options.LaterWins = False,
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
     verbose: options.Verbose = False,
@@ -91,14 +93,17 @@ def evaluate(
     sources = ood or []
     opened = open_model(model, threads, **search_settings(beam, candidates, missing))
     with show_progress(verbose) as report:
-        rows = opened.read_truth(Selection(data, part, labels_field, threads), report)
+        given = Selection(
+            data, part, labels_field, threads, label_separator=label_separator, later_wins=later_wins
+        )
+        rows = opened.read_truth(given, report)
         others = opened.read_ood(sources, threads, report)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
             found = hedgerow.evaluate(opened.classifier, rows.inputs, rows.truth, ood=others, progress=report)
     figures = found.to_dict()
     figures["settings"] |= {
         "model": str(model),
-        "data": str(data),
+        "data": str(data[0]) if len(data) == 1 else [str(path) for path in data],
         "ood": {path.name: str(path) for path in sources},
     }
     warn_of_shift(found.shift, for_programs=json == "-")

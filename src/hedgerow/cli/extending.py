@@ -80,7 +80,7 @@ def open_extendable(path: Path, settings: dict[str, Any], given: frozenset[str])
     return model
 
 
-def check_same_labels(data: Path, part: Part, path: Path | None, model: HedgerowClassifier) -> None:
+def check_same_labels(data: str, part: Part, path: Path | None, model: HedgerowClassifier) -> None:
     """Refuse data with other labels than those of the model; `add_members` compares the rows, too."""
     known = model.classes_.tolist()
     columns = 0 if part.Y is None else part.Y.shape[1]

@@ -21,6 +21,8 @@ class ExitCode(IntEnum):
     CLUSTER = 6
     SHIFT = 7
     DROPPED = 8
+    WORSE = 9
+    UNDECIDED = 10
     INTERRUPTED = 130
 
 

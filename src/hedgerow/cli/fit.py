@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,10 +26,11 @@ from .options import (
     values_of,
 )
 from .settings_file import TunedSettings, read_settings
-from .targets import check_new_file
+from .targets import check_new_file, check_new_model, identity
 from .terminal import Report, announce, print_json, say, show_progress
 from .text_settings import text_settings
 from .time_given import GivenTime
+from .training_failures import training
 from .warned import warnings_as_lines
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ _SETTINGS = (
 _CHOSEN = ("tolerance", "matcher_beam", "dampen")
 _TUNING = (
     *("encoder", "encoders", "epochs", "steps", "levels", "batch_size", "micro_batch", "learning_rate"),
-    *("max_length", "pooling"),
+    *("max_length", "pooling", "label_text"),
 )
 
 
@@ -92,9 +91,7 @@ class Plan:
 
 def fit(
     context: typer.Context,
-    data: Annotated[
-        Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
-    ],
+    data: options.TrainingData,
     model: options.NewModelFile,
     text_field: options.TextFields,
     method: options.MethodOption = options.Method.single,
@@ -106,6 +103,8 @@ def fit(
     time_limit: options.TimeLimit = None,
     base: options.BaseOption = options.Base.linear,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
+    later_wins: options.LaterWins = False,
     time_field: options.TimeField = None,
     until: options.Until = None,
     settings_file: options.SettingsFile = None,
@@ -171,6 +170,14 @@ def fit(
     learning_rate: options.LearningRate = 5e-5,
     max_length: options.MaxLength = 128,
     pooling: options.PoolingOption = options.Pooling.mean,
+    label_text: Annotated[
+        bool,
+        deep_option(
+            "--label-text/--no-label-text",
+            help="With --judge and --vocabulary: also compare the names of labels with texts by the encoder."
+            " Kept only if it ranks better.",
+        ),
+    ] = False,
     cache: Annotated[
         Path | None, deep_option(metavar="FOLDER", help="Keep embeddings here, and use those that are there.")
     ] = None,
@@ -247,6 +254,9 @@ def fit(
     DATA is recognised by its layout: records with text and labels as .jsonl, .csv or .parquet, train.txt
     of the extreme classification repository, a PECOS folder, or train_texts.txt with train_labels.txt.
 
+    Several DATA, in any of these formats, are one: so are texts that were reviewed learned from beside the
+    old ones. Records may have an id or not, and the same id twice is refused, or with --later-wins corrected.
+
     Finished members of an ensemble, and the state of fine-tuning, are kept in the folder MODEL.members until
     MODEL is saved: after Ctrl-C or a crash, the same command continues from there.
 
@@ -261,6 +271,7 @@ def fit(
     Examples:
       hedgerow fit records.jsonl tags.hedgerow
       hedgerow fit records.jsonl.xz tags.hedgerow --labels-field tags --method bagging
+      hedgerow fit train.jsonl reviewed.jsonl more.csv tags.hedgerow
       hedgerow fit records.jsonl tags.hedgerow --language auto --min-count 3
       hedgerow fit records.jsonl tags.hedgerow --text-field title --text-field abstract
       hedgerow fit records.jsonl tags.hedgerow --settings settings.json
@@ -335,12 +346,23 @@ def fit(
         )
     if records is None:
         records = cluster is None and memory is None and extend is None
-    check_new_file(model, overwrite)
+    check_new_model(model, overwrite)
     from .connection import connected
     from .inputs import Selection, sources
 
     plan = Plan(
-        rows=Selection(data, None, labels_field, threads, sources(texts["fields"]), time_field, until),
+        rows=Selection(
+            data,
+            None,
+            labels_field,
+            threads,
+            sources(texts["fields"]),
+            time_field=time_field,
+            until=until,
+            label_separator=label_separator,
+            unique_ids=True,
+            later_wins=later_wins,
+        ),
         model=model,
         deep=deep,
         settings=settings,
@@ -364,6 +386,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     """Read, train, save and print; what would fail at the end fails at the start."""
     from hedgerow import HedgerowTransformerClassifier
     from hedgerow.deep.extra import is_first
+    from hedgerow.records.file import drop_records
     from hedgerow.vocabulary import VocabularyWarning
 
     from .extending import open_extendable, trains_members
@@ -390,7 +413,7 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
     limit = None if plan.seconds is None else GivenTime(plan.seconds, start, plan.model)
     if limit is not None:
         check_new_file(limit.journal, overwrite=True)
-    before = _identity(plan.model)
+    before = identity(plan.model)
     try:
         with show_progress(verbose) as report:
             rows = plan.rows if old is None else replace(plan.rows, text_fields=old.source.reader.text_fields)
@@ -428,6 +451,8 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
             report(0.0, "saving")
             with failing_as(ExitCode.WRITE):
                 classifier.save(plan.model, overwrite=plan.overwrite)
+                if not plan.records:
+                    drop_records(plan.model)
         if kept is not None:
             with failing_as(ExitCode.WRITE):
                 kept.delete()
@@ -452,22 +477,13 @@ def _run(plan: Plan, as_json: bool, verbose: bool) -> None:
                     say(chosen.searched.sentence)
             print_summary(summary)
     except KeyboardInterrupt:
-        if _identity(plan.model) != before:
+        if identity(plan.model) != before:
             left = f"{plan.model} is saved"
         else:
             left = kept.left_behind() if kept else NOTHING_LEFT
             if left == NOTHING_LEFT and limit is not None:
                 left = limit.left_behind or left
         raise Failure(ExitCode.INTERRUPTED, left) from None
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What differs once a file was replaced."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_ino, about.st_mtime_ns
 
 
 def _check_deep_option(device: str, settings: dict[str, Any]) -> None:
@@ -524,7 +540,7 @@ def _fit(
     folder = None if kept is None else kept.folder
     try:
         # What a disk refuses here are members, not data.
-        with failing_as(ExitCode.WRITE), _training(), warnings_as_lines(VocabularyWarning):
+        with failing_as(ExitCode.WRITE), training(), warnings_as_lines(VocabularyWarning):
             classifier.fit(
                 inputs,
                 part.Y,
@@ -550,31 +566,6 @@ def _extend(plan: Plan, classifier: HedgerowClassifier, inputs: Any, part: Part,
     named = classifier.trees is not None or plan.settings["trees"] is not None
     classifier.set_params(trees=None)
     more = wanted - classifier.members
-    with _training():
+    with training():
         classifier.add_members(inputs, part.Y, more, progress=report)
     classifier.set_params(trees=wanted if named else None)
-
-
-@contextlib.contextmanager
-def _training() -> Iterator[None]:
-    """Say in one line what goes wrong while a model learns, apart from broken files of members."""
-    from hedgerow.features.tfidf import NoWordsError
-    from hedgerow.inputs.parameters import ParameterError
-    from hedgerow.storage.container import ModelFileError
-    from hedgerow.training.memory import BudgetTooSmallError
-
-    try:
-        yield
-    except (ModelFileError, Failure):
-        raise
-    except ImportError as error:
-        raise Failure(ExitCode.USAGE, reason(error)) from error
-    except NoWordsError as error:
-        raise Failure(ExitCode.DATA, _with_options(reason(error))) from error
-    except (ValueError, TypeError) as error:
-        wrong = isinstance(error, ParameterError | BudgetTooSmallError)  # all else that does not fit is data
-        raise Failure(ExitCode.USAGE if wrong else ExitCode.DATA, reason(error)) from error
-
-
-def _with_options(message: str) -> str:
-    return message.replace("min_count=", "--min-count ").replace("min_count", "--min-count")

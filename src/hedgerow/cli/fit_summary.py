@@ -77,7 +77,7 @@ def _about_names(names: dict[str, Any] | None, judges: bool) -> str:
         before, after = 100 * names["ndcg_before"], 100 * names["ndcg"]
         return (
             f"Names: {names['entries']:,} entries, of which {names['never_seen']:,} have no example;"
-            f" nDCG@5 from {before:.1f} to {after:.1f} % on held-out texts."
+            f" nDCG@5 from {before:.1f} to {after:.1f} % on held-out texts.{_about_label_text(names)}"
         )
     if judges:
         return (
@@ -88,6 +88,19 @@ def _about_names(names: dict[str, Any] | None, judges: bool) -> str:
         "Names in texts are not used, because the model has no judge: fit with --judge, or with --preset"
         " balanced or best."
     )
+
+
+def _about_label_text(names: dict[str, Any]) -> str:
+    kept, left_out = names["label_text"], names["no_label_text"]
+    found = kept or left_out
+    if found is None:
+        return ""
+    figures = (
+        f"nDCG@5 {100 * found['ndcg_before']:.1f} -> {100 * found['ndcg']:.1f}, labels not found included"
+    )
+    if kept is None:
+        return f" Label text was left out, as it did not rank better ({figures})."
+    return f" Label text ranks better still ({figures})."
 
 
 def print_summary(summary: dict[str, Any]) -> None:

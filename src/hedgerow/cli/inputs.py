@@ -12,7 +12,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from hedgerow.data import DataError, Part, read_part
+from hedgerow.data import DataError, LeftOutWarning, Part, read_parts
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.loading import load
 from hedgerow.estimators.text import HedgerowTextClassifier
@@ -27,6 +27,7 @@ from .terminal import Report
 from .warned import warnings_as_lines
 
 _FIELDS_SHOWN = 20
+_READING = ("label_separator", "later_wins")  # parameters of the reader that are options
 
 
 @dataclass(frozen=True)
@@ -34,36 +35,61 @@ class Selection:
     """Which rows to read, and which fields of records have their labels (None: no labels), texts and times.
 
     Records that are later than `until` are left out.
+
+    Labelled data of several files, and with `unique_ids` all data, must not have an id twice; with
+    `later_wins`, the last record of an id is kept.
     """
 
-    path: Path
+    data: Path | Sequence[Path]
     part: str | None = None
     labels_field: str | None = None
     threads: int = 0
     text_fields: Sequence[str] | None = None
     time_field: str | None = None
     until: str | None = None
+    label_separator: str | None = None
+    unique_ids: bool = False
+    later_wins: bool = False
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files and folders."""
+        return [self.data] if isinstance(self.data, Path) else list(self.data)
+
+    @property
+    def path(self) -> str:
+        """The files and folders, as messages name them."""
+        return ", ".join(map(str, self.paths))
 
     def read(self, report: Report, default_part: str = "test") -> Part:
         """The rows; of a folder the default part, where none is named."""
-        with failing_as(ExitCode.DATA, DataError):
-            part = read_part(
-                self.path,
-                self.part or (default_part if self.path.is_dir() else None),
-                labels_field=self.labels_field,
-                threads=self.threads,
-                text_fields=self.text_fields,
-                time_field=self.time_field,
-                until=self.until,
-                progress=lambda share: report(share, "reading"),
-            )
-        if self.part is not None and part.n and part.split is None and not self.path.is_dir():
+        part = self.read_split(report, self.part, default_part)
+        folders = all(path.is_dir() for path in self.paths)
+        if self.part is not None and part.n and part.split is None and not folders:
             raise Failure(
                 ExitCode.USAGE,
                 f"--part {self.part}: {self.path} has no parts, as its records have no field 'split';"
                 " leave --part out",
             )
         return part
+
+    def read_split(self, report: Report, split: str | None, default_part: str = "train") -> Part:
+        """The rows of this split, of files that have splits at all."""
+        with failing_as(ExitCode.DATA, DataError, options=_READING), warnings_as_lines(LeftOutWarning):
+            return read_parts(
+                self.paths,
+                split,
+                folder_part=default_part,
+                unique_ids=self.unique_ids or (self.labels_field is not None and len(self.paths) > 1),
+                later_wins=self.later_wins,
+                labels_field=self.labels_field,
+                label_separator=self.label_separator,
+                threads=self.threads,
+                text_fields=self.text_fields,
+                time_field=self.time_field,
+                until=self.until,
+                progress=lambda share: report(share, "reading"),
+            )
 
     def check_rows(self, part: Part) -> None:
         """Refuse data without rows."""
@@ -120,9 +146,12 @@ class OpenModel:
             except ValueError as error:
                 raise ValueError(f"--lang {lang}: {error}") from error
 
-    def read_inputs(self, rows: Selection, report: Report, may_be_empty: bool = False) -> tuple[Part, Any]:
+    def read_inputs(
+        self, rows: Selection, report: Report, may_be_empty: bool = False, default_part: str = "test"
+    ) -> tuple[Part, Any]:
         """Rows, and what the model predicts from: their texts or features."""
-        part = replace(rows, text_fields=self.classifier.source.reader.text_fields).read(report)
+        rows = replace(rows, text_fields=self.classifier.source.reader.text_fields)
+        part = rows.read(report, default_part)
         inputs = part.texts if self.reads_texts else part.X
         if inputs is None:
             wanted, found = ("texts", "features") if self.reads_texts else ("features", "texts")
@@ -134,9 +163,9 @@ class OpenModel:
             rows.check_rows(part)
         return part, inputs
 
-    def read_truth(self, rows: Selection, report: Report) -> LabelledRows:
+    def read_truth(self, rows: Selection, report: Report, default_part: str = "test") -> LabelledRows:
         """Rows with labels that the model can be compared with."""
-        part, inputs = self.read_inputs(rows, report)
+        part, inputs = self.read_inputs(rows, report, default_part=default_part)
         labels = rows.labels_of(part, "compare with")
         classifier = self.classifier
         if part.X is not None and part.X.shape[1] > classifier.n_features_in_:

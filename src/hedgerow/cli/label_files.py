@@ -39,10 +39,12 @@ class LabelTable:
     labels: npt.NDArray[Any]
     of_labels: dict[str, npt.NDArray[Any]]
     of_inputs: dict[str, npt.NDArray[Any]]
-    ids: Sequence[str] | None
+    ids: Sequence[str | None] | None
 
     @classmethod
-    def of_predictions(cls, best: TopLabels | UncertainLabels, ids: Sequence[str] | None) -> LabelTable:
+    def of_predictions(
+        cls, best: TopLabels | UncertainLabels, ids: Sequence[str | None] | None
+    ) -> LabelTable:
         """The best labels, with or without uncertainty."""
         n, k = best.labels.shape
         columns = {
@@ -52,12 +54,14 @@ class LabelTable:
         return cls(np.arange(n + 1) * k, best.labels.ravel(), columns, of_inputs, ids)
 
     @classmethod
-    def of_decisions(cls, found: Decisions, ids: Sequence[str] | None) -> LabelTable:
+    def of_decisions(cls, found: Decisions, ids: Sequence[str | None] | None) -> LabelTable:
         """What to do with each label."""
         columns: dict[str, Any] = {"decision": np.array(DECISIONS, dtype=object)[found.decision]}
         columns |= {name: vars(found)[name] for name in _MEASURES}
         parts = ("answered", "is_ood", "p_value", "bound", "expected_cost")
         of_inputs = {name: of for name in parts if (of := vars(found)[name]) is not None}
+        if found.quality is not None:
+            of_inputs |= found.quality.columns()
         if found.broader is None:
             return cls(found.indptr, found.labels, columns, of_inputs, ids)
         return cls(*_with_broader(found, found.broader, columns), of_inputs, ids)

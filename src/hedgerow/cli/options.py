@@ -195,6 +195,12 @@ def _char_ngrams(value: str) -> str:
     return value
 
 
+def _separator(value: str | None) -> str | None:
+    if value == "":
+        raise typer.BadParameter("it is empty; give what stands between labels")
+    return "\t" if value in ("tab", "\\t") else value
+
+
 def _size_of_memory(value: str | None) -> str | None:
     if value is not None:
         try:
@@ -243,9 +249,26 @@ def search_settings(beam: int | None, candidates: str | None, missing: Missing |
 
 ModelFile = Annotated[Path, typer.Argument(help="The model file.", metavar="MODEL")]
 NewModelFile = Annotated[Path, typer.Argument(help="The model file to write.", metavar="MODEL")]
-Inputs = Annotated[Path, typer.Argument(help="A file, or a data folder (its test part).", metavar="INPUT")]
+Inputs = Annotated[
+    list[Path],
+    typer.Argument(
+        help="A file, or a data folder (its test part). Name several files to read one after the other.",
+        metavar="INPUT",
+    ),
+]
 LabelledData = Annotated[
-    Path, typer.Argument(help="Data with labels: a file, or a folder (its test part).", metavar="DATA")
+    list[Path],
+    typer.Argument(
+        help="Data with labels: a file, or a folder (its test part). Name several to read all of them.",
+        metavar="DATA",
+    ),
+]
+TrainingData = Annotated[
+    list[Path],
+    typer.Argument(
+        help="A data folder (its train part is used) or file. Name several to read all of them.",
+        metavar="DATA",
+    ),
 ]
 PartName = Annotated[
     str | None,
@@ -258,6 +281,23 @@ PartName = Annotated[
 ]
 LabelsField = Annotated[
     str, typer.Option(metavar="NAME", help="The field of JSON, CSV or Parquet with the labels.")
+]
+LabelSeparator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        callback=_separator,
+        help="What stands between labels in a column of CSV or in train_labels.txt, such as ';' or tab."
+        " Default: found in the data; where that is not clear, they are refused.",
+    ),
+]
+LaterWins = Annotated[
+    bool,
+    typer.Option(
+        "--later-wins",
+        help="Of records with the same id, keep only the last: later files correct earlier ones. Default:"
+        " refuse them.",
+    ),
 ]
 Ood = Annotated[
     list[Path] | None,
@@ -558,15 +598,3 @@ PoolingOption = Annotated[
 ]
 
 # --- the server ---
-
-Host = Annotated[
-    str, typer.Option(help="The address to listen on. One that other machines can reach needs a token.")
-]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Ask every client for the token in this file. Default: the variable HEDGEROW_TOKEN.",
-    ),
-]

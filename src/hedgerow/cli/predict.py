@@ -110,9 +110,13 @@ def predict(
             raise Failure(
                 ExitCode.USAGE, "--cluster writes a file for each file of inputs; name a folder with --out"
             )
+        if len(input) > 1:
+            raise Failure(
+                ExitCode.USAGE, "--cluster takes one INPUT; put the files into a folder and name that"
+            )
         from .predict_shards import predict_shards
 
-        predict_shards(model, input, Path(out), question, cluster, overwrite, verbose)
+        predict_shards(model, input[0], Path(out), question, cluster, overwrite, verbose)
         return
     check_table(out, overwrite)
     from .inputs import open_model

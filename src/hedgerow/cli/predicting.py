@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,12 @@ class Question:
 
 
 def predict_part(
-    model: OpenModel, data: Path, question: Question, threads: int, report: Report, may_be_empty: bool = False
+    model: OpenModel,
+    data: Path | Sequence[Path],
+    question: Question,
+    threads: int,
+    report: Report,
+    may_be_empty: bool = False,
 ) -> LabelTable:
     """Read inputs and predict their labels, with uncertainty or without."""
     classifier = model.classifier

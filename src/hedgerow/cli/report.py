@@ -22,6 +22,7 @@ def report(
     ood: options.Ood = None,
     part: options.PartName = None,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
     verbose: options.Verbose = False,
@@ -49,7 +50,9 @@ def report(
     opened = open_model(model, threads)
     classifier, naming = opened.classifier, opened.naming(lang)
     with show_progress(verbose) as progress:
-        rows = opened.read_truth(Selection(data, part, labels_field, threads), progress)
+        rows = opened.read_truth(
+            Selection(data, part, labels_field, threads, label_separator=label_separator), progress
+        )
         others = opened.read_ood(ood or [], threads, progress)
         with failing_as(ExitCode.DATA, ValueError, TypeError):
             found = hedgerow.evaluate(classifier, rows.inputs, rows.truth, ood=others, progress=progress)
@@ -58,7 +61,7 @@ def report(
                 classifier,
                 EvaluatedData(rows.inputs, rows.part.whole_texts, rows.part.ids, rows.unknown),
                 found,
-                title=f"{model.stem} on {data.resolve().name}",
+                title=f"{model.stem} on {', '.join(path.resolve().name for path in data)}",
                 subtitle=f"{classifier.method}, {found.settings['members']} members,"
                 f" {found.settings['labels']:,} labels; {rows.part.n:,} inputs",
                 naming=naming,

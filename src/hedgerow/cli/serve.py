@@ -7,19 +7,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import hedgerow.cli.options as options
+import hedgerow.cli.server_options as server_options
 from hedgerow.serve.limits import Limits
 
+from .comparison_options import Accuracy, PromoteIf, deciding_option, margin_option
 from .failures import ExitCode, Failure, failing_as
 from .options import finite, limit_option, share_option
 from .terminal import say
 
+if TYPE_CHECKING:
+    from hedgerow.comparison.promotion import Judge
+    from hedgerow.serve.service import Service
+
 NEEDED = ("fastapi", "uvicorn", "httptools", "prometheus_client")
 TOKEN = "HEDGEROW_TOKEN"
+
+
+CHANGE = "Another model"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is asked of a model that is to answer, and the data to judge it on."""
+
+    target: str
+    data: tuple[Path, ...]
+    by: str
+    margin: float
+    labels_field: str
 
 
 @dataclass(frozen=True)
@@ -34,12 +54,12 @@ class Place:
 
 def serve(
     model: options.ModelFile,
-    host: options.Host = "127.0.0.1",
-    port: options.Port = 8000,
+    host: server_options.Host = "127.0.0.1",
+    port: server_options.Port = 8000,
     queue: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The review queue. Default: MODEL.queue.sqlite.")
     ] = None,
-    token_file: options.TokenFile = None,
+    token_file: server_options.TokenFile = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,10 +85,51 @@ def serve(
         float | None,
         share_option(
             "Let the threshold of accepted labels follow the reviews in the queue, so that in the long run at"
-            " most this share of an input's accepted labels is wrong, mean over all inputs, whatever drifts."
-            " For requests with the same wrong_at_most and with wrong_of inputs."
+            " most this share of them is wrong, whatever drifts. For requests with the same wrong_at_most,"
+            " and wrong_of labels (the share of all accepted labels) or inputs (the mean over all inputs)."
         ),
     ] = None,
+    promote_if: Annotated[
+        PromoteIf | None,
+        typer.Option(
+            help="Let a changed model file answer only if hedgerow compare says on the data of --judge-on"
+            " that it is better, or no worse; otherwise the model before goes on.",
+            rich_help_panel=CHANGE,
+        ),
+    ] = None,
+    judge_on: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DATA",
+            help="Labelled data that no model learned from, for --promote-if. Repeat for more.",
+            rich_help_panel=CHANGE,
+        ),
+    ] = None,
+    by: Annotated[Accuracy, deciding_option(CHANGE)] = Accuracy.ndcg_5,
+    margin: Annotated[float, margin_option(CHANGE)] = 0.5,
+    labels_field: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="The field of --judge-on with the labels.", rich_help_panel=CHANGE),
+    ] = "labels",
+    shadow: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL2",
+            help="Let this model answer what clients ask, too, without anyone seeing its answers; GET /shadow"
+            " and /metrics say how they differ.",
+            rich_help_panel=CHANGE,
+        ),
+    ] = None,
+    shadow_share: Annotated[
+        float,
+        typer.Option(
+            min=0.0001,
+            max=1.0,
+            callback=finite,
+            help="The share of requests that the model of --shadow answers, too.",
+            rich_help_panel=CHANGE,
+        ),
+    ] = 1.0,
 ) -> None:
     """Serve MODEL: a web page, an API, and a queue for reviewers.
 
@@ -83,11 +144,28 @@ def serve(
       hedgerow serve tags.hedgerow
       hedgerow serve tags.hedgerow --host 0.0.0.0 --token-file token.txt
       hedgerow serve tags.hedgerow --allow-host tags.example.org --token-file token.txt
+      hedgerow serve tags.hedgerow --promote-if no-worse --judge-on held-out.jsonl
       curl -s localhost:8000/predict --json '{"text": "an address book", "k": 3}'
     """  # noqa: D301
     limits = Limits(body=max_body, batch=max_batch, text=max_text, seconds=max_seconds, waiting=max_waiting)
     place = Place(host, port, token_file, tuple(allow_host or ()))
-    run_server(model, place, threads, limits, queue, adapt=adapt)
+    if (promote_if is None) != (not judge_on):
+        raise Failure(
+            ExitCode.USAGE, "--promote-if and --judge-on need each other: what to ask, and on which data"
+        )
+    change = None
+    if promote_if is not None:
+        change = Change(promote_if.value, tuple(judge_on or ()), by.value, margin, labels_field)
+    run_server(
+        model,
+        place,
+        threads,
+        limits,
+        queue,
+        adapt=adapt,
+        change=change,
+        shadow=None if shadow is None else (shadow, shadow_share),
+    )
 
 
 def check_extra() -> None:
@@ -112,6 +190,8 @@ def run_server(
     about: str | None = None,
     texts: Sequence[str] = (),
     adapt: float | None = None,
+    change: Change | None = None,
+    shadow: tuple[Path, float] | None = None,
 ) -> None:
     """Take the port, load model and queue, put texts into the queue, and answer until stopped."""
     check_extra()
@@ -120,6 +200,7 @@ def run_server(
     from hedgerow.serve.server import listen
     from hedgerow.serve.server import serve as answer
     from hedgerow.serve.service import ServerSettings, Service
+    from hedgerow.serve.shadowing import ShadowSettings
     from hedgerow.storage.container import ModelFileError
 
     token = read_token(place.token_file)
@@ -134,11 +215,14 @@ def run_server(
             threads or max(1, (os.cpu_count() or 1) - 1),
             limits,
             adapt,
+            None if change is None else _judge(change),
+            None if shadow is None else ShadowSettings(*shadow),
         )
         try:
             with failing_as(ExitCode.MODEL, ModelFileError):
                 service = Service(settings)
             service.fill_queue(texts)
+            _check_judge(service)
         except QueueError as error:
             raise Failure(ExitCode.WRITE, str(error)) from error
         name = f"[{place.host}]" if ":" in place.host else place.host
@@ -150,6 +234,24 @@ def run_server(
                 say(about)
 
         answer(service, access, taken, ready)
+
+
+def _judge(change: Change) -> Judge:
+    from hedgerow.comparison.held_rows import RowsWanted
+    from hedgerow.comparison.promotion import Judge
+    from hedgerow.comparison.results import ComparisonSettings
+
+    rows = RowsWanted(change.data, labels_field=change.labels_field, threads=1)
+    return Judge(rows, change.target, ComparisonSettings(change.by, change.margin))
+
+
+def _check_judge(service: Service) -> None:
+    """Refuse data that a model could not be judged on, before it is needed."""
+    from hedgerow.data import DataError
+
+    if service.promoter is not None:
+        with failing_as(ExitCode.DATA, DataError, ValueError):
+            service.promoter.check(service.slot.current)
 
 
 def read_token(file: Path | None) -> str | None:

@@ -42,7 +42,7 @@ class TunedSettings:
         words = {name: value for name, value in own.items() if name in options.TEXTS}
         return settings | {name: own[name] for name in own.keys() - words.keys()}, texts | words
 
-    def check_estimator(self, estimator: type[HedgerowClassifier], data: Path) -> None:
+    def check_estimator(self, estimator: type[HedgerowClassifier], data: str) -> None:
         """Refuse settings for texts where there are features, and the other way round."""
         if estimator.__name__ != self.estimator:
             raise Failure(

@@ -11,6 +11,7 @@ from hedgerow.storage.atomic_file import check_target
 from .failures import ExitCode, Failure, reason
 
 JSON_LINES = (".jsonl", ".ndjson")
+_DATA = (*JSON_LINES, ".csv", ".parquet", ".txt", ".npz", ".npy")
 
 
 def check_new_file(path: Path | str, overwrite: bool) -> None:
@@ -25,6 +26,29 @@ def check_new_file(path: Path | str, overwrite: bool) -> None:
         ) from error
     except OSError as error:
         raise Failure(ExitCode.WRITE, reason(error)) from error
+
+
+def check_new_model(path: Path, overwrite: bool) -> None:
+    """Refuse a model file that cannot be written, and data where a model file was forgotten after them."""
+    if (
+        path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".zst").endswith(_DATA)
+        or path.is_dir()
+    ):
+        raise Failure(
+            ExitCode.USAGE,
+            f"the last name is that of the model file to write, and {path} looks like data; give a name such"
+            " as model.hedgerow after the data",
+        )
+    check_new_file(path, overwrite)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """What differs once a file was replaced."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_mtime_ns
 
 
 def check_table(path: str | None, overwrite: bool) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hedgerow import HedgerowClassifier, Tuning
     from hedgerow.data import Part
 
+    from .inputs import Selection
+
 _SAID = {
     "rivals": "other labels that each label is told apart from",
     "C": "how closely the data are fitted",
@@ -39,12 +41,16 @@ _SAID = {
 class _Task:
     """What is tuned, and where the result goes."""
 
-    data: Path
+    rows: Selection
     settings: Path
     seconds: float
     by: str
-    labels_field: str
     overwrite: bool
+
+    @property
+    def data(self) -> str:
+        """The data, as messages name them."""
+        return self.rows.path
 
     @property
     def journal(self) -> Path:
@@ -58,9 +64,7 @@ class _Task:
 
 
 def tune(
-    data: Annotated[
-        Path, typer.Argument(help="A data folder (its train part is used) or file.", metavar="DATA")
-    ],
+    data: options.TrainingData,
     settings: Annotated[Path, typer.Argument(help="The file of settings to write.", metavar="SETTINGS.json")],
     text_field: options.TextFields,
     time: Annotated[
@@ -82,6 +86,8 @@ def tune(
         ),
     ] = "ndcg@5",
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
+    later_wins: options.LaterWins = False,
     seed: options.Seed = 0,
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
@@ -105,8 +111,21 @@ def tune(
       hedgerow fit records.jsonl tags.hedgerow --settings settings.json
     """  # noqa: D301
     seconds = _seconds(time)
-    task = _Task(data, settings, seconds, by, labels_field, overwrite)
     check_new_file(settings, overwrite)
+    from .inputs import Selection, sources
+
+    fields = dict(map(options.parse_field, text_field))
+    rows = Selection(
+        data,
+        None,
+        labels_field,
+        threads,
+        sources(fields or None),
+        label_separator=label_separator,
+        unique_ids=True,
+        later_wins=later_wins,
+    )
+    task = _Task(rows, settings, seconds, by, overwrite)
     check_new_file(task.journal, overwrite=True)
     from hedgerow.evaluation import RankingMeasure
 
@@ -114,7 +133,6 @@ def tune(
         RankingMeasure.parse(by)
     except ValueError as error:
         raise typer.BadParameter(str(error).removeprefix("by is "), param_hint="--by") from None
-    fields = dict(map(options.parse_field, text_field))
     parameters: dict[str, Any] = {
         "method": method.value,
         "members": members,
@@ -123,13 +141,13 @@ def tune(
     }
     try:
         with show_progress(verbose, whole=True) as report:
-            part = _read(task, threads, fields, report)
+            part = _read(task, report)
             inputs, classifier = _choose(task, part, parameters, fields)
             watched = lines_of_trials() if verbose else report
             found = _search(task, classifier, inputs, part, watched)
     except KeyboardInterrupt:
         raise Failure(ExitCode.INTERRUPTED, task.search.left_behind or "nothing was written") from None
-    about = {"path": str(data), "labels_field": labels_field, "seed": seed}
+    about = {"path": task.data, "labels_field": labels_field, "seed": seed}
     content = settings_to_write(found, about)
     from hedgerow.storage.atomic_file import atomic_file
 
@@ -150,24 +168,11 @@ def _seconds(time: str) -> float:
         raise typer.BadParameter(error.message, param_hint="--time") from None
 
 
-def _read(task: _Task, threads: int, fields: dict[str, float], report: Report) -> Part:
+def _read(task: _Task, report: Report) -> Part:
     """The training rows: of a folder its train part, of records with a split those of train."""
-    from hedgerow.data import DataError, read_part
-
-    from .inputs import Selection, sources
-
-    rows = Selection(task.data, None, task.labels_field, threads)
-    with failing_as(ExitCode.DATA, DataError):
-        part = read_part(
-            task.data,
-            "train",
-            labels_field=task.labels_field,
-            threads=threads,
-            text_fields=sources(fields or None),
-            progress=lambda share: report(0.0, "reading"),
-        )
-    rows.check_rows(part)
-    rows.labels_of(part, "learn from")
+    part = task.rows.read_split(lambda share, what: report(0.0, what), "train")
+    task.rows.check_rows(part)
+    task.rows.labels_of(part, "learn from")
     return part
 
 
@@ -226,7 +231,11 @@ def _print(task: _Task, found: Tuning, seed: int) -> None:
     if found.out_of_time:
         say("The time ended the search. To search on, give more --time, and --overwrite.", "dim")
     say(f"Saved {task.settings}; {task.journal} keeps the trials and can be deleted.")
-    more = [] if task.labels_field == "labels" else ["--labels-field", task.labels_field]
+    field = task.rows.labels_field or "labels"
+    more = [] if field == "labels" else ["--labels-field", field]
+    if task.rows.label_separator is not None:
+        more += ["--label-separator", task.rows.label_separator]
+    more += ["--later-wins"] if task.rows.later_wins else []
     more += [] if seed == 0 else ["--seed", str(seed)]
-    line = ["hedgerow", "fit", str(task.data), "MODEL", "--settings", str(task.settings), *more]
+    line = ["hedgerow", "fit", *map(str, task.rows.paths), "MODEL", "--settings", str(task.settings), *more]
     say(f"Next: {shlex.join(line)}", "dim")

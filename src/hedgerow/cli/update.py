@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -83,6 +83,8 @@ def update(
         ),
     ] = False,
     labels_field: options.LabelsField = "labels",
+    label_separator: options.LabelSeparator = None,
+    later_wins: options.LaterWins = False,
     threads: options.Threads = 0,
     overwrite: options.Overwrite = False,
     json: options.AsJson = False,
@@ -123,10 +125,18 @@ def update(
 
     opened = open_model(model, threads)
     classifier = opened.classifier
+    training = Selection(
+        data or [],
+        None,
+        labels_field,
+        threads,
+        label_separator=label_separator,
+        unique_ids=True,
+        later_wins=later_wins,
+    )
     with show_progress(verbose) as report:
         if records is not None:
-            part = "train" if records.is_dir() else None
-            _adopt(opened, Selection(records, part, labels_field, threads), report)
+            _adopt(opened, replace(training, data=records), report)
         if successors:
             pairs = _successors(classifier) | pairs
         with failing_as(ExitCode.DATA, ValueError, TypeError):
@@ -134,7 +144,9 @@ def update(
                 done = classifier.forget(forget, progress=report)
             else:
                 name = partial(_as_label, classifier)
-                inputs, labels, ids = _read(opened, data or [], labels_field, threads, report)
+                inputs, labels, ids = None, None, None
+                if data:
+                    inputs, labels, ids = _read(opened, replace(training, data=data), report)
                 done = classifier.update(
                     inputs,
                     labels,
@@ -206,39 +218,23 @@ def _successors(classifier: HedgerowClassifier) -> dict[str, str]:
 
 def _adopt(opened: OpenModel, rows: Selection, report: Report) -> None:
     """Take training data that the user names for the records."""
-    part, inputs = opened.read_inputs(rows, report)
+    part, inputs = opened.read_inputs(rows, report, default_part="train")
     labels = rows.labels_of(part, "learn from")
     with failing_as(ExitCode.DATA, ValueError):
         opened.classifier.adopt_records(inputs, labels, classes=part.label_names, ids=part.ids)
 
 
 def _read(
-    opened: OpenModel, paths: list[Path], labels_field: str, threads: int, report: Report
-) -> tuple[Any, Any, list[str | None] | None]:
-    """New records of several files, their labels as lists, and their ids."""
-    from .inputs import Selection
+    opened: OpenModel, rows: Selection, report: Report
+) -> tuple[Any, list[list[Any]], list[str | None]]:
+    """New records, their labels as lists, and their ids."""
+    import numpy as np
 
-    parts: list[tuple[Any, list[list[Any]], list[str | None]]] = []
-    for path in paths:
-        rows = Selection(path, "train" if path.is_dir() else None, labels_field, threads)
-        part, inputs = opened.read_inputs(rows, report)
-        Y = rows.labels_of(part, "learn from")
-        names = range(Y.shape[1]) if part.label_names is None else part.label_names
-        pieces = [
-            Y.indices[begin:end].tolist() for begin, end in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)
-        ]
-        lists = [[names[column] for column in piece] for piece in pieces]
-        given: list[str | None] = [None] * part.n if part.ids is None else [*part.ids]
-        parts.append((inputs, lists, given))
-    if not parts:
-        return None, None, None
-    labels = [one for _, lists, _ in parts for one in lists]
-    ids = [id for _, _, own in parts for id in own]
-    if hasattr(parts[0][0], "shape"):
-        import scipy.sparse as sp
-
-        return sp.vstack([inputs for inputs, _, _ in parts], format="csr"), labels, ids
-    return [one for inputs, _, _ in parts for one in inputs], labels, ids
+    part, inputs = opened.read_inputs(rows, report, default_part="train")
+    Y = rows.labels_of(part, "learn from")
+    names = range(Y.shape[1]) if part.label_names is None else part.label_names
+    labels = [[names[column] for column in piece.tolist()] for piece in np.split(Y.indices, Y.indptr[1:-1])]
+    return inputs, labels, [None] * part.n if part.ids is None else [*part.ids]
 
 
 def _print(done: UpdateReport, target: Path, forgotten: bool) -> None:

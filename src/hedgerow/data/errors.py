@@ -56,6 +56,10 @@ class DataError(ValueError):
         return f"{where}: {self.message}"
 
 
+class LeftOutWarning(UserWarning):
+    """Files of a folder that look like data and were not read."""
+
+
 @contextlib.contextmanager
 def reading_arrays(path: str | PathLike[str], failure: str, way_out: str) -> Iterator[None]:
     """Turn whatever NumPy raises for a broken array into a `DataError`."""

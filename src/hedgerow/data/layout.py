@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from hedgerow.progress import Stage
 
 from .compressed import SUFFIXES
-from .errors import DataError
+from .errors import DataError, LeftOutWarning
 from .jsonl import read_records
 from .mapped import read_mapped
 from .part import Part
@@ -20,6 +21,10 @@ from .tables import read_csv, read_parquet
 from .text_labels import read_text_labels
 from .times import check_time
 from .xmc_text import read_xmc_text
+
+_RECORDS = (".jsonl", ".ndjson", ".csv", ".parquet")
+_HELD_OUT = ("valid", "validation", "val", "dev")  # parts that nobody expects to be read with another
+_NAMED = 5
 
 
 def read_part(
@@ -49,7 +54,7 @@ def read_part(
 
     ``trn`` and ``tst`` stand for ``train`` and ``test``, and text files may be packed (.xz, .gz, .zst). A
     file is read by its ending: .txt (extreme classification repository), .jsonl, .csv (columns text, labels
-    separated by ``;``, id) or .parquet (columns text, labels as a list, id).
+    separated by ``;`` or what else the column shows, id) or .parquet (columns text, labels as a list, id).
 
     Parameters
     ----------
@@ -65,7 +70,8 @@ def read_part(
         The field or column that holds the labels of records; None reads no labels from them.
     label_separator : str, optional
         What stands between labels in ``train_labels.txt`` and ``test_labels.txt`` (None: a tab, comma or
-        space, whichever the former uses) and in CSV cells (None: ``;``).
+        space, whichever the former uses) and in CSV cells (None: ``;``, ``|``, a tab or a comma, or lists of
+        JSON, as the whole column shows; where it could be read in two ways, that is an error).
     threads : int, default 0
         Threads that parse; 0 means all processors. The result does not depend on it.
     progress : callable(share), optional
@@ -95,14 +101,21 @@ def read_part(
     (['a hedge'], ['finance', 'garden'], (1, 2))
     >>> folder.cleanup()
     """
-    path = Path(path)
+    reading = Reading(
+        *(label_names, labels_field, label_separator, threads, progress, text_fields, time_field, until)
+    )
+    return read_as(Path(path), part, reading)
+
+
+def read_as(path: Path, part: str | None, reading: Reading) -> Part:
+    """Do the work of `read_part`."""
+    time_field, until = reading.time_field, reading.until
+    if reading.label_separator == "":
+        raise DataError(path, "the label_separator is empty; give what stands between labels")
     if until is not None and time_field is None:
         raise ValueError("until says up to which time records are read, so it needs time_field")
     if until is not None:
         check_time(until)
-    reading = Reading(
-        *(label_names, labels_field, label_separator, threads, progress, text_fields, time_field, until)
-    )
     found = _read(path, part, reading)
     if time_field is not None and found.times is None:
         raise DataError(
@@ -115,7 +128,10 @@ def _read(path: Path, part: str | None, reading: Reading) -> Part:
     if path.is_dir():
         if part is None:
             raise DataError(path, "is a folder; say which part of it to read, such as 'train' or 'test'")
-        return _only(path, part, dict(_readers_of_folder(path, part, reading)))()
+        used, read = _only(path, part, dict(_readers_of_folder(path, part, reading)))
+        found = read()
+        _name_left_out(path, part, used, reading)
+        return found
     if not path.exists():
         raise DataError(path, "there is no such file or folder")
     name = path.name
@@ -171,17 +187,41 @@ def _split_file(folder: Path) -> Path | None:
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise DataError(
-            folder, f"has more than one file of records: {names}; name the file instead of the folder"
+            folder,
+            f"has more than one file of records: {names}; name the file instead of the folder, or several",
         )
     return found[0] if found else None
 
 
-def _only(folder: Path, part: str, readers: dict[str, Callable[[], Part]]) -> Callable[[], Part]:
+def _name_left_out(folder: Path, part: str, used: str, reading: Reading) -> None:
+    """Warn of records beside the file that was read, which nobody should believe to be read."""
+    parts = {*PARTS, *map(short_name, PARTS), part, short_name(part), *_HELD_OUT}
+    beside = sorted(
+        path.name
+        for ending in _RECORDS
+        for suffix in (SUFFIXES if ending != ".parquet" else SUFFIXES[:1])
+        for path in folder.glob("*" + ending + suffix)
+        if path.is_file()
+        and path.name != used
+        and path.name.removesuffix(suffix).removesuffix(ending) not in parts
+        and path.resolve() not in reading.others
+    )
+    if beside:
+        names = ", ".join(beside[:_NAMED]) + (" and more" if len(beside) > _NAMED else "")
+        warnings.warn(
+            f"{folder}: read {used}, and not {names} beside it; to read such a file as well, name it after"
+            f" the folder: {folder} {folder / beside[0]}",
+            LeftOutWarning,
+            stacklevel=4,
+        )
+
+
+def _only(folder: Path, part: str, readers: dict[str, Callable[[], Part]]) -> tuple[str, Callable[[], Part]]:
     if len(readers) > 1:
         names = ", ".join(readers)
         raise DataError(folder, f"has more than one layout ({names}); name the file, or move the others away")
-    for reader in readers.values():
-        return reader
+    for found in readers.items():
+        return found
     short = short_name(part)
     raise DataError(
         folder,

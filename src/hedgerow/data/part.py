@@ -23,8 +23,8 @@ class Part:
         Labels: ones, indices ascend. None if the data carry no labels.
     label_names : list of str, or None
         The names of the L labels; None if labels are known by number only.
-    ids : list of str, or None
-        The names of the rows.
+    ids : list of str or None, or None
+        The names of the rows; None of a row that has none, and for all if none has one.
     unknown_labels : int
         Labels (counted once per row) that were left out of `Y` because the given label names lack them.
     skipped : int
@@ -43,7 +43,7 @@ class Part:
     texts: list[Any] | None = None
     Y: csr_array | None = None
     label_names: list[str] | None = None
-    ids: list[str] | None = None
+    ids: list[str | None] | None = None
     unknown_labels: int = 0
     skipped: int = 0
     fields: list[str] | None = None

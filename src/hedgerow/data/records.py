@@ -21,7 +21,8 @@ class RecordCollector:
         self._labelled = names is not None
         self._text_fields = reading.text_fields
         self._texts: list[Any] = []
-        self._ids: list[str] = []
+        self._ids: list[str | None] = []
+        self._seen = reading.seen
         self._time_field = reading.time_field
         self._times = TimeCollector(reading.until)
         self.skipped = 0
@@ -50,18 +51,20 @@ class RecordCollector:
             raise DataError(self._path, f"the {field}: {error}", line) from error
 
     def add(self, line: int, text: object, labels: object, id: object) -> None:
-        """Add a record; None stands for labels or an id that are missing."""
+        """Add a record; None stands for labels or an id that are missing, as does an empty id."""
         self._check_text(line, text)
-        if self._texts and (id is not None) != bool(self._ids):
-            raise DataError(
-                self._path, "some records have an id and some have none; give all of them one", line
-            )
-        if id is not None:
-            if isinstance(id, bool) or not isinstance(id, str | int):
-                raise DataError(self._path, f"the id is {id!r:.60}, not a string", line)
-            self._ids.append(str(id))
+        self._ids.append(self._checked_id(line, id))
         self._texts.append(text)
         self._labels.add(self._names(line, labels))
+
+    def _checked_id(self, line: int, id: object) -> str | None:
+        if id is None or id == "":
+            return None
+        if isinstance(id, bool) or not isinstance(id, str | int):
+            raise DataError(self._path, f"the id is {id!r:.60}, not a string", line)
+        if self._seen is not None:
+            self._seen.add(str(id), self._path, line)
+        return str(id)
 
     def _check_text(self, line: int, text: object) -> None:
         if text is None and self._text_fields is not None:
@@ -103,7 +106,7 @@ class RecordCollector:
             texts=self._texts,
             Y=Y,
             label_names=names,
-            ids=self._ids or None,
+            ids=self._ids if any(id is not None for id in self._ids) else None,
             unknown_labels=self._labels.unknown,
             skipped=self.skipped,
             times=self._finished_times(),

@@ -6,18 +6,20 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .errors import DataError
-from .lines import MAX_LINE_BYTES, read_lines, split_cell
+from .lines import MAX_LINE_BYTES, read_lines
 from .part import Part
 from .reading import Reading
 from .records import RecordCollector
+from .separators import LabelCells, find_label_cells
 
 
 def read_csv(path: Path, reading: Reading) -> Part:
     """Read a CSV file with a column `text` and, if there are any, columns of labels and `id`."""
     records = RecordCollector(path, reading)
-    separator = reading.label_separator or ";"
+    read: list[tuple[int, Any, str | None, str | None]] = []
     rows = csv.reader((text + "\n" for _, text in read_lines(path, progress=reading.progress)), strict=True)
     with _large_fields():
         try:
@@ -37,10 +39,16 @@ def read_csv(path: Path, reading: Reading) -> Part:
                 if not records.is_wanted(rows.line_num, cells):
                     continue
                 cell = None if reading.labels_field is None else cells.get(reading.labels_field)
-                labels = None if cell is None else split_cell(cell, separator)
-                records.add(rows.line_num, reading.text_of(cells), labels, cells.get("id"))
+                read.append((rows.line_num, reading.text_of(cells), cell, cells.get("id")))
         except csv.Error as error:
             raise DataError(path, f"is not CSV: {error}; check the quotes", rows.line_num) from error
+    # Only the whole column tells what separates labels.
+    if reading.label_separator is not None:
+        held = LabelCells(reading.label_separator)
+    else:
+        held = find_label_cells(path, [(line, cell) for line, _, cell, _ in read if cell is not None])
+    for line, text, cell, id in read:
+        records.add(line, text, None if cell is None else held.labels(cell), id)
     return records.finish(columns)
 
 

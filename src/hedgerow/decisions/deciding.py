@@ -15,7 +15,7 @@ from hedgerow.decisions.coarser import BroaderVotes, CoarserPolicy, Ladder
 from hedgerow.decisions.goals import Goal
 from hedgerow.decisions.planning import Plan, about_subset, answer_plan, plan_for
 from hedgerow.decisions.policy import Policy
-from hedgerow.decisions.results import BroaderAnswers, Decisions, Shift
+from hedgerow.decisions.results import BroaderAnswers, Decisions, Quality, Shift
 from hedgerow.decisions.risk import as_share
 from hedgerow.decisions.rules import ACCEPT, REJECT, REVIEW, best_places
 from hedgerow.inputs.parameters import check_integer
@@ -63,6 +63,13 @@ class DecidingSource(VoteSource, BroaderSource, Protocol):
     def policy(self) -> Policy | None:
         """What it learned from its mistakes on held-out inputs."""
 
+    @property
+    def forecasts(self) -> bool:
+        """Whether it has learned how good answers are, for this search."""
+
+    def expected(self, inputs: Any, answer: Answer, k: int) -> Quality | None:
+        """How good its best labels are expected to be, from an answer that held k; None where not learned."""
+
 
 def decide(
     source: DecidingSource,
@@ -102,11 +109,11 @@ def decide(
         source,
         inputs,
         tolerance=tolerance,
-        signals=detector is not None,
+        signals=detector is not None or (source.forecasts and subset is None),
         subset=subset,
         progress=stage(progress, "deciding"),
     )
-    for _, answer in batches:
+    for rows, answer in batches:
         if watch is not None:
             watch.add(answer)
         scores = detector.judge(answer.signals) if detector and answer.signals is not None else None
@@ -121,6 +128,8 @@ def decide(
         if scores is not None:
             is_ood = None if flagged_from is None else scores.p_value <= flagged_from
             found = replace(found, is_ood=is_ood, p_value=scores.p_value)
+        if subset is None:
+            found = replace(found, quality=source.expected(inputs[rows], answer, 1))
         parts.append(found)
     if not parts:
         nothing = np.empty((0, 1), dtype=np.float32)

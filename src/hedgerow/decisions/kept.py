@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hedgerow.decisions.given import RATIOS, betting_p_values
 from hedgerow.decisions.goals import Goal
 from hedgerow.decisions.guarantees import Guarantee
 from hedgerow.decisions.matched import Matched
@@ -18,9 +19,10 @@ from hedgerow.decisions.rules import ACCEPT, REJECT, Rule
 from hedgerow.inputs.search import SearchSettings
 from hedgerow.votes.source import Answer
 
-__all__ = ["FALSE_ALARM", "GuaranteeTally", "KeptGuarantee"]
+__all__ = ["FALSE_ALARM", "GuaranteeTally", "KeptGuarantee", "ratio_p_value"]
 
 FALSE_ALARM = 0.05
+_BROKEN = 1e-3  # the level at which bets against a guarantee should win
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,6 +45,9 @@ class KeptGuarantee:
     counted, failed : int
         Of the right labels that the model knows, or, for wrong ones, of the accepted labels: how many there
         are, and how many of them were missed, or are wrong.
+    p_value : float or None
+        For a share of all accepted labels, or of those of answered inputs: how likely so much or more is if
+        it was kept, from what a gambler won who bet against it. None for the other kinds.
     """
 
     guarantee: Guarantee
@@ -51,6 +56,7 @@ class KeptGuarantee:
     inputs: int = 0
     counted: int = 0
     failed: int = 0
+    p_value: float | None = None
 
     @property
     def kept(self) -> bool | None:
@@ -102,7 +108,7 @@ class GuaranteeTally:
     def finish(self) -> list[KeptGuarantee]:
         """All guarantees; none where nothing is guaranteed."""
         found = []
-        for guarantee, parts in zip(self._guarantees, self._parts, strict=True):
+        for guarantee, rule, parts in zip(self._guarantees, self._rules, self._parts, strict=True):
             if not parts:
                 found.append(KeptGuarantee(guarantee, None, None))
                 continue
@@ -110,10 +116,16 @@ class GuaranteeTally:
             achieved, inputs = _achieved(guarantee, rows)
             base = rows[:, 1] if guarantee.kind == "wrong" else rows[:, 0]
             counted, failed = int(base.sum()), int((base - rows[:, 2]).sum())
-            found.append(
-                KeptGuarantee(guarantee, achieved, float(rows[:, 1].mean()), inputs, counted, failed)
-            )
+            p_value = None
+            if achieved is not None and rule is not None and rule.most is not None:
+                p_value = ratio_p_value(guarantee, rows[:, 1], rows[:, 2], rule.most)
+            mean = float(rows[:, 1].mean())
+            found.append(KeptGuarantee(guarantee, achieved, mean, inputs, counted, failed, p_value))
         return found
+
+    def counts(self) -> list[Floats | None]:
+        """Of each guarantee and input: its known, its kept and its right labels; None where it is refused."""
+        return [np.concatenate(parts) if parts else None for parts in self._parts]
 
     def _known(self, columns: int, labels: int) -> npt.NDArray[np.bool_]:
         known = np.arange(columns) < labels
@@ -133,6 +145,23 @@ def _rule(guarantee: Guarantee, policy: Policy | None, counts: npt.NDArray[np.in
     if guarantee.kind == "missed":
         return plan_for(Goal(missed_at_most=guarantee.asked), policy, counts).rule
     return plan_for(Goal(review_at_most=int(guarantee.asked)), policy, counts).rule
+
+
+def ratio_p_value(guarantee: Guarantee, given: Floats, right: Floats, most: int) -> float | None:
+    """The p-value of "a ratio of two means is kept", by bets on each input; None where there is no ratio.
+
+    `given` is how many labels each input is given, at most `most`, and `right` how many of these are right.
+    """
+    if guarantee.kind != "wrong" or guarantee.of not in RATIOS:
+        return None
+    wrong = given - right
+    if guarantee.of == "answered":
+        wrong, given, most = wrong / np.maximum(given, 1), (given > 0).astype(np.float64), 1
+    # Who bets against a guarantee gains by wrong labels, and nothing on average if it is kept.
+    gains, counts = np.unique(wrong - guarantee.asked * given, return_counts=True)
+    # What can be lost at most limits the stakes, whether it occurs or not: they must not depend on the data.
+    gains, counts = np.append(gains, -guarantee.asked * most), np.append(counts, 0)
+    return float(betting_p_values(counts[None], gains, guarantee.asked, _BROKEN)[0])
 
 
 def _achieved(guarantee: Guarantee, rows: Floats) -> tuple[float | None, int]:

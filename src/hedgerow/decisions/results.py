@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hedgerow.decisions.guarantees import Guarantee
 from hedgerow.decisions.rules import DECISIONS
 
-__all__ = ["BroaderAnswers", "Decisions", "InputDecision", "Shift"]
+__all__ = ["BroaderAnswers", "Decisions", "InputDecision", "Quality", "Shift"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -26,6 +26,19 @@ class Shift(Protocol):
     @property
     def words(self) -> str: ...  # noqa: D102
     def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
+
+
+class Quality(Protocol):
+    """How good the best labels of each input are expected to be; see `hedgerow.ExpectedQuality`."""
+
+    @property
+    def k(self) -> int: ...  # noqa: D102
+    @property
+    def confidence(self) -> float: ...  # noqa: D102
+    def columns(self) -> dict[str, npt.NDArray[np.float64]]: ...  # noqa: D102
+    def words(self, row: int) -> str: ...  # noqa: D102
+    @staticmethod
+    def concatenate(parts: Sequence[Any]) -> Any: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -124,6 +137,9 @@ class Decisions:
     shift : ShiftReport or None
         Whether all inputs together are like the held-out ones, without which no guarantee is supported; None
         where the model has no policy.
+    quality : ExpectedQuality or None
+        How good the best five labels of each input are expected to be, whatever was decided on them; None
+        where the model has not learned it, or only some labels are allowed.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -146,6 +162,7 @@ class Decisions:
     remarks: tuple[str, ...] = ()
     broader: BroaderAnswers | None = None
     shift: Shift | None = None
+    quality: Quality | None = None
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -203,6 +220,13 @@ class Decisions:
         for row, of_input in enumerate(inputs):
             if self.expected_cost is not None:
                 of_input["expected_cost"] = float(self.expected_cost[row])
+            if self.quality is not None:
+                expected = {name: float(values[row]) for name, values in self.quality.columns().items()}
+                of_input["quality"] = {
+                    "k": self.quality.k,
+                    "confidence": self.quality.confidence,
+                    **expected,
+                }
         return {
             "shift": None if self.shift is None else self.shift.to_dict(),
             "guarantees": [of.to_dict() for of in self.guarantees],
@@ -221,6 +245,9 @@ class Decisions:
         broader = [part.broader for part in parts if part.broader is not None]
         if broader:
             joined["broader"] = replace(broader[0], **_joined(broader))
+        quality = [part.quality for part in parts if part.quality is not None]
+        if quality:
+            joined["quality"] = quality[0].concatenate(quality)
         return replace(parts[0], **joined)
 
 

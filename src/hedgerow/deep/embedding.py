@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float32]
 _TOKENS_PER_BATCH = 4096
 _BATCHES_PER_WAIT = 64
 _LENGTH_STEP = 16
-_TEXTS_PER_TASK = 16
+_TEXTS_PER_TASK, _TEXTS_PER_BATCH = 16, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,23 +39,45 @@ class Reader:
 
 def embed_one_by_one(reader: Reader, tokens: Tokens, threads: int, progress: Stage | None) -> Floats:
     """On a processor: no padding, each text by one thread, so that its bits depend on nothing else."""
+    alone = np.arange(len(tokens))[:, None]
+    tasks = [alone[begin : begin + _TEXTS_PER_TASK] for begin in range(0, len(tokens), _TEXTS_PER_TASK)]
+    return _embed_batches(reader, tokens, tasks, threads, progress)
+
+
+def embed_by_length(reader: Reader, tokens: Tokens, threads: int, progress: Stage | None) -> Floats:
+    """On a processor: texts of one length together, each batch by one thread, in any order."""
+    order = np.argsort(tokens.lengths, kind="stable")
+    ends = np.flatnonzero(np.diff(tokens.lengths[order])) + 1
+    tasks = [
+        same[None, begin : begin + _TEXTS_PER_BATCH]
+        for same in np.split(order, ends)
+        for begin in range(0, len(same), _TEXTS_PER_BATCH)
+    ]
+    return _embed_batches(reader, tokens, tasks, threads, progress)
+
+
+def _embed_batches(
+    reader: Reader,
+    tokens: Tokens,
+    tasks: Sequence[npt.NDArray[np.int64]],
+    threads: int,
+    progress: Stage | None,
+) -> Floats:
+    """Texts by one thread for each task, which has a batch in each row."""
     found = np.empty((len(tokens), reader.width), dtype=np.float32)
 
-    def embed(rows: range) -> int:
+    def embed(batches: npt.NDArray[np.int64]) -> int:
         torch.set_num_threads(1)
         with torch.inference_mode():
-            for row in rows:
-                ids, mask = tokens.padded(np.array([row]), reader.pad)
-                found[row] = reader.compute(torch.from_numpy(ids), torch.from_numpy(mask))[0].numpy()
-        return rows.stop
+            for rows in batches:
+                ids, mask = tokens.padded(rows, reader.pad)
+                found[rows] = reader.compute(torch.from_numpy(ids), torch.from_numpy(mask)).numpy()
+        return batches.size
 
-    workers = threads or torch.get_num_threads()
-    tasks = [
-        range(begin, min(begin + _TEXTS_PER_TASK, len(tokens)))
-        for begin in range(0, len(tokens), _TEXTS_PER_TASK)
-    ]
+    workers, done = threads or torch.get_num_threads(), 0
     with torch_threads(1), ThreadPoolExecutor(min(workers, max(1, len(tasks)))) as pool:
-        for done in map(embed, tasks) if workers == 1 else pool.map(embed, tasks):
+        for more in map(embed, tasks) if workers == 1 else pool.map(embed, tasks):
+            done += more
             if progress is not None:
                 progress(done / len(tokens))
     return found

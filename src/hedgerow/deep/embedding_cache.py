@@ -58,14 +58,27 @@ class EmbeddingCache:
         found = self._read(path, shape)
         if found is not None:
             return found
-        made = encoder.embed(texts, dropout=dropout, threads=threads, progress=progress)
+        return self._store(path, encoder.embed(texts, dropout=dropout, threads=threads, progress=progress))
+
+    def embed_together(
+        self, encoder: Encoder, texts: Sequence[str], *, threads: int = 0, progress: Stage | None = None
+    ) -> npt.NDArray[Any]:
+        """The same by `Encoder.embed_together`, in files of their own, as bits may differ."""
+        path = self.path(encoder, texts)
+        path = path.with_name(f"together-{path.name}")
+        found = self._read(path, (len(texts), encoder.width))
+        if found is not None:
+            return found
+        return self._store(path, encoder.embed_together(texts, threads=threads, progress=progress))
+
+    def _store(self, path: Path, made: npt.NDArray[Any]) -> npt.NDArray[Any]:
         self.folder.mkdir(parents=True, exist_ok=True)
         with atomic_file(path, overwrite=True) as file:
             np.save(file, made.astype(self.precision), allow_pickle=False)
-        stored = self._read(path, shape)
+        stored = self._read(path, made.shape)
         return made.astype(self.precision) if stored is None else stored
 
-    def _read(self, path: Path, shape: tuple[int, int]) -> npt.NDArray[Any] | None:
+    def _read(self, path: Path, shape: tuple[int, ...]) -> npt.NDArray[Any] | None:
         if not path.exists():
             return None
         try:

@@ -66,6 +66,11 @@ class TransformerReader:
         return self.words.has_pairs
 
     @property
+    def embedding_width(self) -> int | None:
+        """Width of the encoder; None where members have one each, or a pass of it."""
+        return self.encoders[0].width if len(self.encoders) == 1 and self.passes is None else None
+
+    @property
     def text_fields(self) -> tuple[str, ...] | None:
         """The texts of a record that are read; None where inputs have no fields."""
         return self.words.text_fields
@@ -86,11 +91,14 @@ class TransformerReader:
     ) -> Reading:
         """Words and embeddings; with MC dropout, all passes of a text one after the other."""
         read = self.words.tfidf(inputs, threads, wording)
+        only = None
         if self.passes is None:
-            features = self.joined(read.features, self.embeddings(inputs, threads, progress))
+            embeddings = self.embeddings(inputs, threads, progress)
+            features = self.joined(read.features, embeddings)
+            only = embeddings[0] if self.embedding_width is not None else None
         else:
             features = self._in_passes(self.words.texts(inputs), read.features, threads, progress)
-        return Reading(as_rows(features, columns=self.width, threads=threads), read.wording)
+        return Reading(as_rows(features, columns=self.width, threads=threads), read.wording, only)
 
     def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
         """One row per text, without dropout."""
@@ -129,6 +137,19 @@ class TransformerReader:
             self._embed(encoder, texts, threads, _part(progress, number, count))
             for number, encoder in enumerate(self.encoders)
         ]
+
+    def embed_names(
+        self, names: Sequence[str], threads: int, progress: Stage | None
+    ) -> npt.NDArray[Any] | None:
+        """Names as the one encoder sees them; None where there are several."""
+        if self.embedding_width is None:
+            return None
+        self._place()
+        encoder = self.encoders[0]
+        asked: dict[str, Any] = {"threads": threads, "progress": progress}
+        if self.cache is None:
+            return encoder.embed_together(names, **asked)
+        return EmbeddingCache(self.cache).embed_together(encoder, names, **asked)
 
     def joined(
         self, tfidf: sp.csr_array, embeddings: Sequence[npt.NDArray[Any]], places: Sequence[int] | None = None

@@ -120,7 +120,7 @@ def amend_model(
         stale[lost.indices] = True
         centroids = amend_centroids(scorers.centroids, data, forest.tree, columns, stale, threads)
         classifier = trees[0] if scorers.shared else trees[-1] if scorers.classifier is not None else None
-        scorers = Scorers(classifier, centroids, labels, scorers.shared)
+        scorers = Scorers(classifier, centroids, labels, scorers.shared, scorers.floor)
     found = replace(
         model.uncalibrated(),
         ood=None,

@@ -42,12 +42,13 @@ __all__ = ["HedgerowClassifier", "TrainingInputs"]
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """Training inputs: their rows and hashes, the reader for further ones, and what each member sees."""
+    """Training inputs: rows, hashes, the reader for further ones, and what each member sees."""
 
     reader: Reader
     rows: Any
     hashes: Hashes
     views: Callable[[int], TrainingData] | None = None
+    embeddings: npt.NDArray[Any] | None = None  # for names of labels to be compared with
 
 
 class HedgerowClassifier(Updating):
@@ -306,7 +307,7 @@ class HedgerowClassifier(Updating):
             scorers=judged.scorers,
             vocabulary=vocabulary,
         )
-        lesson = Lesson(inputs, labels.indicator, seed, threads)
+        lesson = Lesson(inputs, labels.indicator, seed, threads, read.embeddings)
         self.model_ = with_names(model, judged, lesson, report)
         self.records_file_ = self.records_ = None
         if keep_records:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.decisions.risk import as_share
+from hedgerow.estimators.centroid_learning import PAYS, added_by
 from hedgerow.estimators.learning import Learning
 from hedgerow.evaluation import reliability
 from hedgerow.familiarity.detector import NEEDED
@@ -42,6 +44,8 @@ class Learned:
         Whether these were enough to learn the expected quality.
     out_of_bag : int
         Training inputs for calibration; 0 if it was learned from held-out rows.
+    centroids : float or None
+        What centroids of labels add to the bytes of the trees, as a share of these; None without centroids.
     before, after : dict of int to float
         The calibration error of the best 1, 3 and 5 labels without and with calibration, on the rows for the
         policy.
@@ -51,6 +55,7 @@ class Learned:
     second: int
     quality: bool
     out_of_bag: int
+    centroids: float | None
     before: dict[int, float]
     after: dict[int, float]
 
@@ -80,7 +85,8 @@ def learn_from_held_out(
     share: float | None = None,
     seed: int = 0,
     least_depth: int | None = None,
-    centroids: tuple[Any, Any] | None = None,
+    centroids: tuple[Any, Any] | bool = True,
+    centroids_at_most: float = math.inf,
     progress: Progress | None = None,
 ) -> Learned:
     """Calibrate a model, and learn OOD detection, a policy and expected quality, on held-out data.
@@ -108,9 +114,12 @@ def learn_from_held_out(
     least_depth : int, optional
         Also learn to answer with broader terms of the model's vocabulary, at this depth or deeper; see
         `HedgerowClassifier.learn_policy`.
-    centroids : pair of inputs and labels, optional
+    centroids : pair of inputs and labels, or bool
         The training data, for OOD detection that also asks how close an input is to any label; see
-        `HedgerowClassifier.learn_ood`.
+        `HedgerowClassifier.learn_ood`. By default `training`, where that is given and centroids add less than
+        a fifth to the bytes of the trees; False does without.
+    centroids_at_most : float
+        Centroids that would add this share to the bytes of the trees, or more, are left out.
     progress : callable(share, what), optional
         Called after each batch.
 
@@ -133,7 +142,14 @@ def learn_from_held_out(
     else:
         model.calibrate_out_of_bag(*training, **options)
     seen = model.seen_in_training(take(X, first))
-    model.learn_ood(take(X, first[~seen]), training=centroids)
+    near, at_most = centroids, centroids_at_most
+    if near is True:
+        near, at_most = training or False, PAYS
+        if model.source.centroids is not None:
+            near = True  # those that it has
+    if near is False:
+        model.model_ = replace(model.model_, centroids=None)
+    model.learn_ood(take(X, first[~seen]), training=None if isinstance(near, bool) else near, at_most=at_most)
     own, labels = take(X, second), truth[second]
     if least_depth is not None:
         model.calibrate_broader(take(X, first), truth[first], progress=progress)
@@ -147,6 +163,7 @@ def learn_from_held_out(
         len(second),
         learned_quality,
         0 if training is None else model.calibration_.rows,
+        added_by(model.source),
         calibration_errors(model.uncalibrated().source, own, labels, progress),
         calibration_errors(model.source, own, labels, progress),
     )

@@ -18,7 +18,7 @@ from hedgerow.judge.judge_fitting import Candidates, learn_judge
 from hedgerow.judge.judging import HEADROOM, Judge, LeftOut, NoJudge, surprise
 from hedgerow.judge.name_fitting import HeldOut
 from hedgerow.judge.names import Said, plain_log_odds
-from hedgerow.judge.scorers import Scorers
+from hedgerow.judge.scorers import Scorers, scorer_floor
 from hedgerow.progress import Progress, stage
 from hedgerow.training.asked import HeldOutVotes, train_asked
 from hedgerow.training.centroids import label_centroids
@@ -97,12 +97,14 @@ def train_judged(
     else:
         forest = assemble(train(plan, limits, checkpoint=judging.checkpoint, progress=progress))
         found = _votes(plan, apart, forest, hashes, held_out, judging, progress)
-    columns = []
+    columns, floor = [], 0.0
     classifier, shared = (forest.trees[0], True) if asked is not None else (None, False)
     if judging.wide is not None:
         wide = wide_plan(plan, judging.wide)
         named = stage(progress, "wide classifier")
         classifier, asked = train_asked(wide, held_out, _as_rows(plan, held_out, found), threads, named)
+        floor = scorer_floor(classifier.transform)
+        asked = asked.above(floor)
         columns.append(asked.probs(HEADROOM))
         shared = False
     if asked is not None:
@@ -112,7 +114,7 @@ def train_judged(
     X = as_rows(_rows(plan, held_out), threads=threads)
     without = Scorers(None, before, forest.labels)
     columns.append(without.score(X, found.indptr, found.labels, threads)[:, 0].astype(np.float64))
-    scorers = Scorers(classifier, centroids, forest.labels, shared)
+    scorers = Scorers(classifier, centroids, forest.labels, shared, floor)
     counts, fewer = (
         np.bincount(of.indices, minlength=forest.labels).astype(np.int64)
         for of in (plan.data.indicator, plan.data.indicator[costs > 0])

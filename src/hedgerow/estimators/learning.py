@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,11 +12,12 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from hedgerow.decisions.learning import frequencies, learn_policy
-from hedgerow.estimators.centroid_learning import learn_centroids
+from hedgerow.estimators.centroid_learning import learn_centroids, worth_keeping
 from hedgerow.estimators.fitted import Fitted
 from hedgerow.estimators.name_learning import renamed
 from hedgerow.familiarity.detector import OODDetector
 from hedgerow.inputs.rows import count
+from hedgerow.inputs.threads import threads_for
 from hedgerow.judge.fitting import CalibrationSettings, calibrate, calibrate_broader, calibrate_out_of_bag
 from hedgerow.progress import Progress
 from hedgerow.quality.expectation import ExpectedQuality, QualityModel
@@ -125,7 +127,9 @@ class Learning(Fitted):
         plain.model_ = self._fitted().uncalibrated()
         return plain
 
-    def learn_ood(self, X: Any, *, training: tuple[Any, Any] | None = None) -> Self:
+    def learn_ood(
+        self, X: Any, *, training: tuple[Any, Any] | None = None, at_most: float = math.inf
+    ) -> Self:
         """Learn to detect out-of-distribution (OOD) inputs, for `ood_scores` and `decide`.
 
         The model file keeps the detector; fitting again, or adding members, discards it.
@@ -139,8 +143,10 @@ class Learning(Fitted):
         training : pair of inputs and labels, optional
             The training data. The model then also keeps the centroids of its labels, of each the 300 largest
             features: an input that is close to none is out-of-distribution, even if it uses familiar words. A
-            model with a judge has centroids of 100 features without this. They add 3 to 4 % to a model of ten
-            members.
+            model with a judge has centroids of 100 features without this. They add a few percent to a model
+            of ten members.
+        at_most : float
+            Centroids that would add this share to the bytes of the trees, or more, are left out.
 
         Returns
         -------
@@ -148,7 +154,11 @@ class Learning(Fitted):
         """
         source = self.source
         if training is not None:
-            source = replace(source, centroids=learn_centroids(source, *training))
+            bounded = math.isfinite(at_most)
+            found = (
+                worth_keeping(source, *training, at_most) if bounded else learn_centroids(source, *training)
+            )
+            source = replace(source, centroids=found)
         detector = OODDetector.learn(replace(source, ood=None).signals(source.inputs(X)))
         self.model_ = replace(self.model_, centroids=source.centroids).with_ood(detector)
         return self
@@ -330,5 +340,5 @@ class Learning(Fitted):
         """
         model = self._fitted()
         check_vocabulary(vocabulary, model.classes)
-        self.model_ = renamed(model, vocabulary)
+        self.model_ = renamed(model, vocabulary, self.source.reader, threads_for(self.n_jobs))
         return self

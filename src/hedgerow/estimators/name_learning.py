@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +13,11 @@ import scipy.sparse as sp
 from hedgerow.estimators.judged import Judged
 from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.features.readers import Reader
-from hedgerow.judge.name_fitting import NameLesson, learn_names
+from hedgerow.judge.name_fitting import Meant, NameLesson, learn_names
+from hedgerow.judge.name_vectors import WIDEST, NameVectors, directions
 from hedgerow.judge.scorers import Scorers
 from hedgerow.model import Model
-from hedgerow.progress import Progress, stage
+from hedgerow.progress import Progress, Stage, stage
 from hedgerow.trees.forest import Ensemble
 from hedgerow.vocabulary.leaving import names_looked_for, what_left
 from hedgerow.vocabulary.vocabulary import Vocabulary
@@ -31,6 +33,7 @@ class Lesson:
     truth: sp.csr_array
     seed: int
     threads: int
+    embeddings: npt.NDArray[Any] | None = None  # of the inputs, if names are to be compared with them
 
 
 def with_names(model: Model, judged: Judged, lesson: Lesson, progress: Progress | None = None) -> Model:
@@ -49,8 +52,12 @@ def with_names(model: Model, judged: Judged, lesson: Lesson, progress: Progress 
     def texts(rows: npt.NDArray[np.int64]) -> list[tuple[str, ...]]:
         return reader.texts_apart([lesson.inputs[row] for row in rows.tolist()])
 
+    meant = None
+    if lesson.embeddings is not None:
+        vectors = name_vectors(reader, (vocabulary,), lesson.threads, stage(progress, "embedding names"))
+        meant = None if vectors is None else Meant(vectors, lesson.embeddings)
     names = learn_names(
-        NameLesson(matcher, columns, texts, truth, held_out, lesson.seed, lesson.threads),
+        NameLesson(matcher, columns, texts, truth, held_out, lesson.seed, lesson.threads, meant),
         stage(progress, "names"),
     )
     if names is None:
@@ -58,8 +65,11 @@ def with_names(model: Model, judged: Judged, lesson: Lesson, progress: Progress 
     return replace(_widened(model, classes), names=names)
 
 
-def renamed(model: Model, vocabulary: Vocabulary | None) -> Model:
-    """The model with another vocabulary; what it learned about names holds for the new ones, too."""
+def renamed(model: Model, vocabulary: Vocabulary | None, embedding: Reader, threads: int) -> Model:
+    """The model with another vocabulary; what it learned about names holds for the new ones, too.
+
+    `embedding` reads as the model does, where encoders are to run now.
+    """
     if vocabulary is None:
         return replace(
             (model if model.names is None else model.uncalibrated()).with_vocabulary(None), names=None
@@ -68,7 +78,11 @@ def renamed(model: Model, vocabulary: Vocabulary | None) -> Model:
     if model.names is None or _same_names(model, vocabulary, left):
         return model.with_vocabulary(vocabulary, left)
     classes, columns = _with_entries(model.classes, [*vocabulary.ids, *(() if left is None else left.ids)])
-    names = model.names.with_vocabulary(name_matcher(vocabulary, left), columns, len(classes))
+    vectors = None
+    if model.names.label_text is not None:
+        parts = (vocabulary,) if left is None else (vocabulary, left)
+        vectors = name_vectors(embedding, parts, threads)
+    names = model.names.with_vocabulary(name_matcher(vocabulary, left), columns, len(classes), vectors)
     return replace(_widened(model.uncalibrated().with_vocabulary(vocabulary, left), classes), names=names)
 
 
@@ -90,6 +104,28 @@ def name_matcher(vocabulary: Vocabulary, left: Vocabulary | None = None) -> Name
         preferred.append(names.preferred[used])
         begin += len(part)
     return NameMatcher(texts, spoken, np.concatenate(entries), np.concatenate(preferred))
+
+
+def name_vectors(
+    reader: Reader, vocabularies: Sequence[Vocabulary], threads: int, progress: Stage | None = None
+) -> NameVectors | None:
+    """The mean vector of each entry's preferred names, in all languages; None without an encoder."""
+    texts: list[str] = []
+    entries, begin = [], 0
+    for part in vocabularies:
+        names = part.name_columns()
+        used = names.preferred & ~part.columns.deprecated[names.entries]
+        texts += [text for text, one in zip(names.texts.tolist(), used.tolist(), strict=True) if one]
+        entries.append(names.entries[used] + begin)
+        begin += len(part)
+    found = reader.embed_names(texts, threads, progress)
+    if found is None or found.shape[1] > WIDEST:
+        return None
+    sums = np.zeros((begin, found.shape[1]), dtype=np.float32)
+    if texts:
+        named, first = np.unique(np.concatenate(entries), return_index=True)  # names are grouped by entry
+        sums[named] = np.add.reduceat(found, first, axis=0)
+    return NameVectors(directions(sums))
 
 
 def _same_names(model: Model, vocabulary: Vocabulary, left: Vocabulary | None) -> bool:
@@ -125,5 +161,5 @@ def _widened(model: Model, classes: npt.NDArray[Any]) -> Model:
     judge, scorers = model.judge, model.scorers
     if judge is not None and scorers is not None and counts is not None:
         judge = replace(judge, label_counts=counts)
-        scorers = Scorers(scorers.classifier, scorers.centroids, labels, scorers.shared)
+        scorers = Scorers(scorers.classifier, scorers.centroids, labels, scorers.shared, scorers.floor)
     return replace(model, forest=forest, classes=classes, label_counts=counts, judge=judge, scorers=scorers)

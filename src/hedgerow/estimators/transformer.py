@@ -102,6 +102,10 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         A folder for embeddings, so that the same texts are not embedded twice. Not part of a model file.
     dropout : float or None, default=None
         With "mc-dropout", the share of hidden units that each pass leaves out; None for the encoder's own.
+    label_text : bool, default=False
+        With a judge and a vocabulary: embed the names of all its entries, too. How near a name is to a text
+        is then evidence, and the nearest labels are candidates even if nothing was learned of them. It is
+        kept only if it ranks held-out texts better.
     judge : bool, default=False
         As of `HedgerowClassifier`. The texts that teach the judge, 15 % and at most 5,000, are left out of
         fine-tuning, or the encoder would know them better than further ones; trees, wide classifier and
@@ -170,6 +174,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         alpha: float = 0.5,
         hard_negatives: int = 10,
         dropout: float | None = None,
+        label_text: bool = False,
         branching: int = 8,
         leaf_size: int = 100,
         loss: str = "squared_hinge",
@@ -225,6 +230,11 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         -------
         self
         """
+        if self.label_text and options.get("vocabulary") is None:
+            raise ValueError(
+                "label_text compares texts with the names of a vocabulary, but none is given; give one with"
+                " fit(..., vocabulary=...) or --vocabulary, or leave label_text out"
+            )
         super().fit(X, Y, **options)
         if self.model_.scorers is not None:
             self._expect_embeddings(self.model_.scorers.trees, self.model_.reader)
@@ -310,6 +320,7 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
             raise ParameterError(f"encoder is {self.encoder!r}; it must be a folder, or a name on the hub")
         check_integer("encoders", self.encoders, 1, 4096)
         check_choice("pooling", self.pooling, ("mean", "cls"))
+        check_choice("label_text", self.label_text, (True, False))
         check_integer("max_length", self.max_length, 3)
         check_real("embedding_weight", self.embedding_weight, above=0)
         if not isinstance(self.device, str):
@@ -327,6 +338,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
         check_real("weight_decay", self.weight_decay, at_least=0)
         check_real("clip", self.clip, above=0)
         check_choice("level_loss", self.level_loss, LOSSES)
+        if self.label_text and not self.judge:
+            raise ValueError("label_text is evidence for a judge; set judge=True, or label_text=False")
         if self.encoders > 1:
             self._check_encoders()
         if self.judge and self.encoders > 1:
@@ -381,7 +394,8 @@ class HedgerowTransformerClassifier(HedgerowTextClassifier):
 
         self.fine_tuning_ = tuned.reports
         views: Callable[[int], TrainingData] | None = view if self.encoders > 1 else None
-        return TrainingInputs(reader, rows, reader.hashes(inputs, threads), views)
+        compared = embeddings[0] if self.label_text and reader.embedding_width is not None else None
+        return TrainingInputs(reader, rows, reader.hashes(inputs, threads), views, compared)
 
     # Of several processes, one writes.
     def _own_checkpoint(self, options: FitOptions) -> str | os.PathLike[str] | None:

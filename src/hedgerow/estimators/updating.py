@@ -145,6 +145,14 @@ class Updating(Learning):
         self.records_ = table
         return table
 
+    def training_data(self) -> tuple[Any, list[list[Any]]]:
+        """The inputs that the model is trained on and their labels; NoRecordsError where not kept."""
+        table = self.records()
+        names, indicator = (found := table.labels_at()).names, found.indicator
+        parts = np.split(indicator.indices, indicator.indptr[1:-1])
+        lists = [[names[column] for column in part.tolist()] for part in parts]
+        return as_inputs(table.inputs(table.present)), lists
+
     def update(
         self,
         X: Any = None,
@@ -438,10 +446,7 @@ class Updating(Learning):
             return False
         settings = dict(kept.settings)
         if settings.pop("centroids", False):
-            names, indicator = (found := table.labels_at()).names, found.indicator
-            parts = np.split(indicator.indices, indicator.indptr[1:-1])
-            lists = [[names[column] for column in part.tolist()] for part in parts]
-            settings["centroids"] = (as_inputs(table.inputs(table.present)), lists)
+            settings["centroids"] = self.training_data()
         try:
             learn_from_held_out(self, as_inputs(kept.inputs), kept.labels, **settings, progress=progress)
         except ValueError:  # too few are left, or none has a label that is still known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from hedgerow.features.tfidf import Reading as Tfidf
 from hedgerow.features.tfidf import TfidfVectorizer, Wording, as_texts
 from hedgerow.inputs.matrices import as_rows
 from hedgerow.inputs.training_record import Hashes, hash_texts
-from hedgerow.progress import Progress
+from hedgerow.progress import Progress, Stage
 
 __all__ = [
     "MatrixReader",
@@ -39,10 +39,11 @@ _OPTIONAL = ("analyzer", "language", "char_ngrams")
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Rows of features and, for texts where asked for, their wording."""
+    """Rows of features, for texts where asked for their wording, and with an encoder the embeddings."""
 
     rows: _native.Rows
     wording: Wording | None = None
+    embeddings: npt.NDArray[Any] | None = None
 
 
 class Reader(Protocol):
@@ -64,6 +65,15 @@ class Reader(Protocol):
     @property
     def has_pairs(self) -> bool:
         """Whether pairs of words are among the features."""
+
+    @property
+    def embedding_width(self) -> int | None:
+        """Length of the one embedding of an input; None where there is none, or several."""
+
+    def embed_names(
+        self, names: Sequence[str], threads: int, progress: Stage | None
+    ) -> npt.NDArray[Any] | None:
+        """Names of labels as the encoder of the inputs sees them; None without `embedding_width`."""
 
     def inputs(self, X: Any) -> Any:
         """The inputs in a form that can be counted, cut and hashed."""
@@ -112,6 +122,7 @@ class MatrixReader:
     text_fields = None
     knows_training = False
     has_pairs = False
+    embedding_width = None
 
     def inputs(self, X: Any) -> Any:
         """The matrix as it is; lists become an array."""
@@ -149,6 +160,9 @@ class MatrixReader:
         """Nothing: rows have no texts."""
         return []
 
+    def embed_names(self, names: Sequence[str], threads: int, progress: Stage | None) -> None:
+        """None: there is no encoder."""
+
     def feature_name(self, column: int) -> int:
         """The number of the column."""
         return column
@@ -176,6 +190,8 @@ class MatrixReader:
 class TfidfReading(ABC):
     """Reads inputs as their tf-idf, whatever it is made of."""
 
+    embedding_width = None
+
     @property
     @abstractmethod
     def width(self) -> int:
@@ -195,6 +211,10 @@ class TfidfReading(ABC):
     def plain_features(self, inputs: Any, threads: int) -> sp.csr_array:
         """tf-idf of the inputs."""
         return self.tfidf(inputs, threads).features
+
+    def embed_names(self, names: Sequence[str], threads: int, progress: Stage | None) -> None:
+        """None: there is no encoder."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)

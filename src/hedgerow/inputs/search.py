@@ -54,6 +54,13 @@ class SearchSettings:
         }
 
 
+@dataclass(frozen=True)
+class JudgedSearch(SearchSettings):
+    """A search in a single tree that also says what the labels' own classifiers say of what it finds."""
+
+    headroom: float = 0.0  # by which their scores are lowered, so that sure labels can be told apart
+
+
 def within_int32(size: int) -> int:
     """The engine counts in 32 bits; whatever is larger means "no limit"."""
     return min(int(size), np.iinfo(np.int32).max)

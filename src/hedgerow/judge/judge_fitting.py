@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from hedgerow.judge.judging import MOST_SURPRISE, Floats, Judge, LeftOut, NoJudge, term_count, terms
 from hedgerow.judge.maps import OTHERS
 
-__all__ = ["LEAST_TRUE", "Candidates", "learn_judge", "ranking_quality"]
+__all__ = ["LEAST_TRUE", "Candidates", "learn_judge", "ranking_qualities", "ranking_quality"]
 
 # Less evidence than this would teach chance.
 LEAST_TRUE = 200
@@ -118,12 +119,26 @@ def _calibrated(
 
 def ranking_quality(scores: Floats, true: npt.NDArray[np.bool_], inputs: npt.NDArray[np.int64]) -> float:
     """How well the best five candidates are ranked (nDCG), the mean over inputs that have a true one."""
+    return float(ranking_qualities(scores, true, inputs)[1].mean())
+
+
+def ranking_qualities(
+    scores: Floats,
+    true: npt.NDArray[np.bool_],
+    inputs: npt.NDArray[np.int64],
+    truths: npt.NDArray[np.integer[Any]] | None = None,
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """The inputs that have a true candidate, and how well the best five candidates of each are ranked (nDCG).
+
+    With `truths`, how many true labels each input has, those that are no candidates count as missed.
+    """
     order, place, begins = _places(scores, inputs)
     gains = np.where(place < _RANKED, 1 / np.log2(place + 2), 0.0)
-    most = np.minimum(np.add.reduceat(true[order].astype(np.int64), begins), _RANKED)
-    ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(_RANKED) + 2))])[most]
+    own = inputs[order[begins]]
+    most = np.add.reduceat(true[order].astype(np.int64), begins) if truths is None else truths[own]
+    ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(_RANKED) + 2))])[np.minimum(most, _RANKED)]
     found = np.add.reduceat(gains * true[order], begins)
-    return float((found[most > 0] / ideal[most > 0]).mean())
+    return own[most > 0], found[most > 0] / ideal[most > 0]
 
 
 def _fit(evidence: Floats, true: npt.NDArray[np.bool_], known: Floats) -> Floats:

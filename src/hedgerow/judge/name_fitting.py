@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +12,18 @@ import scipy.sparse as sp
 
 from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.judge.boosting import BoostedTrees, Boosting, fit_boosted_trees
-from hedgerow.judge.judge_fitting import LEAST_TRUE, ranking_quality
+from hedgerow.judge.judge_fitting import LEAST_TRUE, ranking_qualities, ranking_quality
+from hedgerow.judge.label_text import NEAR, LabelText, NoLabelText, entries_of
+from hedgerow.judge.name_map import NameMap, learn_name_map
 from hedgerow.judge.name_matches import LabelRecord, Matched, find_names, number_names
+from hedgerow.judge.name_vectors import NameVectors
 from hedgerow.judge.names import (
     NAMED_EVIDENCE,
     NamedCandidates,
+    NamedInputs,
     NameJudge,
     Said,
     judged_log_odds,
-    named_candidates,
 )
 from hedgerow.progress import Stage
 
@@ -47,6 +51,14 @@ class HeldOut:
 
 
 @dataclass(frozen=True, eq=False)
+class Meant:
+    """Vectors of the names of entries, and embeddings of all inputs."""
+
+    vectors: NameVectors
+    embeddings: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
 class NameLesson:
     """What names are learned from.
 
@@ -66,6 +78,8 @@ class NameLesson:
         Chooses the inputs that teach how names are found.
     threads : int
         For finding names.
+    meant : Meant or None
+        What names and inputs mean to an encoder, where there is one.
     """
 
     matcher: NameMatcher
@@ -75,6 +89,7 @@ class NameLesson:
     held_out: HeldOut
     seed: int
     threads: int
+    meant: Meant | None = None
 
 
 def learn_names(lesson: NameLesson, progress: Stage | None = None) -> NameJudge | None:
@@ -94,35 +109,92 @@ def learn_names(lesson: NameLesson, progress: Stage | None = None) -> NameJudge 
     apart = NameJudge(
         lesson.matcher, lesson.columns, record, lexical, lexical, texts, len(lesson.held_out.rows), 0.0, 0.0
     )
-    found = _candidates(lesson, apart)
+    plain = _tried(lesson, apart)
+    if plain is None or plain.after <= plain.before:
+        return None
+    best, most = plain, 0.0
+    if lesson.meant is not None:
+        map = _map(lesson, lesson.meant, taught)
+        for near in (0, NEAR):
+            way = LabelText(lesson.meant.vectors, map, lesson.columns, lesson.truth.shape[1], near)
+            tried = _tried(lesson, replace(apart, label_text=way))
+            if tried is None:
+                continue
+            most = max(most, tried.whole)
+            if tried.is_better(plain) and tried.whole > best.whole:
+                best = tried
+    whole = _whole_record(lesson, record)
+    text, left_out = best.judge.label_text, None
+    if text is None and lesson.meant is not None:
+        left_out = NoLabelText(plain.whole, most)
+    return replace(
+        best.judge,
+        record=whole,
+        judge=_fit_judge(best.found, best.true, np.ones(len(best.true), dtype=bool)),
+        before=plain.before,
+        after=plain.after,
+        label_text=None if text is None else replace(text, before=plain.whole, after=best.whole),
+        no_label_text=left_out,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """A judge that is still to be learned, its candidates, and how well they are ranked (nDCG@5).
+
+    `before` and `after` are of what was found, without names and with them. `each` is of each input;
+    labels that are no candidates count as missed, so that ways with other candidates can be compared.
+    """
+
+    judge: NameJudge
+    found: NamedCandidates
+    true: npt.NDArray[np.bool_]
+    before: float
+    after: float
+    each: npt.NDArray[np.float64]
+
+    @property
+    def whole(self) -> float:
+        """The mean over inputs that have a label."""
+        return float(np.nanmean(self.each))
+
+    def is_better(self, than: _Tried) -> bool:
+        """Whether the gain is more than chance makes of nothing: more than its standard error."""
+        gain = self.each - than.each
+        gain = gain[~np.isnan(gain)]
+        return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+
+
+def _map(lesson: NameLesson, meant: Meant, taught: npt.NDArray[np.int64]) -> NameMap:
+    """From inputs to names, learned from inputs that the judge is not learned from."""
+    entries = entries_of(lesson.columns, lesson.truth.shape[1])
+    return learn_name_map(meant.embeddings[taught], lesson.truth[taught], meant.vectors, entries)
+
+
+def _tried(lesson: NameLesson, judge: NameJudge) -> _Tried | None:
+    """Learn from every other input and judge the rest; None where there is too little to learn from."""
+    found = _candidates(lesson, judge)
     truth = lesson.truth[lesson.held_out.rows]
     true = _is_true(truth, found.rows, found.labels)
     if true.sum() < LEAST_TRUE:
         return None
-    after, before = [], []
+    before, after, each = [], [], np.full(truth.shape[0], np.nan)
     for half in (0, 1):
-        learn, judge = found.rows % 2 == half, found.rows % 2 != half
-        if not true[learn].any() or not true[judge].any():
+        learn, judged = found.rows % 2 == half, found.rows % 2 != half
+        if not true[learn].any() or not true[judged].any():
             return None
         again = _fit_judge(found, true, learn)
         half_found = NamedCandidates(
-            found.rows[judge], found.labels[judge], found.places[judge], found.evidence[judge]
+            found.rows[judged], found.labels[judged], found.places[judged], found.evidence[judged]
         )
-        said = judged_log_odds(again, half_found, record.frequency, lesson.threads)
-        after.append(ranking_quality(said, true[judge], found.rows[judge]))
+        said = judged_log_odds(again, half_found, judge.record.frequency, lesson.threads)
+        after.append(ranking_quality(said, true[judged], found.rows[judged]))
+        inputs, own = ranking_qualities(said, true[judged], found.rows[judged], np.diff(truth.indptr))
+        each[inputs] = own
         before.append(
-            ranking_quality(found.evidence[judge, 0].astype(np.float64), true[judge], found.rows[judge])
+            ranking_quality(found.evidence[judged, 0].astype(np.float64), true[judged], found.rows[judged])
         )
-    if np.mean(after) <= np.mean(before):
-        return None
-    whole = _whole_record(lesson, record)
-    return replace(
-        apart,
-        record=whole,
-        judge=_fit_judge(found, true, np.ones(len(true), dtype=bool)),
-        before=float(np.mean(before)),
-        after=float(np.mean(after)),
-    )
+    return _Tried(judge, found, true, float(np.mean(before)), float(np.mean(after)), each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,16 +251,14 @@ def _matched(
 def _candidates(lesson: NameLesson, judge: NameJudge) -> NamedCandidates:
     """What the judge learns from: the candidates of inputs that were held out."""
     parts = []
-    said, begin = lesson.held_out.said, 0
-    for part, matched in _matched(lesson, lesson.held_out.rows):
-        described = np.hstack([matched.numbers, judge.record.describe(matched.labels)])
-        lexical = judge.lexical.log_odds(described, lesson.threads)
+    said, begin, rows = lesson.held_out.said, 0, lesson.held_out.rows
+    for begin in range(0, len(rows), _TOGETHER):
+        part = rows[begin : begin + _TOGETHER]
         ends = said.indptr[begin : begin + len(part) + 1]
         own = Said(ends - ends[0], said.labels[ends[0] : ends[-1]], said.log_odds[ends[0] : ends[-1]])
-        log_frequency = np.log1p(judge.record.frequency).astype(np.float32)
-        found = named_candidates(own, matched, lexical, described, log_frequency)
+        meant = None if lesson.meant is None else lesson.meant.embeddings[part]
+        found = judge.candidates(NamedInputs(lesson.texts(part), meant), own, lesson.threads)
         parts.append(replace(found, rows=found.rows + begin))
-        begin += len(part)
     return NamedCandidates(
         np.concatenate([one.rows for one in parts]),
         np.concatenate([one.labels for one in parts]),

@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from hedgerow.features.name_matcher import NameMatches
-from hedgerow.judge.names import NameJudge, Said
+from hedgerow.judge.label_text import NEAR_EVIDENCE
+from hedgerow.judge.name_vectors import NO_COSINE
+from hedgerow.judge.names import NamedInputs, NameJudge, Said
 from hedgerow.judge.verdict import percent
 from hedgerow.vocabulary.vocabulary import Vocabulary
 
@@ -74,6 +77,11 @@ class NameVerdict:
         Its probability with names, before calibration; None where it is not predicted.
     considered : bool
         Whether names were considered; they are for the best candidates of an input, and what names propose.
+    cosine : float or None
+        How near its name is to the input for the encoder; None where the model does not ask for that, or not
+        of this label.
+    best_cosine : float or None
+        The highest one of all labels that names were considered for.
     """
 
     name: str | None
@@ -83,10 +91,12 @@ class NameVerdict:
     before: float | None
     after: float | None
     considered: bool
+    cosine: float | None = None
+    best_cosine: float | None = None
 
     def sentences(self) -> list[str]:
         """The same in words."""
-        return [*self._where(), *self._moved()]
+        return [*self._where(), *self._near(), *self._moved()]
 
     def _where(self) -> list[str]:
         if self.name is None:
@@ -103,6 +113,16 @@ class NameVerdict:
             has = "1 other entry has" if others == 1 else f"{others:,} other entries have"
             said.append(f"{has} the same name.")
         return said
+
+    def _near(self) -> list[str]:
+        if self.cosine is None or self.best_cosine is None:
+            return []
+        if self.cosine == self.best_cosine:
+            return [f"To the encoder, no name is nearer to the input: cosine {self.cosine:.2f}."]
+        return [
+            f"To the encoder, its name has a cosine of {self.cosine:.2f} with the input; the nearest name has"
+            f" {self.best_cosine:.2f}."
+        ]
 
     def _moved(self) -> list[str]:
         if self.after is None:
@@ -137,8 +157,8 @@ class NameVerdicts:
         It is only asked.
     vocabularies : sequence of Vocabulary
         Have the names to show; of a label, the first that has it.
-    texts : sequence of tuple of str
-        The texts of all inputs, such as the titles, and then the abstracts.
+    inputs : NamedInputs
+        Their texts and embeddings.
     fields : tuple of str or None
         What these texts are called; None where an input is one text.
     said : Said
@@ -151,15 +171,15 @@ class NameVerdicts:
         self,
         judge: NameJudge,
         vocabularies: Sequence[Vocabulary],
-        texts: Sequence[tuple[str, ...]],
+        inputs: NamedInputs,
         fields: tuple[str, ...] | None,
         said: Said,
         threads: int,
     ) -> None:
         self._judge, self._vocabularies, self._said = judge, vocabularies, said
-        self._fields = (None,) * len(texts) if fields is None else fields
-        self._found, self._log_odds = judge.propose(texts, said, threads)
-        self._matches = [judge.matcher.match(own, threads=threads) for own in texts]
+        self._fields = (None,) * len(inputs.texts) if fields is None else fields
+        self._found, self._log_odds = judge.propose(inputs, said, threads)
+        self._matches = [judge.matcher.match(own, threads=threads) for own in inputs.texts]
 
     def of(self, row: int, label: int, id: Any) -> NameVerdict:
         """What they say of a label of an input, both by number; `id` is what the label is called."""
@@ -176,7 +196,17 @@ class NameVerdicts:
             before,
             float(expit(self._log_odds[judged[0]])) if judged.size else before,
             bool(judged.size),
+            *self._cosines(row, judged),
         )
+
+    def _cosines(self, row: int, judged: npt.NDArray[np.int64]) -> tuple[float | None, float | None]:
+        """How near the label of a candidate is by its name, and how near the nearest one."""
+        if self._judge.label_text is None or not judged.size:
+            return None, None
+        place = len(NEAR_EVIDENCE) - NEAR_EVIDENCE.index("cosine")
+        cosines = self._found.evidence[:, -place]
+        own = float(cosines[judged[0]])
+        return (None, None) if own == NO_COSINE else (own, float(cosines[self._found.rows == row].max()))
 
     def _finds(self, row: int, label: int) -> tuple[NameFind, ...]:
         entry = np.flatnonzero(self._judge.columns == label)

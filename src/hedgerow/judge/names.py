@@ -14,12 +14,15 @@ from scipy.special import expit, ndtri
 from hedgerow import _native
 from hedgerow.features.name_matcher import NameMatcher
 from hedgerow.judge.boosting import BoostedTrees
+from hedgerow.judge.label_text import NEAR_EVIDENCE, LabelText, NoLabelText
 from hedgerow.judge.name_matches import LabelRecord, Matched, find_names, number_names
+from hedgerow.judge.name_vectors import NameVectors
 
 __all__ = [
     "NAMED_EVIDENCE",
     "NameJudge",
     "NamedCandidates",
+    "NamedInputs",
     "Said",
     "judged_log_odds",
     "named_candidates",
@@ -63,6 +66,22 @@ class Said:
 
 
 @dataclass(frozen=True, eq=False)
+class NamedInputs:
+    """What names are looked for in.
+
+    Attributes
+    ----------
+    texts : sequence of tuple of str
+        The texts of all inputs, such as the titles, and then the abstracts.
+    embeddings : array, shape (inputs, width), or None
+        What an encoder makes of each input, where there is one.
+    """
+
+    texts: Sequence[tuple[str, ...]]
+    embeddings: npt.NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class NamedCandidates:
     """Candidates that are judged by their names: the best of those found, and those that names propose.
 
@@ -75,7 +94,7 @@ class NamedCandidates:
     places : int64 array, shape (entries,)
         Where each stands among those found; -1 for what only its name proposes.
     evidence : float32 array, shape (entries, numbers)
-        `NAMED_EVIDENCE`, then what `number_names` tells.
+        `NAMED_EVIDENCE`, then what `number_names` tells, and with vectors of names `NEAR_EVIDENCE`.
     """
 
     rows: npt.NDArray[np.int64]
@@ -106,6 +125,10 @@ class NameJudge:
         The number of inputs that the judge was learned from.
     before, after : float
         nDCG@5 without names and with them, on inputs that the judge was not learned from.
+    label_text : LabelText or None
+        Compares names and inputs by the encoder that reads the inputs; None without.
+    no_label_text : NoLabelText or None
+        What was measured where that was tried and left out.
     """
 
     matcher: NameMatcher
@@ -117,6 +140,8 @@ class NameJudge:
     rows: int
     before: float
     after: float
+    label_text: LabelText | None = None
+    no_label_text: NoLabelText | None = None
 
     @cached_property
     def _log_frequency(self) -> npt.NDArray[np.float32]:
@@ -130,18 +155,28 @@ class NameJudge:
         return named
 
     def propose(
-        self, texts: Sequence[tuple[str, ...]], said: Said, threads: int
+        self, inputs: NamedInputs, said: Said, threads: int
     ) -> tuple[NamedCandidates, npt.NDArray[np.float64]]:
         """The candidates that names are considered for, and their log-odds."""
-        matched = find_names(self.matcher, self.columns, texts, threads)
+        found = self.candidates(inputs, said, threads)
+        return found, judged_log_odds(self.judge, found, self.record.frequency, threads)
+
+    def candidates(self, inputs: NamedInputs, said: Said, threads: int) -> NamedCandidates:
+        """The candidates that names are considered for."""
+        matched = find_names(self.matcher, self.columns, inputs.texts, threads)
         described = np.hstack([matched.numbers, self.record.describe(matched.labels)])
         lexical = self.lexical.log_odds(described, threads)
-        found = named_candidates(said, matched, lexical, described, self._log_frequency)
-        return found, judged_log_odds(self.judge, found, self.record.frequency, threads)
+        if self.label_text is None or inputs.embeddings is None:
+            return named_candidates(said, matched, lexical, described, self._log_frequency)
+        queries = self.label_text.map.apply(inputs.embeddings)
+        near = self.label_text.proposed(queries, threads)
+        found = named_candidates(said, matched, lexical, described, self._log_frequency, near)
+        more = self.label_text.evidence(queries, found.rows, found.labels)
+        return replace(found, evidence=np.hstack([found.evidence, more]))
 
     def apply(
         self,
-        texts: Sequence[tuple[str, ...]],
+        inputs: NamedInputs,
         indptr: npt.NDArray[np.int64],
         labels: npt.NDArray[np.int32],
         probs: npt.NDArray[np.float32],
@@ -149,7 +184,7 @@ class NameJudge:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Votes on candidates, in CSR form, with those that names propose."""
         means = probs.astype(np.float64).mean(axis=1)
-        found, log_odds = self.propose(texts, Said(indptr, labels, plain_log_odds(means)), threads)
+        found, log_odds = self.propose(inputs, Said(indptr, labels, plain_log_odds(means)), threads)
         known = found.places >= 0
         votes = np.empty((len(found.labels), probs.shape[1]), dtype=np.float32)
         votes[known] = probs[found.places[known]]
@@ -186,9 +221,17 @@ class NameJudge:
             "rows": self.rows,
             "ndcg_before": round(self.before, 4),
             "ndcg": round(self.after, 4),
+            "label_text": None if self.label_text is None else self.label_text.describe(),
+            "no_label_text": None if self.no_label_text is None else self.no_label_text.describe(),
         }
 
-    def with_vocabulary(self, matcher: NameMatcher, columns: npt.NDArray[np.int32], labels: int) -> NameJudge:
+    def with_vocabulary(
+        self,
+        matcher: NameMatcher,
+        columns: npt.NDArray[np.int32],
+        labels: int,
+        vectors: NameVectors | None = None,
+    ) -> NameJudge:
         """The same with other names; of labels that are new nothing is known."""
         more = labels - len(self.record.frequency)
         record = LabelRecord(
@@ -197,11 +240,16 @@ class NameJudge:
                 for counts in (self.record.frequency, self.record.found, self.record.right)
             )
         )
-        return replace(self, matcher=matcher, columns=columns, record=record)
+        text = self.label_text
+        if text is not None and vectors is not None:
+            text = replace(text, vectors=vectors, columns=columns, labels=labels)
+        return replace(self, matcher=matcher, columns=columns, record=record, label_text=text)
 
     def to_header(self) -> dict[str, Any]:
         """Entries of a model file's header."""
-        return {"texts": self.texts, "rows": self.rows, "before": self.before, "after": self.after}
+        about = {"texts": self.texts, "rows": self.rows, "before": self.before, "after": self.after}
+        parts = {"label_text": self.label_text, "no_label_text": self.no_label_text}
+        return about | {name: part.to_header() for name, part in parts.items() if part is not None}
 
     def to_sections(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays for a model file; the frequencies of labels are there already."""
@@ -214,6 +262,7 @@ class NameJudge:
             }
             | self.lexical.to_sections("names.lexical")
             | self.judge.to_sections("names.judge")
+            | ({} if self.label_text is None else self.label_text.to_sections())
         )
 
     @classmethod
@@ -223,8 +272,12 @@ class NameJudge:
         sections: Mapping[str, npt.NDArray[Any]],
         label_counts: npt.NDArray[np.int64] | None,
         texts: int,
+        width: int | None = None,
     ) -> NameJudge:
-        """Take back what `to_header` and `to_sections` gave, after checking it; inputs have so many texts."""
+        """Take back what `to_header` and `to_sections` gave, after checking it.
+
+        Inputs have so many texts, and an embedding of this width where there is an encoder.
+        """
         if label_counts is None:
             raise ValueError("the judge of names needs the frequencies of the labels")
         if header["texts"] != texts or type(header["rows"]) is not int:
@@ -247,17 +300,24 @@ class NameJudge:
             if one.dtype != np.int64 or one.shape != label_counts.shape or (one < 0).any():
                 raise ValueError("the names have the wrong counts")
         record = LabelRecord(label_counts, counts[0], counts[1])
-        numbers = len(number_names(texts))
+        numbers, label_text = len(number_names(texts)), None
+        if "label_text" in header:
+            label_text = LabelText.from_file(
+                header["label_text"], sections, columns, len(label_counts), width
+            )
+        seen = len(NAMED_EVIDENCE) + numbers + (0 if label_text is None else len(NEAR_EVIDENCE))
         return cls(
             matcher,
             np.asarray(columns),
             record,
             BoostedTrees.from_sections("names.lexical", sections, numbers),
-            BoostedTrees.from_sections("names.judge", sections, len(NAMED_EVIDENCE) + numbers),
+            BoostedTrees.from_sections("names.judge", sections, seen),
             texts,
             header["rows"],
             header["before"],
             header["after"],
+            label_text,
+            NoLabelText.from_header(header["no_label_text"]) if "no_label_text" in header else None,
         )
 
 
@@ -281,8 +341,9 @@ def named_candidates(
     lexical: npt.NDArray[np.float64],
     described: npt.NDArray[np.float32],
     log_frequency: npt.NDArray[np.float32],
+    near: npt.NDArray[np.int64] | None = None,
 ) -> NamedCandidates:
-    """Bring together the best candidates of inputs and the labels whose names they have.
+    """Bring together the best candidates of inputs and the labels whose names they have, or are near to.
 
     Parameters
     ----------
@@ -296,6 +357,8 @@ def named_candidates(
         All that is known of each of these.
     log_frequency : float32 array, shape (n_labels,)
         Logarithm of one plus the number of examples of each label.
+    near : int64 array, optional
+        Further candidates: the input in the upper half of the bits, the label in the lower one.
     """
     inputs = len(said.indptr) - 1
     of_said, of_matched = said.rows, matched.rows
@@ -303,7 +366,7 @@ def named_candidates(
     best = rank < _BEST
     proposed = _ranks(-lexical, of_matched, matched.indptr) < _PROPOSED
     found, names = of_said << 32 | said.labels, of_matched << 32 | matched.labels
-    keys = np.union1d(found[best], names[proposed])
+    keys = np.unique(np.concatenate([found[best], names[proposed], *(() if near is None else (near,))]))
     rows = keys >> 32
     labels = (keys & 0xFFFFFFFF).astype(np.int32)
     places, name_places = _places(found, keys), _places(names, keys)

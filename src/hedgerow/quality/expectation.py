@@ -26,6 +26,8 @@ _SHORTEST = 1e-6
 # The spread of a share is that of a coin, sqrt(m (1 - m)), but never nothing.
 _SPREAD = 0.01
 _ROUNDING = 1 + 1e-9
+_WHOLE = 1e-9
+_NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
 class TooFewInputs(ValueError):  # noqa: N818 - the name says the cause
@@ -69,6 +71,29 @@ class ExpectedQuality:
     def columns(self) -> dict[str, Floats]:
         """The arrays by name."""
         return {name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)}
+
+    def right(self, row: int) -> tuple[int, int, int]:
+        """How many of the best k labels of an input are expected to be right: about, at least, at most.
+
+        A whole number of labels is in this range whenever its share is in the interval.
+        """
+        about = math.floor(self.k * float(self.precision[row]) + 0.5)
+        low = math.ceil(self.k * float(self.precision_low[row]) - _WHOLE)
+        high = math.floor(self.k * float(self.precision_high[row]) + _WHOLE)
+        return about, min(low, about), max(high, about)
+
+    def words(self, row: int) -> str:
+        """The same in words.
+
+        Examples
+        --------
+        >>> shares = [np.array([share]) for share in (0.62, 0.4, 0.81, 0.5, 0.3, 0.7)]
+        >>> ExpectedQuality(5, 0.9, *shares).words(0)
+        'Of the best five labels, about 3 are right (2 to 4).'
+        """
+        about, low, high = self.right(row)
+        best = "Of the best label" if self.k == 1 else f"Of the best {_NUMBERS[self.k]} labels"
+        return f"{best}, about {about} {'is' if about == 1 else 'are'} right ({low} to {high})."
 
     @staticmethod
     def concatenate(parts: Sequence[ExpectedQuality]) -> ExpectedQuality:

@@ -14,9 +14,20 @@ import scipy.sparse as sp
 
 from hedgerow.records.packed import Packed
 from hedgerow.records.table import STAYS, HeldOutRecords, RecordTable, Step, check_texts
+from hedgerow.storage.atomic_file import copy_whole
 from hedgerow.storage.container import ModelFileError, read_model, write_model
 
-__all__ = ["NoRecordsError", "beside", "next_to", "read_records", "settle_records", "write_records"]
+__all__ = [
+    "NoRecordsError",
+    "before",
+    "beside",
+    "carry_records",
+    "drop_records",
+    "next_to",
+    "read_records",
+    "settle_records",
+    "write_records",
+]
 
 _KIND = "records"
 # Arguments of `learn_from_held_out` that are kept.
@@ -129,21 +140,57 @@ def read_records(path: str | os.PathLike[str], verify: bool = True) -> tuple[Rec
 
 
 def settle_records(model: str | os.PathLike[str], of: str) -> Path:
-    """The file of records that belongs to a model, after an update that was killed between its two files.
+    """The file of records that belongs to a model, whichever change of models was killed in the middle.
 
-    An update writes MODEL.data.next, then MODEL, and then gives the records their name. Which of them belongs
-    to MODEL shows how far it came.
+    An update writes MODEL.data.next, then MODEL, and then gives the records their name; a promotion and a
+    rollback change MODEL first. Which of the files belongs to MODEL shows how far that came; the records of
+    another model are kept as MODEL.data.previous, for a rollback.
     """
     current = beside(model)
-    waiting = next_to(current)
-    if waiting.exists():
-        with contextlib.suppress(ModelFileError):
-            if read_records(waiting, verify=True)[1] == of:
+    waiting, previous = next_to(current), before(current)
+    if _belongs(current, of):
+        waiting.unlink(missing_ok=True)
+        return current
+    for other in (waiting, previous):
+        if _belongs(other, of):
+            if not current.exists():
+                os.replace(other, current)
+            elif other == waiting:
+                os.replace(current, previous)
                 os.replace(waiting, current)
-                return current
-        if current.exists() and read_records(current, verify=False)[1] == of:
-            waiting.unlink()
+            else:
+                os.replace(current, waiting)
+                os.replace(previous, current)
+                os.replace(waiting, previous)
+            break
     return current
+
+
+def carry_records(new: str | os.PathLike[str], model: str | os.PathLike[str]) -> None:
+    """Put the records of a new model where they are found once it has taken the place of another."""
+    if beside(new).exists():
+        copy_whole(beside(new), next_to(beside(model)))
+
+
+def before(path: Path) -> Path:
+    """Where the records of the model are that was replaced."""
+    return Path(f"{path}.previous")
+
+
+def _belongs(path: Path, of: str) -> bool:
+    try:
+        return path.exists() and read_model(path, verify=False).header.get("of") == of
+    except ModelFileError:
+        return False
+
+
+def drop_records(model: str | os.PathLike[str]) -> None:
+    """Delete the records of a model that was replaced by one without; any other file stays."""
+    current = beside(model)
+    for path in (current, next_to(current), before(current)):
+        with contextlib.suppress(ModelFileError, OSError):
+            if read_model(path, verify=False).header.get("kind") == _KIND:
+                path.unlink()
 
 
 def next_to(path: Path) -> Path:

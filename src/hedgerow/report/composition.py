@@ -41,7 +41,7 @@ class EvaluatedData:
 
     inputs: Any
     texts: Sequence[str] | None = None
-    ids: Sequence[str] | None = None
+    ids: Sequence[str | None] | None = None
     unknown: Sequence[Any] = ()
 
 
@@ -133,12 +133,16 @@ def _theorems(model: HedgerowClassifier, X: Any) -> TheoremChecks | None:
 
 @dataclass(frozen=True, eq=False)
 class _Shown:
-    """What is known of an example: votes and measures, the places of the best labels, and why they are."""
+    """What is known of an example: votes and measures, the places of the best labels, and why they are.
+
+    `expected` says how many of the best are expected to be right; empty where the model has not learned it.
+    """
 
     votes: Votes
     measures: Measures
     best: npt.NDArray[np.intp]
     reasons: list[list[str]]
+    expected: str
 
 
 def _reasons(
@@ -221,8 +225,11 @@ class _Examples:
         best = [np.argsort(-one.probability, kind="stable")[:_PREDICTED] for one in measured]
         listed = [votes[place].labels[at] for place, at in enumerate(best)]
         reasons = _reasons(self._model, inputs, listed)
+        expected = _expected(self._model, inputs)
         return [
-            self._example(_Shown(votes[place], measured[place], best[place], reasons[place]), row, why)
+            self._example(
+                _Shown(votes[place], measured[place], best[place], reasons[place], expected[place]), row, why
+            )
             for place, (row, why) in enumerate(zip(rows.tolist(), whys, strict=True))
         ]
 
@@ -232,7 +239,7 @@ class _Examples:
         total, knowledge = self._best_five(row)
         true = judged.truth.indices[judged.truth.indptr[row] : judged.truth.indptr[row + 1]].tolist()
         return Example(
-            id=data.ids[row] if data.ids is not None else f"input {row}",
+            id=f"input {row}" if (id := data.ids and data.ids[row]) is None else str(id),
             text=None if data.texts is None else data.texts[row][:_TEXT],
             true_labels=[self._names[label] for label in true],
             predicted=[
@@ -252,8 +259,16 @@ class _Examples:
             total=total,
             knowledge=knowledge,
             ood=None if p_values is None else float(p_values[row]),
-            why=why,
+            why=f"{why}{shown.expected}",
         )
+
+
+def _expected(model: HedgerowClassifier, inputs: Any) -> list[str]:
+    """How many of the best labels of each input are expected to be right, in words."""
+    if not model.source.forecasts:
+        return [""] * count(inputs)
+    found = model.expected_quality(inputs)
+    return [f" Expected before the truth was known: {found.words(row).lower()}" for row in range(len(found))]
 
 
 def _labels(model: HedgerowClassifier, found: Evaluation, names: list[str]) -> list[KnownLabel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -21,18 +21,21 @@ from starlette.types import ASGIApp, Scope
 from hedgerow import __version__
 from hedgerow.decisions.costs import Costs
 from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.macro import Objective
 
 from . import schemas
 from .admission import Admitted
 from .decision_schemas import Decide
 from .errors import ApiError, error_body, refusal
+from .filling import FALSE_ALARM
 from .metrics import CONTENT_TYPE
 from .observation import BUG, Observed
 from .page_files import PageFile, read_page
 from .prediction import Wanted
+from .promotion_schemas import ShadowAnswer, Swapped
 from .security import Access, Guarded
 from .served_model import AllowedLabels
-from .service import FALSE_ALARM, Asked, Service
+from .service import Asked, Service
 
 _Handler = Callable[..., Coroutine[Any, Any, Response]]
 
@@ -60,7 +63,7 @@ _ERRORS = {
     403: "The host name or the origin is not allowed.",
     404: "It does not exist.",
     408: "The request was not complete in time.",
-    409: "The model file is being re-loaded already.",
+    409: "The model file is being re-loaded already, or there is no other model.",
     413: "The body is too large.",
     415: "The body is not JSON.",
     422: "The request is not valid; the error says where and why.",
@@ -113,9 +116,10 @@ def _note(request: Request, **facts: Any) -> None:
 async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
     """Predict labels of inputs, with data (aleatoric) and knowledge (epistemic) uncertainty."""
     service = _service(request)
-    goal, false_alarm = _goal(asked.decide)
+    objective = _objective(asked)
+    goal, false_alarm = _goal(asked.decide, objective)
     question = Asked(
-        Wanted(asked.k, asked.uncertainty, asked.votes),
+        Wanted(asked.k, asked.uncertainty, asked.votes, objective=objective),
         goal,
         AllowedLabels.of(**{name: getattr(asked, name) for name in schemas.SUBSET}),
         false_alarm,
@@ -128,13 +132,64 @@ async def predict(request: Request, asked: schemas.PredictRequest) -> Response:
         told = await service.predict_texts(asked.texts, question, "texts")
     else:
         told = await service.predict_texts([asked.text], question, "text")
+    if isinstance(asked, schemas.TextRequest):
+        given: schemas.TextIds = None if asked.id is None else [asked.id]
+    else:
+        given = asked.ids
+    ids = _text_ids(given, len(told["results"]), "ids")
+    if ids is not None:
+        told["results"] = [{"id": id, **one} for id, one in zip(ids, told["results"], strict=True)]
     _note(request, inputs=len(told["results"]), model=told["model"])
     return _json(told)
 
 
-def _goal(decide: Decide | None) -> tuple[Goal | None, float]:
+def _objective(asked: schemas.PredictRequest) -> Objective | None:
+    """What is to be high for all inputs together, where a request asks for that."""
+    decide = asked.decide
+    if decide is None or decide.optimise is None:
+        return None
+    where = "decide.optimise"
+    try:
+        objective = Objective.parse(decide.optimise)
+    except ValueError as error:
+        raise ApiError(422, "invalid", str(error), where) from error
+    if others := decide.model_dump(exclude={"optimise", "false_alarm"}, exclude_defaults=True):
+        raise ApiError(
+            422,
+            "invalid",
+            f"optimise gives each input a number of labels; leave out {', '.join(others)}",
+            where,
+        )
+    inputs = 1
+    if not isinstance(asked, schemas.TextRequest):
+        inputs = len(asked.texts if isinstance(asked, schemas.TextsRequest) else asked.features)
+    if inputs < 2:
+        raise ApiError(
+            422,
+            "one_input",
+            "optimise chooses labels for all inputs of a request together, so that rare labels count like"
+            " frequent ones, and this is one input; send several as texts or features, or leave out optimise",
+            where,
+        )
+    return objective
+
+
+def _text_ids(ids: Sequence[str | int | None] | None, count: int, where: str) -> list[str | None] | None:
+    """Ids as texts, one for each input."""
+    if ids is None:
+        return None
+    if len(ids) != count:
+        raise ApiError(
+            422, "invalid", f"there are {len(ids)} ids for {count} inputs; send one for each, or null", where
+        )
+    return [None if id is None else str(id) for id in ids]
+
+
+def _goal(decide: Decide | None, objective: Objective | None) -> tuple[Goal | None, float]:
     if decide is None:
         return None, FALSE_ALARM
+    if objective is not None:
+        return None, decide.false_alarm
     costs = None if decide.costs is None else Costs(**decide.costs.model_dump())
     try:
         goal = Goal(
@@ -188,7 +243,8 @@ async def examples(request: Request) -> Response:
 async def add_to_queue(request: Request, asked: schemas.AddToQueue) -> Response:
     """Predict texts and keep them for a human to review."""
     _note(request, inputs=len(asked.texts))
-    return _json({"ids": await _service(request).add_to_queue(asked.texts)})
+    text_ids = _text_ids(asked.text_ids, len(asked.texts), "text_ids")
+    return _json({"ids": await _service(request).add_to_queue(asked.texts, text_ids)})
 
 
 @_get("/queue", schemas.Queue, 422, summary="Show the review queue")
@@ -240,14 +296,41 @@ async def reload(request: Request) -> Response:
 
     Requests in progress finish with the model they began with. A bad file changes nothing.
     """
-    before, now, left = await _service(request).reload()
-    return _json({"model": now, "before": before, "labels_that_left": left})
+    service = _service(request)
+    before, now, left = await service.reload()
+    promoter = service.promoter
+    more = {} if promoter is None else {"promotion": promoter.describe()}
+    return _json({"model": now, "before": before, "labels_that_left": left, **more})
+
+
+@_post("/rollback", Swapped, 409, summary="Go back to the model before")
+async def rollback(request: Request) -> Response:
+    """Let the model answer again that the current one took the place of.
+
+    It stays until the model file changes again, or until `POST /promote`; also after a restart. Needs a
+    server with --promote-if.
+    """
+    return _json(await _service(request).roll_back())
+
+
+@_post("/promote", Swapped, 409, summary="Promote a refused model")
+async def promote(request: Request) -> Response:
+    """Let the model answer that was refused or rolled back, whatever the comparison said."""
+    return _json(await _service(request).promote())
+
+
+@_get("/shadow", ShadowAnswer, 404, summary="Compare the candidate")
+async def shadow(request: Request) -> Response:
+    """Say how often the candidate of --shadow answers otherwise."""
+    return _json(_service(request).shadow_report())
 
 
 @_get("/healthz", schemas.Health, summary="Is it alive?")
-async def healthz() -> Response:
+async def healthz(request: Request) -> Response:
     """Answer if the process is alive."""
-    return _json({"status": "alive"})
+    promoter = _service(request).promoter
+    more = {} if promoter is None else {"promotion": promoter.standing.state}
+    return _json({"status": "alive", **more})
 
 
 @_get("/readyz", schemas.Ready, summary="Is it ready?")
@@ -268,6 +351,8 @@ async def metrics(request: Request) -> Response:
     waiting = (await service.counts()).waiting
     served = service.slot.current
     shares = served.watched.shares()
+    promoter = service.promoter
+    service.metrics.candidate_refused(promoter is not None and promoter.standing.state == "refused")
     text = service.metrics.render(served.id, service.batcher.waiting, waiting, shares)
     return Response(text, headers={"Content-Type": CONTENT_TYPE})
 

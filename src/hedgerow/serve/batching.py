@@ -28,7 +28,7 @@ class _Job:
     answer: asyncio.Future[list[Result]] = field(repr=False)
 
     def joins(self, other: _Job) -> bool:
-        return self.served is other.served and self.wanted == other.wanted
+        return self.served is other.served and self.wanted == other.wanted and not self.wanted.apart
 
 
 class Batcher:

@@ -60,6 +60,14 @@ class Decide(Strict):
         " all inputs, so fewer labels may be accepted. A broader term is wrong if no true label is at or"
         " below it.",
     )
+    optimise: Annotated[str, Field(max_length=40)] | None = Field(
+        None,
+        description="Instead of all these: accept as many labels of each input as this says, chosen for all"
+        " inputs of the request together so that rare labels count like frequent ones. It is"
+        " `macro-f1@5`, `macro-precision@5` or `macro-recall@5`, or has another number of labels. Nothing is"
+        " guaranteed. Send `texts` or `features`, two inputs or more.",
+        examples=["macro-f1@5"],
+    )
     false_alarm: Share = Field(
         0.05, description="The share of in-distribution inputs that may be flagged as out-of-distribution."
     )

@@ -12,6 +12,7 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 
 from .watching import RECENT, WatchedShares
 
@@ -44,6 +45,14 @@ class Metrics:
         self._inputs = Counter("hedgerow_inputs", "Predicted inputs.", registry=own)
         self._reloads = Counter(
             "hedgerow_reloads", "Attempts to re-load the model file.", ("result",), registry=own
+        )
+        self._promotions = Counter(
+            "hedgerow_promotions", "What became of models that were to answer.", ("result",), registry=own
+        )
+        self._refused = Gauge(
+            "hedgerow_candidate_refused",
+            "1 while the last model that was to answer is refused.",
+            registry=own,
         )
         self.in_flight = Gauge("hedgerow_in_flight", "Requests that are being answered.", registry=own)
         self._waiting = Gauge("hedgerow_waiting_inputs", "Inputs that wait for the engine.", registry=own)
@@ -83,6 +92,18 @@ class Metrics:
     def reload(self, result: str) -> None:
         """Count an attempt to re-load the model file: changed, same or refused."""
         self._reloads.labels(result).inc()
+
+    def promotion(self, result: str) -> None:
+        """Count what became of a model that was to answer: promoted, refused, rolled-back or failed."""
+        self._promotions.labels(result).inc()
+
+    def candidate_refused(self, refused: bool) -> None:
+        """Note whether the last model that was to answer is refused."""
+        self._refused.set(refused)
+
+    def also(self, collector: Collector) -> None:
+        """Ask another one for its counts, too."""
+        self._registry.register(collector)
 
     def render(self, model: str, waiting: int, review: int, shares: WatchedShares) -> bytes:
         """All counts as text; id and shares of the model, inputs and texts that wait are those of now."""

@@ -32,16 +32,22 @@ def load_model(path: str | os.PathLike[str], threads: int) -> ServedModel:
 
     Raises ModelFileError or OSError if it is not a sound model file, or the model in it cannot answer.
     """
-    digest = xxh3_64()
-    with open(path, "rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-    served = ServedModel(load(path).set_params(n_jobs=threads).source, digest.hexdigest())
+    id = file_id(path)
+    served = ServedModel(load(path).set_params(n_jobs=threads).source, id)
     try:
         _answer_once(served)
     except Exception as error:
         raise ModelFileError(f"{path}: the model in it cannot answer: {error}") from error
     return served
+
+
+def file_id(path: str | os.PathLike[str]) -> str:
+    """The id of a model: a hash of its file."""
+    digest = xxh3_64()
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def load_prepared(path: str | os.PathLike[str], threads: int) -> ServedModel:
@@ -86,13 +92,22 @@ class ModelSlot:
         Returns the model before and the one now: the same where the file has not changed. If the file is not
         sound, all stays as it was.
         """
+        return await self.change(executor, lambda current: self.loader(self.path, self.threads))
+
+    async def change(
+        self, executor: Executor, choose: Callable[[ServedModel], ServedModel]
+    ) -> tuple[ServedModel, ServedModel]:
+        """Let the model answer that `choose` gives for the current one, which goes on answering until then.
+
+        Returns the model before and the one now.
+        """
         if self._loading:
             raise ReloadRunning("the model file is being loaded already; wait for that to end")
         self._loading = True
         try:
             before = self.current
             loop = asyncio.get_running_loop()
-            new: Any = await loop.run_in_executor(executor, self.loader, self.path, self.threads)
+            new: Any = await loop.run_in_executor(executor, choose, before)
             if new.id != before.id:
                 self.current = new
             return before, self.current

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow.decisions.deciding import accepted_broader
+from hedgerow.decisions.macro import Objective
 from hedgerow.decisions.rules import DECISIONS, REJECT
+from hedgerow.decisions.together import chosen_together
 from hedgerow.inputs.subset import LabelSubset
-from hedgerow.quality.learning import expected_of
 from hedgerow.votes.predictions import UncertainLabels
 from hedgerow.votes.source import Answer
 from hedgerow.votes.votes import Votes
@@ -34,8 +35,8 @@ Codes = npt.NDArray[np.int8]  # decisions on candidates
 class Wanted:
     """How many labels are asked for, and what about them. Requests that want the same can share a batch.
 
-    With `sorting`, labels are decided on, and all that are not rejected are listed, whatever k is. With a
-    `subset`, other labels are not looked for.
+    With `sorting`, labels are decided on, and all that are not rejected are listed, whatever k is. With an
+    `objective` they are, too, for all inputs together. With a `subset`, other labels are not looked for.
     """
 
     k: int = 10
@@ -43,6 +44,12 @@ class Wanted:
     votes: bool = False
     sorting: Sorting | None = None
     subset: LabelSubset | None = None
+    objective: Objective | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether what is said of an input depends on the others, so that no request may join another."""
+        return self.objective is not None
 
 
 def predict(
@@ -57,18 +64,21 @@ def predict(
     model, subset = served.model, wanted.subset
     k = min(wanted.k, model.known_of(subset))
     detector = model.ood if wanted.uncertainty else None
-    # Its intervals hold for the search that they were learned with, and for all labels.
-    learned = served.quality if wanted.uncertainty and subset is None else None
+    # What is expected of answers is about all labels.
+    forecasts = wanted.uncertainty and subset is None and model.forecasts
     read = model.inputs(inputs)
-    # Guarantees hold for the search that they were learned with, which need not find k labels.
-    apart = wanted.sorting is not None and not served.finds(k, subset)
-    if learned is not None and not (served.finds(learned.k) and (apart or served.finds(k))):
-        learned = None
+    # Guarantees hold for the search that they were learned with, which need not find k labels. What is
+    # chosen together is chosen from the search for as many labels as that takes.
+    least = 1 if wanted.objective is None else min(wanted.objective.k, model.known_of(subset))
+    decides = wanted.sorting is not None or wanted.objective is not None
+    apart = decides and not served.finds(max(k, least), subset)
+    tolerance = served.tolerance if wanted.objective is None else None
+    searched = least if apart else max(k, least)
     answer = model.answer(
         read,
-        tolerance=served.tolerance,
-        k=1 if apart else k,
-        signals=detector is not None or learned is not None,
+        tolerance=tolerance,
+        k=searched,
+        signals=detector is not None or forecasts,
         subset=subset,
     )
     ranked = model.answer(read, tolerance=served.tolerance, k=k, subset=subset) if apart else answer
@@ -89,18 +99,21 @@ def predict(
             result["ood"] = (
                 None if scores is None else {"score": scores.score[row], "p_value": scores.p_value[row]}
             )
-        expected = None if learned is None else expected_of(answer, learned, threads=model.threads)
+        expected = model.expected(read, answer, searched) if forecasts else None
         for row, result in enumerate(results):
             result["quality"] = None
             if expected is not None:
                 of_row = {name: values[row] for name, values in expected.columns().items()}
                 result["quality"] = {"k": expected.k, "confidence": expected.confidence, **of_row}
-    if wanted.sorting is not None:
+    if wanted.objective is not None:
+        codes = chosen_together(votes, wanted.objective)
+    elif wanted.sorting is not None:
         codes = wanted.sorting.plan.rule.codes(votes, votes.means(), answer.ranking)
+    if codes is not None:
         _check_number(codes, most)
         for row, result in enumerate(results):
             _add_decisions(served, answer, codes, row, (listed[row], result["labels"]), names)
-        if wanted.sorting.goal.broader:
+        if wanted.sorting is not None and wanted.sorting.goal.broader:
             _add_broader(served, votes, wanted.sorting.plan.rule.accept_from, results, names)
     if wanted.votes:
         for row, result in enumerate(results):
@@ -108,7 +121,7 @@ def predict(
                 one["votes"] = _said(votes, place)
     if watch:
         # Votes of a wider search, or on some labels only, cannot be compared with held-out ones.
-        other_labels = subset is not None or not (apart or served.finds(k))
+        other_labels = subset is not None or not served.finds(searched)
         served.watched.add(answer, scores, codes, other_labels)
     return results
 

@@ -16,8 +16,8 @@ DECIDED = ("confirmed", "corrected", "skipped")
 _TEACHING = ("confirmed", "corrected")
 # Marks the file as ours, so that no other program's data is overwritten ("HGRQ").
 _APPLICATION = 0x48475251
-_VERSION = 1
-# Files call the knowledge uncertainty "doubt".
+_VERSION = 2
+# Files call the knowledge uncertainty "doubt", and the id that a text brought with it "key".
 _TABLE = """
 CREATE TABLE item (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -28,17 +28,24 @@ CREATE TABLE item (
     state TEXT NOT NULL DEFAULT 'waiting',
     labels BLOB,
     added REAL NOT NULL,
-    decided REAL
+    decided REAL,
+    key TEXT
 );
 CREATE INDEX item_by_doubt ON item (state, doubt DESC, id);
-CREATE UNIQUE INDEX item_waiting ON item (text) WHERE state = 'waiting';
 """
+_INDICES = """
+CREATE UNIQUE INDEX item_waiting ON item (text, ifnull(key, '')) WHERE state = 'waiting';
+CREATE INDEX item_by_key ON item (key) WHERE key IS NOT NULL;
+"""
+# From one version to the next.
+_STEPS = {1: f"ALTER TABLE item ADD COLUMN key TEXT; DROP INDEX item_waiting; {_INDICES}"}
 # What the server has learned, by name; files of older versions get it when they are opened.
 _STATE = "CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value BLOB NOT NULL)"
 # A text, or the texts of a record by name. In files, the latter are JSON behind this mark.
 TextInput = str | dict[str, str]
 _RECORD = "\x1e"
 _PAGE = 500  # items of an export that are in memory at once
+_ITEM = "id, key, text, doubt, model, prediction"
 
 
 class QueueError(Exception):
@@ -51,13 +58,27 @@ class QueueFull(QueueError):  # noqa: N818 - the name says the cause
 
 @dataclass(frozen=True)
 class QueueItem:
-    """A text that waits for review, and what the model of that id predicted."""
+    """A text that waits for review, and what the model of that id predicted.
+
+    `id` is its number in the queue, `text_id` the id that it brought with it, if it has one.
+    """
 
     id: int
+    text_id: str | None
     text: TextInput
     knowledge: float
     model: str
     prediction: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ReviewedText:
+    """A text with the labels that a person gave it."""
+
+    id: int
+    text_id: str | None
+    text: TextInput
+    labels: list[str | int]
 
 
 @dataclass(frozen=True)
@@ -111,17 +132,28 @@ class QueueStore:
             run("PRAGMA synchronous = FULL")
             if empty:
                 self._connection.executescript(
-                    f"BEGIN IMMEDIATE; {_TABLE} PRAGMA application_id = {_APPLICATION};"
+                    f"BEGIN IMMEDIATE; {_TABLE} {_INDICES} PRAGMA application_id = {_APPLICATION};"
                     f" PRAGMA user_version = {_VERSION}; COMMIT;"
                 )
             elif run("PRAGMA quick_check(1)").fetchone()[0] != "ok":
                 raise QueueError(f"{self.path} is damaged; restore a copy, or name another file with --queue")
             self.check()
+            if not empty and version < _VERSION:
+                self._update()
             run(_STATE)
         except sqlite3.Error as error:
             raise QueueError(
                 f"{self.path} cannot be used as a queue ({error}); name another file with --queue"
             ) from error
+
+    def _update(self) -> None:
+        """Bring a file of an older version to this one, in one step or not at all."""
+        run = self._connection.execute
+        with _transaction(self._connection):  # another process may be doing the same
+            for version in range(run("PRAGMA user_version").fetchone()[0], _VERSION):
+                for statement in filter(str.strip, _STEPS[version].split(";")):
+                    run(statement)
+            run(f"PRAGMA user_version = {_VERSION}")
 
     def check(self) -> None:
         """Raise `QueueError` if nothing can be written."""
@@ -131,15 +163,22 @@ class QueueStore:
         except sqlite3.Error as error:
             raise QueueError(f"{self.path}: nothing can be written: {error}") from error
 
-    def add(self, items: Sequence[tuple[TextInput, float, dict[str, Any]]], model: str) -> list[int]:
+    def add(
+        self,
+        items: Sequence[tuple[TextInput, float, dict[str, Any]]],
+        model: str,
+        text_ids: Sequence[str | None] | None = None,
+    ) -> list[int]:
         """Add texts, each with knowledge uncertainty and prediction, all or none; return their numbers.
 
-        One that waits already gets the new prediction and keeps its number.
+        One that waits already gets the new prediction and keeps its number and its id; with another id it is
+        another text.
         """
+        keys = [None] * len(items) if text_ids is None else text_ids
         with _transaction(self._connection):
             numbers = [
-                self._add(_stored(text), float(knowledge), _packed(predicted), model)
-                for text, knowledge, predicted in items
+                self._add((_stored(text), key), float(knowledge), _packed(predicted), model)
+                for (text, knowledge, predicted), key in zip(items, keys, strict=True)
             ]
             waiting = self.counts().waiting
             if waiting > self._most:
@@ -149,32 +188,32 @@ class QueueStore:
         return numbers
 
     # Not by one statement that does both: SQLite before 3.35 would not return the number.
-    def _add(self, text: str, knowledge: float, prediction: bytes, model: str) -> int:
+    def _add(self, named: tuple[str, str | None], knowledge: float, prediction: bytes, model: str) -> int:
         run = self._connection.execute
-        there = run("SELECT id FROM item WHERE state = 'waiting' AND text = ?", (text,)).fetchone()
+        text, key = named
+        there = run(
+            "SELECT id FROM item WHERE state = 'waiting' AND text = :text"
+            " AND (key IS :key OR key IS NULL OR :key IS NULL) ORDER BY key IS NOT :key, id LIMIT 1",
+            {"text": text, "key": key},
+        ).fetchone()
         if there:
             run(
-                "UPDATE item SET doubt = ?, model = ?, prediction = ? WHERE id = ?",
-                (knowledge, model, prediction, there[0]),
+                "UPDATE item SET doubt = ?, model = ?, prediction = ?, key = ifnull(key, ?) WHERE id = ?",
+                (knowledge, model, prediction, key, there[0]),
             )
             return int(there[0])
         added = run(
-            "INSERT INTO item (text, doubt, model, prediction, added) VALUES (?, ?, ?, ?, ?)",
-            (text, knowledge, model, prediction, time.time()),
+            "INSERT INTO item (text, key, doubt, model, prediction, added) VALUES (?, ?, ?, ?, ?, ?)",
+            (text, key, knowledge, model, prediction, time.time()),
         )
         return int(added.lastrowid or 0)
 
     def waiting(self, limit: int) -> list[QueueItem]:
         """At most `limit` of the texts that wait, the most informative first; of equals, the oldest."""
         rows = self._connection.execute(
-            "SELECT id, text, doubt, model, prediction FROM item WHERE state = 'waiting'"
-            " ORDER BY doubt DESC, id LIMIT ?",
-            (limit,),
+            f"SELECT {_ITEM} FROM item WHERE state = 'waiting' ORDER BY doubt DESC, id LIMIT ?", (limit,)
         )
-        return [
-            QueueItem(number, _taken(text), knowledge, model, orjson.loads(prediction))
-            for number, text, knowledge, model, prediction in rows
-        ]
+        return [_item(row) for row in rows]
 
     def decide(
         self,
@@ -201,14 +240,11 @@ class QueueStore:
 
     def _learn(self, number: int, name: str, learned: Callable[[QueueItem], Any]) -> None:
         waiting = self._connection.execute(
-            "SELECT id, text, doubt, model, prediction FROM item WHERE state = 'waiting' AND id = ?",
-            (number,),
+            f"SELECT {_ITEM} FROM item WHERE state = 'waiting' AND id = ?", (number,)
         ).fetchone()
         if waiting is None:
             return
-        _, text, knowledge, model, prediction = waiting
-        item = QueueItem(number, _taken(text), knowledge, model, orjson.loads(prediction))
-        state = learned(item)
+        state = learned(_item(waiting))
         if state is not None:
             self._connection.execute(
                 "INSERT OR REPLACE INTO state (name, value) VALUES (?, ?)", (name, _packed(state))
@@ -226,13 +262,29 @@ class QueueStore:
                 f"{self.path}: the stored {name} is damaged; name another file with --queue"
             ) from error
 
-    def export_page(self, after: int) -> list[tuple[int, TextInput, list[str | int]]]:
-        """Texts with the labels that people confirmed or corrected: some that follow the number `after`."""
+    def export_page(self, after: int) -> list[ReviewedText]:
+        """Texts with the labels that people confirmed or corrected: some that follow the number `after`.
+
+        Of a text that was reviewed more than once under the same id, only the last review is given.
+        """
         rows = self._connection.execute(
-            "SELECT id, text, labels FROM item WHERE state IN (?, ?) AND id > ? ORDER BY id LIMIT ?",
-            (*_TEACHING, after, _PAGE),
+            "SELECT id, key, text, labels FROM item WHERE state IN (:one, :other) AND id > :after"
+            " AND NOT EXISTS ( SELECT 1 FROM item later WHERE later.key = item.key AND later.text = item.text"
+            " AND later.state IN (:one, :other) AND (later.decided, later.id) > (item.decided, item.id)"
+            ") ORDER BY id LIMIT :most",
+            {"one": _TEACHING[0], "other": _TEACHING[1], "after": after, "most": _PAGE},
         )
-        return [(number, _taken(text), _named(orjson.loads(labels))) for number, text, labels in rows]
+        return [
+            ReviewedText(number, key, _taken(text), _named(orjson.loads(labels)))
+            for number, key, text, labels in rows
+        ]
+
+    def reviewed(self) -> Iterator[ReviewedText]:
+        """All that `export_page` gives, page by page."""
+        last = 0
+        while page := self.export_page(last):
+            yield from page
+            last = page[-1].id
 
     def counts(self) -> QueueCounts:
         """How many texts are in each state."""
@@ -255,6 +307,11 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # an error may have ended it
             connection.execute("ROLLBACK")
         raise
+
+
+def _item(row: tuple[int, str | None, str, float, str, bytes]) -> QueueItem:
+    number, key, text, knowledge, model, prediction = row
+    return QueueItem(number, key, _taken(text), knowledge, model, orjson.loads(prediction))
 
 
 def _stored(text: TextInput) -> str:

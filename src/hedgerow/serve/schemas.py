@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from .decision_schemas import Decide, Guarantee, Policy
 from .limits import Limits
+from .promotion_schemas import Promotion, State
 from .shift_schemas import Adapted, Shift
 from .strict_schemas import Answer, Strict
 
@@ -42,6 +43,7 @@ VocabularyIds = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_l
 SUBSET = ("only", "exclude", "only_scheme", "only_subtree", "exclude_scheme", "exclude_subtree")
 # What the readers of training data take.
 TaughtLabel = Annotated[str, Field(min_length=1)] | LabelNumber
+TextId = Annotated[str, Field(min_length=1, max_length=1000)] | LabelNumber
 Value = Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]
 
 
@@ -105,10 +107,17 @@ class _Prediction(Strict):
     lang: Language = None
 
 
+TextIds = Annotated[
+    list[TextId | None] | None,
+    Field(description="Their own ids, in their order; null for one that has none. They come back."),
+]
+
+
 class TextRequest(_Prediction):
     """One text."""
 
     text: TextInput
+    id: TextId | None = Field(None, description="Its own id, which comes back with the answer.")
 
     model_config = _example({"text": _TEXT, "k": 3, "votes": True, "decide": {"wrong_at_most": 0.1}})
 
@@ -117,6 +126,7 @@ class TextsRequest(_Prediction):
     """Several texts."""
 
     texts: list[TextInput] = Field(min_length=1)
+    ids: TextIds = None
 
     model_config = _example({"texts": [_TEXT, "an address book"], "k": 5})
 
@@ -132,6 +142,7 @@ class FeaturesRequest(_Prediction):
     """Inputs for a model that reads features."""
 
     features: list[FeatureVector] = Field(min_length=1)
+    ids: TextIds = None
 
     model_config = _example({"features": [{"indices": [3, 17], "values": [0.5, 1.25]}], "k": 5})
 
@@ -215,6 +226,7 @@ class ExpectedQuality(Answer):
 class Result(Answer):
     """The prediction for an input."""
 
+    id: str | None = Field(None, description="The input's own id, only where ids were sent.")
     labels: list[PredictedLabel] = Field(
         description="The most probable first: k of them, and with `decide` all that are not rejected."
     )
@@ -253,6 +265,9 @@ class PredictResponse(Answer):
     results: list[Result]
     guarantees: list[Guarantee] | None = Field(
         None, description="Only with `decide`: what is guaranteed, and what is not though it was asked for."
+    )
+    remarks: list[str] | None = Field(
+        None, description="Only with `optimise` of `decide`: what was done, as nothing is guaranteed."
     )
 
     model_config = _example({"model": _MODEL, "results": [_RESULT]})
@@ -333,6 +348,8 @@ class NameView(Answer):
         description="The probability with names, before calibration; null where the label is not predicted."
     )
     considered: bool = Field(description="Whether names were considered for the label.")
+    cosine: float | None = Field(description="How near its name is to the text, for a model with label text.")
+    best_cosine: float | None = Field(description="The highest one of all labels that were considered.")
 
 
 class Explanation(Answer):
@@ -416,6 +433,7 @@ class ModelInfo(Answer):
     hierarchy: bool = Field(False, description="Whether its vocabulary has broader terms.")
     shift: Shift | None = Field(None, description="Null where it is not calibrated for decisions.")
     adapted: Adapted | None = Field(None, description="Null where the server was started without --adapt.")
+    promotion: Promotion | None = Field(None, description="Null where it was started without --promote-if.")
 
 
 class Example(Answer):
@@ -441,6 +459,7 @@ class AddToQueue(Strict):
         Annotated[str, Field(min_length=1, examples=[_TEXT])]
         | Annotated[dict[str, str], Field(min_length=1, max_length=64)]
     ] = Field(min_length=1)
+    text_ids: TextIds = None
 
 
 class Added(Answer):
@@ -466,6 +485,7 @@ class QueuedText(Answer):
     """A text that waits for review."""
 
     id: int
+    text_id: str | None = Field(None, description="The id that the text brought with it.")
     text: TextInput
     knowledge: float = Field(description="The largest knowledge uncertainty of any of its labels, in nats.")
     model: ModelId
@@ -521,12 +541,14 @@ class Reloaded(Answer):
         description="Labels that left the vocabulary of the model that answers now. It predicts them as"
         " before, until it is fitted again; `hedgerow inspect --json` lists them."
     )
+    promotion: Promotion | None = Field(None, description="Null where it was started without --promote-if.")
 
 
 class Health(Answer):
     """The process is alive."""
 
     status: Literal["alive"]
+    promotion: State | None = Field(None, description="With --promote-if: what became of the last model.")
 
 
 class Ready(Answer):

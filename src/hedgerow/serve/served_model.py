@@ -13,8 +13,6 @@ import numpy as np
 from hedgerow.decisions.goals import Goal
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.model import Model
-from hedgerow.quality.expectation import QualityModel
-from hedgerow.quality.learning import is_search_of
 from hedgerow.vocabulary.naming import Naming
 
 from .errors import ApiError
@@ -90,12 +88,6 @@ class ServedModel:
         """How far to search: guarantees hold for the search that they were learned with."""
         policy = self.model.policy
         return None if policy is None else policy.search.tolerance
-
-    @cached_property
-    def quality(self) -> QualityModel | None:
-        """Predicts how good answers are; None where that was not learned, or for another search."""
-        learned = self.model.quality
-        return learned if learned is not None and is_search_of(learned, self.model.search) else None
 
     def sorting(self, goal: Goal) -> Sorting:
         """How labels are sorted for a goal. The last goals are remembered: their thresholds take time to

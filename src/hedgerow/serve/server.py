@@ -110,6 +110,8 @@ def _signals(server: uvicorn.Server, service: Service) -> Iterator[None]:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     loop.add_signal_handler(signal.SIGHUP, reload)
+    if service.promoter is not None:  # MODEL may have changed while no server ran
+        reload()
     try:
         yield
     finally:

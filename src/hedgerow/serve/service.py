@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,31 +17,39 @@ import numpy as np
 import orjson
 import scipy.sparse as sp
 
+from hedgerow.comparison.model_files import ModelFiles, NoOtherModel
+from hedgerow.comparison.promotion import Judge
 from hedgerow.decisions.goals import Goal
+from hedgerow.decisions.macro import Objective
+from hedgerow.decisions.together import what_is_optimised
 from hedgerow.explanation import Explanation, explain, label_number
 from hedgerow.judge.name_verdict import name_entry
 from hedgerow.judge.verdict import verdict_entry
+from hedgerow.storage.container import ModelFileError
 
 from .adaptation import Adaptation
 from .batching import Batcher
 from .errors import ApiError, overloaded
 from .examples import examples_for
+from .filling import FALSE_ALARM, REVIEWED, fill_queue, queued
 from .label_search import find_labels
 from .limits import Limits
 from .logs import log_event
 from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, load_model
 from .prediction import Wanted, predict, said_of
+from .promoting import Promoter
 from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore, TextInput
 from .served_model import ALL_LABELS, AllowedLabels, ServedModel
+from .shadowing import LiveAnswer, Shadow, ShadowSettings
 from .verdicts import Sorting, flag_ood
 
 Found = TypeVar("Found")
 
-FALSE_ALARM = 0.05
-# What a reviewer sees of each text.
-_REVIEWED = Wanted(k=20, uncertainty=True, votes=True)
 _NAMED_AT_ONCE = 500  # labels of an answer that are named without a thread
+_IGNORED = (
+    "MODEL.accepted is there, from a server with --promote-if; without that option, MODEL is served as it is"
+)
 _SLOW_JOBS = 32  # explanations and searches of labels that may wait for their thread
 
 
@@ -59,7 +68,9 @@ class Asked:
 class ServerSettings:
     """The files of model and review queue, the threads per prediction, and how much a client may ask for.
 
-    With `adapt`, the threshold of accepted labels follows reviews, for goals with this share of wrong labels.
+    With `adapt`, thresholds of accepted labels follow reviews, for goals with this share of wrong labels.
+    With a `judge`, a changed model file answers only if that says so. With `shadow`, a candidate answers,
+    too, and is only compared.
     """
 
     model: Path
@@ -67,6 +78,8 @@ class ServerSettings:
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
     adapt: float | None = None
+    judge: Judge | None = None
+    shadow: ShadowSettings | None = None
 
 
 class Service:
@@ -75,7 +88,20 @@ class Service:
     def __init__(self, settings: ServerSettings) -> None:
         self.limits = settings.limits
         self.metrics = Metrics()
-        self.slot = ModelSlot(settings.model, load_model(settings.model, settings.threads), settings.threads)
+        self.promoter: Promoter | None = None
+        if settings.judge is not None:
+            self.promoter = Promoter(settings.model, settings.judge, settings.threads)
+        elif ModelFiles(settings.model).accepted.exists():
+            log_event("accepted model ignored", logging.WARNING, reason=_IGNORED)
+        self.slot = ModelSlot(
+            settings.model,
+            load_model(settings.model, settings.threads) if self.promoter is None else self.promoter.open(),
+            settings.threads,
+        )
+        self.shadow: Shadow | None = None
+        if settings.shadow is not None:
+            self.shadow = Shadow.open(settings.shadow, self.slot.current)
+            self.metrics.also(self.shadow)
         self.store = QueueStore(settings.queue, settings.limits.queue)
         self.adaptation: Adaptation | None = None
         if settings.adapt is not None:
@@ -96,16 +122,15 @@ class Service:
 
     def fill_queue(self, texts: Sequence[TextInput]) -> None:
         """Put texts into the queue before the server runs."""
-        served = self.slot.current
         if texts:
-            results = predict(served, list(texts), _REVIEWED)
-            flag_ood(results, FALSE_ALARM)
-            self.store.add(_queued(texts, results), served.id)
+            fill_queue(self.store, self.slot.current, texts)
 
     def close(self) -> None:
         """End the threads and close the queue."""
         for executor in (self._engine, self._slow, self._loader, self._writer):
             executor.shutdown(wait=True)
+        if self.shadow is not None:
+            self.shadow.close()
         self.store.close()
 
     # --- predictions ---
@@ -143,6 +168,8 @@ class Service:
         if asked.goal is not None:
             guarantees = self._sorting(served, asked.goal).plan.guarantees
             told["guarantees"] = [of.to_dict() for of in guarantees]
+        if (objective := asked.wanted.objective) is not None:
+            told |= {"guarantees": [], "remarks": [what_is_optimised(objective, len(results))]}
         return told
 
     def _sorting(self, served: ServedModel, goal: Goal) -> Sorting:
@@ -172,6 +199,8 @@ class Service:
         wanted = asked.wanted
         if wanted.k > self.limits.k:
             raise ApiError(422, "invalid", f"k is {wanted.k}; at most {self.limits.k} labels are listed", "k")
+        if wanted.objective is not None:
+            self._check_objective(served, wanted.objective)
         for name, labels in vars(asked.allowed).items():
             if labels is not None and len(labels) > self.limits.subset:
                 raise ApiError(
@@ -188,9 +217,28 @@ class Service:
         wanted = replace(wanted, subset=subset)
         if asked.goal is not None:
             wanted = replace(wanted, sorting=self._sorting(served, asked.goal))
+        begin = time.perf_counter()
         results = await self.batcher.predict(served, inputs, count, wanted)
         flag_ood(results, asked.false_alarm)
+        if self.shadow is not None and wanted.objective is None and self.shadow.is_due():
+            seconds = time.perf_counter() - begin
+            question = wanted.k, asked.goal, asked.allowed
+            self.shadow.observe(LiveAnswer.of(served.id, inputs, question, results, seconds))
         return results
+
+    def _check_objective(self, served: ServedModel, objective: Objective) -> None:
+        where = "decide.optimise"
+        if objective.k > self.limits.k:
+            words = f"optimise asks for {objective.k} labels of an input; at most {self.limits.k} are listed"
+            raise ApiError(422, "invalid", words, where)
+        if not served.model.calibrated:
+            raise ApiError(
+                422,
+                "not_calibrated",
+                f"to optimise {objective} needs calibrated probabilities, and the model's are not calibrated;"
+                " run hedgerow calibrate",
+                where,
+            )
 
     async def explain(
         self, text: TextInput, label: str | int, top: int, lang: str | None = None
@@ -253,6 +301,7 @@ class Service:
             "hierarchy": served.has_hierarchy,
             "shift": served.watched.describe(),
             "adapted": None if self.adaptation is None else self.adaptation.describe(served),
+            "promotion": None if self.promoter is None else self.promoter.describe(),
         }
 
     async def examples(self) -> list[dict[str, str]]:
@@ -266,8 +315,12 @@ class Service:
         Gives the ids of the model before and of the one that answers now, and how many labels of that have
         left its vocabulary.
         """
+        promoter = self.promoter
         try:
-            before, now = await self.slot.reload(self._loader)
+            if promoter is None:
+                before, now = await self.slot.reload(self._loader)
+            else:
+                before, now = await self.slot.change(self._loader, self._considered(promoter))
         except ReloadRunning as error:
             raise ApiError(409, "reloading", str(error), retry_after=1) from error
         except Exception as error:  # whatever is wrong with the new one, the old one goes on
@@ -281,14 +334,59 @@ class Service:
         log_event("reload", before=before.id, model=now.id, labels_that_left=left)
         return before.id, now.id, left
 
+    def _considered(self, promoter: Promoter) -> Callable[[ServedModel], ServedModel]:
+        def consider(current: ServedModel) -> ServedModel:
+            before = promoter.standing
+            try:
+                return promoter.consider(current)
+            finally:
+                if promoter.standing is not before:
+                    self.metrics.promotion(promoter.standing.state)
+
+        return consider
+
+    async def roll_back(self) -> dict[str, Any]:
+        """Let the model before the current one answer again."""
+        return await self._swap(lambda promoter: promoter.roll_back)
+
+    async def promote(self) -> dict[str, Any]:
+        """Let the model answer that was refused or rolled back."""
+        return await self._swap(lambda promoter: promoter.promote_refused)
+
+    async def _swap(
+        self, choose: Callable[[Promoter], Callable[[ServedModel], ServedModel]]
+    ) -> dict[str, Any]:
+        promoter = self.promoter
+        if promoter is None:
+            raise ApiError(409, "no_promotion", "the server was started without --promote-if")
+        try:
+            before, now = await self.slot.change(self._loader, choose(promoter))
+        except ReloadRunning as error:
+            raise ApiError(409, "reloading", str(error), retry_after=1) from error
+        except NoOtherModel as error:
+            raise ApiError(409, "no_other_model", str(error)) from error
+        except (ModelFileError, OSError) as error:
+            log_event("swap refused", logging.ERROR, reason=str(error))
+            raise ApiError(422, "bad_model", f"the model stays as it was: {error}") from error
+        self.metrics.promotion(promoter.standing.state)
+        return {"model": now.id, "before": before.id, "promotion": promoter.describe()}
+
+    def shadow_report(self) -> dict[str, Any]:
+        """How the candidate that only listens differs."""
+        if self.shadow is None:
+            raise ApiError(404, "no_shadow", "the server was started without --shadow")
+        return asdict(self.shadow.report())
+
     # --- the queue ---
 
-    async def add_to_queue(self, texts: Sequence[TextInput]) -> list[int]:
-        """Predict texts and keep them for a human to review."""
+    async def add_to_queue(
+        self, texts: Sequence[TextInput], text_ids: Sequence[str | None] | None = None
+    ) -> list[int]:
+        """Predict texts and keep them, with ids of their own, for a human to review."""
         served = self.slot.current
-        results = await self._predict_texts(served, texts, Asked(_REVIEWED), "texts")
+        results = await self._predict_texts(served, texts, Asked(REVIEWED), "texts")
         try:
-            return await self._write(lambda: self.store.add(_queued(texts, results), served.id))
+            return await self._write(lambda: self.store.add(queued(texts, results), served.id, text_ids))
         except QueueFull as error:
             raise ApiError(507, "queue_full", str(error)) from error
 
@@ -323,15 +421,16 @@ class Service:
             yield b"".join(
                 orjson.dumps(
                     {
-                        **({} if naming is None else {"names": [naming.of(label) for label in labels]}),
-                        **({"text": text} if isinstance(text, str) else text),
-                        "labels": labels,
+                        **({} if one.text_id is None else {"id": one.text_id}),
+                        **({} if naming is None else {"names": [naming.of(label) for label in one.labels]}),
+                        **({"text": one.text} if isinstance(one.text, str) else one.text),
+                        "labels": one.labels,
                     },
                     option=orjson.OPT_APPEND_NEWLINE,
                 )
-                for _, text, labels in page
+                for one in page
             )
-            after = page[-1][0]
+            after = page[-1].id
 
     async def check_ready(self) -> str:
         """The id of the model; refuses where the queue cannot be written."""
@@ -397,20 +496,6 @@ def _check_fields(served: ServedModel, text: TextInput, where: str) -> None:
             raise ApiError(
                 422, "fields", f"the model has no such field; it reads {', '.join(served.fields)}", where
             )
-
-
-def _queued(
-    texts: Sequence[TextInput], results: Sequence[dict[str, Any]]
-) -> list[tuple[TextInput, float, dict[str, Any]]]:
-    """Texts for the queue, each with the largest knowledge uncertainty of any of its labels.
-
-    Where the members disagree most, a review teaches most. The sum over all labels would rank texts with many
-    labels first.
-    """
-    return [
-        (text, max(float(label["knowledge"]) for label in result["labels"]), result)
-        for text, result in zip(texts, results, strict=True)
-    ]
 
 
 def _thread(name: str) -> ThreadPoolExecutor:

@@ -30,11 +30,28 @@ class Shift(Answer):
     evidence: list[ShiftEvidence]
 
 
-class Adapted(Answer):
-    """The threshold of accepted labels that follows reviews (adaptive conformal inference)."""
+class AdaptedLabels(Answer):
+    """The threshold for a share of all accepted labels."""
 
-    target: float = Field(description="The share of an input's accepted labels that may be wrong.")
+    accept_from: float | None = Field(description="The threshold now; null where nothing is accepted.")
+    reviews: int = Field(description="How many reviews it has learned from.")
+    accepted: int = Field(description="How many labels these were given.")
+    wrong: float | None = Field(description="The share of those that was wrong; null before the first.")
+    at_most: float = Field(description="What that share cannot exceed, whatever the inputs are.")
+
+
+class Adapted(Answer):
+    """Thresholds of accepted labels that follow reviews (adaptive conformal inference).
+
+    What stands beside `labels` is about the mean over inputs.
+    """
+
+    target: float = Field(description="The share of accepted labels that may be wrong.")
     accept_from: float | None = Field(description="The threshold now; null where nothing is accepted.")
     reviews: int = Field(description="How many reviews it has learned from.")
     wrong: float | None = Field(description="The mean share that was wrong in these; null before the first.")
     at_most: float = Field(description="What that share cannot exceed, whatever the inputs are.")
+    labels: AdaptedLabels | None = Field(
+        description="The same for a share of all accepted labels; null of models that were calibrated before"
+        " there was such a share."
+    )

@@ -20,7 +20,8 @@ FALSE_ALARM = 0.01  # of all guarantees together
 class Achieved:
     """A guarantee and what came of it: a mean over `rows` inputs of a loss between 0 and 1.
 
-    Of the `labels`, at most the share that was `asked` was to have this `fate`.
+    Of the `labels`, at most the share that was `asked` was to have this `fate`. What is a ratio of two means
+    brings its `p_value`: how likely so much or more is if it was kept.
     """
 
     labels: str
@@ -28,6 +29,7 @@ class Achieved:
     asked: float
     reached: float
     rows: int
+    p_value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class KeptTest:
     """A guarantee, what came of it, and how likely that is if it was kept.
 
     `p_value` is that of the loss that was reached or a higher one, if new inputs are like the held-out ones:
-    both samples are counted, those that set the threshold and the new ones. `broken` is decided for all
+    both samples are counted, those that set the threshold and the new ones. Of a ratio it is one over what
+    bets against the guarantee made of the capital on the new ones. `broken` is decided for all
     guarantees together, with a chance of at most 1 % of saying so wrongly.
     """
 
@@ -61,7 +64,9 @@ def kept_tests(achieved: Sequence[Achieved], held_out: int) -> tuple[KeptTest, .
     above what was asked by some slack, they would do so only with a chance that the bound of Hoeffding and
     Bentkus gives; and the new inputs lose more than the same expected loss by another such chance. The
     p-value is the least sum of the two at any slack where both are equal. Losses that are not shares, and
-    thresholds that were chosen otherwise, need another test.
+    thresholds that were chosen otherwise, need another test; ratios bring the p-value of theirs. That is
+    about new inputs alone: such a guarantee holds with a confidence, and where the held-out inputs were of
+    the unlucky kind, to say that it is broken is right.
 
     Examples
     --------
@@ -72,8 +77,8 @@ def kept_tests(achieved: Sequence[Achieved], held_out: int) -> tuple[KeptTest, .
     tests = []
     level = FALSE_ALARM / max(1, len(achieved))
     for one in achieved:
-        p_value = _p_value(one, held_out)
-        tests.append(KeptTest(**vars(one), p_value=p_value, broken=bool(p_value <= level)))
+        p_value = _p_value(one, held_out) if one.p_value is None else one.p_value
+        tests.append(KeptTest(**vars(one) | {"p_value": p_value}, broken=bool(p_value <= level)))
     return tuple(tests)
 
 

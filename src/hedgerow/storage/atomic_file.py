@@ -7,10 +7,15 @@ import errno
 import glob
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+_PIECE = 1 << 22
+# What file systems without hard links say (FAT, some network shares).
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES}
 
 
 def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -74,7 +79,40 @@ def atomic_file(path: str | os.PathLike[str], overwrite: bool = False) -> Iterat
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_folder(folder)
+    sync_folder(folder)
+
+
+def give_name(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Let a file also be what `target` names, at once and on disk; what had that name loses it.
+
+    That is a hard link, and a copy where the file system has none.
+    """
+    folder, name = os.path.split(os.path.realpath(target))
+    temporary = os.path.join(folder, f".{_short(name)}.{secrets.token_hex(8)}.tmp")
+    try:
+        os.link(source, temporary)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        copy_whole(source, target)
+        return
+    os.replace(temporary, target)
+    # Where both were names of one file already, renaming does nothing.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    sync_folder(folder)
+
+
+def move_over(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Let a file take another name in its folder, at once and on disk, from whatever had it."""
+    os.replace(source, target)
+    sync_folder(os.path.dirname(os.path.realpath(target)))
+
+
+def copy_whole(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copy a file; the copy appears complete and on disk, or not at all."""
+    with open(source, "rb") as old, atomic_file(target, overwrite=True) as new:
+        shutil.copyfileobj(old, new, _PIECE)
 
 
 def _mode(path: str, missing: int | None = None) -> int | None:
@@ -99,8 +137,8 @@ def _take_name(temporary: str, target: str, overwrite: bool) -> None:
                 f"{target} appeared while it was being written; choose another name"
             ) from None
         except OSError as error:
-            # File systems without hard links (FAT, some network shares) leave a tiny race.
-            if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES}:
+            # Without links, there is a tiny race.
+            if error.errno not in _NO_LINKS:
                 raise
             check_target(target)
         else:
@@ -109,7 +147,8 @@ def _take_name(temporary: str, target: str, overwrite: bool) -> None:
     os.replace(temporary, target)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Put on disk which names a folder has."""
     if os.name == "nt":  # Windows cannot open folders
         return
     descriptor = os.open(folder, os.O_RDONLY)

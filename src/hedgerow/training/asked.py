@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from hedgerow import _native
 from hedgerow.progress import Stage
 from hedgerow.training.growing import Resources, grow_tree
 from hedgerow.training.plan import TrainingPlan
+from hedgerow.trees.forest import UNASKED_SCORE, UNASKED_SHARE
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import TRANSFORMS, TreeClassifier
 
@@ -40,6 +41,15 @@ class HeldOutVotes:
     def probs(self, headroom: float = 0.0) -> Floats:
         """The probability of a label."""
         return np.asarray(np.exp(self.parents + self._own_logs(headroom)))
+
+    def above(self, floor: float) -> HeldOutVotes:
+        """The same where labels below nodes under the floor are not asked about, as of `Ensemble.score`."""
+        if not floor:
+            return self
+        asked = self.parents >= np.log(floor)
+        parents = np.where(asked, self.parents, np.log(UNASKED_SHARE * floor)).astype(np.float32)
+        scores = np.where(asked, self.scores, UNASKED_SCORE).astype(np.float32)
+        return replace(self, parents=parents, scores=scores)
 
     def _own_logs(self, headroom: float) -> Floats:
         scores = self.scores.astype(np.float64) - headroom

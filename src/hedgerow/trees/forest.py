@@ -12,15 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow import _native
-from hedgerow.inputs.search import SearchSettings, within_int32
+from hedgerow.inputs.search import JudgedSearch, SearchSettings, within_int32
 from hedgerow.inputs.subset import LabelSubset
 from hedgerow.progress import Stage
 from hedgerow.trees.label_tree import LabelTree
 from hedgerow.trees.tree_model import Section, TreeClassifier
 
-__all__ = ["Dropout", "Ensemble", "Found"]
+__all__ = ["UNASKED_SCORE", "UNASKED_SHARE", "Dropout", "Ensemble", "Found"]
 
 EVERYTHING = np.iinfo(np.int32).max  # a beam as wide as any layer
+# Labels below nodes under a floor have this score where candidates are scored, and their node this share of
+# the floor; as in native/candidate_scores.cpp.
+UNASKED_SCORE, UNASKED_SHARE = -1.0, 1e-3
 _SUBSETS = 8  # whose ways through the trees are remembered
 
 Floats = npt.NDArray[np.float64]
@@ -40,7 +43,8 @@ class Found:
     """The candidates of each input, in CSR form, and their probabilities, shape (entries, members).
 
     `bound` and `missed`, shape (inputs,): how far a probability, and the total uncertainty of an input, may
-    be off. `reach` is as of `Ensemble.reach`.
+    be off. `reach` is as of `Ensemble.reach`. `classifiers`, shape (entries,): what the labels' own
+    classifiers say, where the search was asked for that.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -49,6 +53,7 @@ class Found:
     bound: npt.NDArray[np.float32]
     missed: npt.NDArray[np.float32]
     reach: Floats | None = None
+    classifiers: npt.NDArray[np.float32] | None = None
 
 
 class Ensemble:
@@ -156,10 +161,12 @@ class Ensemble:
 
         A subset changes nothing about the reach.
         """
-        ways = self._ways(subset)
-        found = self._forest.votes(X, k, *self._how(search), threads, progress, list(reach), ways)
+        headroom = search.headroom if isinstance(search, JudgedSearch) else None
+        how, ways = self._how(search), self._ways(subset)
+        found = self._forest.votes(X, k, *how, threads, progress, list(reach), ways, headroom)
         reached = found.reach if reach else None
-        return Found(found.indptr, found.labels, found.probs, found.bound, found.missed, reached)
+        classifiers = None if headroom is None else found.classifiers
+        return Found(found.indptr, found.labels, found.probs, found.bound, found.missed, reached, classifiers)
 
     def score(
         self,
@@ -168,13 +175,15 @@ class Ensemble:
         labels: npt.NDArray[np.int32],
         threads: int,
         headroom: float = 0.0,
+        floor: float = 0.0,
     ) -> _native.ScoredCandidates:
         """What the members say of given candidates of each row: arrays of shape (candidates, members).
 
         `probs` are probabilities; `own` are those below the label's leaf, without the way to it. Scores of
-        labels are lowered by `headroom`: else all that are above 1 have the same probability.
+        labels are lowered by `headroom`: else all that are above 1 have the same probability. Below nodes
+        under the `floor` nobody is asked, and every label counts as one that its classifier does not see.
         """
-        return self._forest.score(X, indptr, labels, self.trees[0].normalize, headroom, threads)
+        return self._forest.score(X, indptr, labels, self.trees[0].normalize, headroom, floor, threads)
 
     def reach(self, X: _native.Rows, wanted: Sequence[tuple[int, int]], threads: int) -> Floats:
         """How far the members follow each row down their trees, shape (rows, len(wanted)).

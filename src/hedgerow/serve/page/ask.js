@@ -14,6 +14,7 @@ const FEW = 15;
 const MANY = 50;
 const AT_ONCE = 500; // further labels of a list
 const TRIES = 3;
+const WHOLE = 1e-9; // by which whole numbers may be off
 const GROUPS = {
   accept: { title: "Accept", words: "take these as they are", more: "more to accept", shown: FEW },
   review: { title: "Review", words: "the model defers to a human", more: "more to review", shown: FEW },
@@ -25,6 +26,7 @@ export function askPage(model, queued) {
   const form = document.getElementById("ask-form");
   const box = document.getElementById("text");
   const answer = document.getElementById("answer");
+  const own = document.getElementById("text-id");
   const trouble = document.getElementById("ask-trouble");
   const remembered = {};
   const allowed = restriction(model);
@@ -57,11 +59,13 @@ export function askPage(model, queued) {
     box.value = [...others.map((name) => named[name]), box.value].filter(Boolean).join("\n");
     document.getElementById("ask-title").textContent = "Which labels fit this text?";
     if (!model.texts) forFeatures();
+    document.getElementById("text-id-label").hidden = !model.texts;
     const what = !model.texts ? "features" : model.fields ? `these texts: ${model.fields.join(", ")}` : "one text";
     throw new Error(`Another model is served now. It reads ${what}. Check what is in the form, and ask again.`);
   }
 
   function forFeatures() {
+    document.getElementById("text-id-label").hidden = true;
     document.getElementById("ask-title").textContent = "Which labels fit these features?";
     document.getElementById("text-label").textContent = "Features";
     box.placeholder = "column:value, such as 12:0.5 90:1";
@@ -78,6 +82,7 @@ export function askPage(model, queued) {
     const example = ({ text, about }) => {
       const take = () => {
         for (const one of boxes) one.value = one === box ? text : "";
+        own.value = "";
         ask(FEW);
       };
       const words = [html("b", {}, sentence(about)), html("span", { dir: "auto" }, shortened(text, 90))];
@@ -94,7 +99,8 @@ export function askPage(model, queued) {
     const text = model.fields ? Object.fromEntries(model.fields.map((name, i) => [name, values[i]])) : values[0];
     try {
       if (!values.some((value) => value.trim())) throw new Error(model.texts ? "Paste a text first." : "Give some features first.");
-      const input = model.texts ? { text } : { features: [parsed(values[0])] };
+      const id = own.value.trim().toWellFormed?.() ?? own.value.trim();
+      const input = model.texts ? { text, ...(id ? { id } : {}) } : { features: [parsed(values[0])] };
       answer.setAttribute("aria-busy", "true");
       Object.assign(input, allowed.request());
       const result = await predicted(input, k);
@@ -152,11 +158,12 @@ export function askPage(model, queued) {
         oodBanner(result),
         shiftBanner(result),
         html("p", { class: "summary" }, ...summary(result)),
+        quality(result),
         ...(goals ?? [uncalibrated()]),
         some ? html("p", { class: "fine", id: "restricted" }, someWords(model)) : null,
         broader?.made,
         board.made,
-        html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text) : null),
+        html("div", { class: "after" }, hasMore ? moreButton() : null, model.texts ? queueButton(text, input.id) : null),
         key(model.members),
       ].filter(Boolean),
     );
@@ -174,12 +181,13 @@ export function askPage(model, queued) {
     return html("button", { type: "button", class: "more", click: () => ask(MANY) }, "Show less probable labels");
   }
 
-  function queueButton(text) {
+  function queueButton(text, id) {
     const said = html("span", { class: "hint", role: "status" });
     const add = async () => {
       try {
-        await post("queue", { texts: [text] });
+        await post("queue", { texts: [text], ...(id ? { text_ids: [id] } : {}) });
         said.textContent = "Added to the review queue.";
+        if (own.value.trim() === id) own.value = ""; // the next text is another
         queued();
       } catch (error) {
         said.textContent = error.message;
@@ -252,6 +260,23 @@ function banner(name, ...words) {
 function oneIn(p) {
   if (p < 0.001) return "Fewer than one in a thousand";
   return `Only about one in ${Math.round(1 / p).toLocaleString("en")}`;
+}
+
+/** How many of the best labels are expected to be right: "of the best five labels, about 3 are right (2 to 4)". */
+function quality({ quality: expected, ood }) {
+  if (!expected || ood?.is_ood) return null;
+  const { k, confidence, precision, precision_low, precision_high } = expected;
+  const about = Math.floor(k * precision + 0.5);
+  const low = Math.min(about, Math.ceil(k * precision_low - WHOLE));
+  const high = Math.max(about, Math.floor(k * precision_high + WHOLE));
+  const best = k === 1 ? "the best label" : `the best ${counted(k, "label")}`;
+  const range = ` For ${percent(confidence)} of inputs like those of its calibration, the number is in this range.`;
+  return html(
+    "p",
+    { class: "summary quality" },
+    `Of ${best}, about ${about} ${about === 1 ? "is" : "are"} right (${low} to ${high}).`,
+    html("span", { class: "hint" }, range),
+  );
 }
 
 function summary({ labels, input, ood }) {

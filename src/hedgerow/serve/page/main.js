@@ -23,6 +23,14 @@ function described(model) {
   return `${labels} An ensemble of ${counted(model.members, "member")} votes${how}; where they disagree, knowledge uncertainty is high.`;
 }
 
+/** What to say of a model that was to take the place of the one that answers; nothing while all is well. */
+function notPromoted({ promotion }) {
+  if (promotion?.state === "refused") return ` A newer model was refused: ${promotion.words}.`;
+  if (promotion?.state === "failed") return ` A newer model does not answer yet: ${promotion.words}.`;
+  if (promotion?.state === "rolled-back") return " A newer model was rolled back.";
+  return "";
+}
+
 function route(pages) {
   const wanted = pages[location.hash.slice(1)] ? location.hash.slice(1) : "ask";
   for (const name of Object.keys(pages)) document.getElementById(name).hidden = name !== wanted;
@@ -37,7 +45,7 @@ function route(pages) {
 try {
   const model = await get("model");
   chooseLanguage(model);
-  document.getElementById("model").textContent = described(model);
+  document.getElementById("model").textContent = described(model) + notPromoted(model);
   const review = reviewPage(model);
   askPage(model, review.refresh);
   const pages = { ask: () => {}, review: review.enter };

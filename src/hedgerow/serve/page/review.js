@@ -196,7 +196,7 @@ export function reviewPage(model) {
       html(
         "div",
         { class: "desk-text" },
-        html("h3", { id: "item-title" }, `Text ${item.id}`),
+        html("h3", { id: "item-title" }, `Text ${item.id}`, ...ownId(item)),
         html("p", { class: "why" }, ...reason(labels)),
         ood?.is_ood ? html("p", { class: "ood" }, "This text is out-of-distribution (OOD): unlike the training data.") : null,
         passage(joined(item.text)),
@@ -246,20 +246,40 @@ export function reviewPage(model) {
   async function addTexts(event) {
     event.preventDefault();
     const box = document.getElementById("new-texts");
-    if (await send(box.value.split("\n"))) box.value = "";
+    if (await send(box.value.split("\n").map((text) => ({ text })))) box.value = "";
   }
 
   async function addFile(event) {
     const [file] = event.target.files;
     if (!file) return;
     try {
-      const lines = (await file.text()).split("\n");
-      const textOf = (line) => (line.trim() ? textsOf(JSON.parse(line)) : "");
-      await send(/\.jsonl$/i.test(file.name) ? lines.map(textOf) : lines);
-    } catch {
-      tell(trouble, `${file.name} is not JSONL: every line must be an object with a field "${(model.fields ?? ["text"]).join('" or "')}".`);
+      await send(recordsOf(file.name, await utf8(file)));
+    } catch (error) {
+      tell(trouble, `${file.name} ${error.message}`);
     }
     event.target.value = "";
+  }
+
+  /** The texts of a file, each with its id if it has one. A .txt is one text, unless lines are asked for. */
+  function recordsOf(name, content) {
+    if (/\.jsonl$/i.test(name)) return content.split("\n").flatMap((line, i) => (line.trim() ? [recordOf(line, i + 1)] : []));
+    const byLine = document.getElementById("by-line").checked;
+    return (byLine ? content.split("\n") : [content]).map((text) => ({ text }));
+  }
+
+  function recordOf(line, number) {
+    let record;
+    try {
+      record = JSON.parse(line);
+      return { text: textsOf(record), id: idOf(record) };
+    } catch (error) {
+      const needed = (model.fields ?? ["text"]).join('" or "');
+      const wrong =
+        error instanceof BadId
+          ? `has in line ${number} an id that is ${error.message}: give it as a string.`
+          : `is not JSONL: every line must be an object with a field "${needed}".`;
+      throw new Error(wrong, { cause: error });
+    }
   }
 
   /** The text of a record, or those of the model's fields by name. */
@@ -268,14 +288,18 @@ export function reviewPage(model) {
     return there.length ? Object.fromEntries(there.map((name) => [name, String(record[name] ?? "")])) : String(record.text ?? "");
   }
 
-  async function send(lines) {
+  async function send(records) {
     const wellFormed = (text) => text.trim().toWellFormed?.() ?? text.trim();
     const cleaned = (one) =>
       typeof one === "string" ? wellFormed(one) : Object.fromEntries(Object.entries(one).map(([name, text]) => [name, wellFormed(text)]));
-    const texts = lines.map(cleaned).filter(joined);
+    const texts = records.map(({ text, id }) => ({ text: cleaned(text), id: id ?? null })).filter(({ text }) => joined(text));
     if (!texts.length) return tell(trouble, "There is no text to add.");
     try {
-      for (let i = 0; i < texts.length; i += SENT_AT_ONCE) await post("queue", { texts: texts.slice(i, i + SENT_AT_ONCE) });
+      for (let i = 0; i < texts.length; i += SENT_AT_ONCE) {
+        const some = texts.slice(i, i + SENT_AT_ONCE);
+        const ids = some.some(({ id }) => id !== null) ? { text_ids: some.map(({ id }) => id) } : {};
+        await post("queue", { texts: some.map(({ text }) => text), ...ids });
+      }
     } catch (error) {
       tell(trouble, error.message);
       return false;
@@ -291,6 +315,27 @@ export function reviewPage(model) {
 
   return { refresh, enter };
 }
+
+class BadId extends Error {}
+
+/** What a file says in UTF-8; another encoding is refused, since its letters would become others. */
+async function utf8(file) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch {
+    throw new Error("is not UTF-8. Convert it, and add it again.");
+  }
+}
+
+/** The id of a record; large numbers would lose their last digits here. */
+function idOf({ id }) {
+  if (id === undefined || id === null || id === "") return null;
+  if (typeof id === "string") return id;
+  if (Number.isSafeInteger(id)) return String(id);
+  throw new BadId(JSON.stringify(id).slice(0, 40));
+}
+
+const ownId = ({ text_id: id }) => (id ? [" ", html("span", { class: "hint" }, "id ", html("bdi", {}, shortened(id, 60)))] : []);
 
 /** The key that does the same; screen readers hear of the keys below. */
 const key = (name) => html("kbd", { "aria-hidden": "true" }, String(name));
