@@ -450,3 +450,17 @@ def test_lineage_tells_models_apart_by_every_update() -> None:
     other = Lineage().then(Event("update", AT, 5, corrected=1), "a")
     assert len({one.hash, other.hash, one.then(Event("update", AT, 5), "a").hash}) == 3
     assert one.then(Event("update", AT, 5), "b").parent == one.hash
+
+
+def test_calibrated_model_when_it_forgets_then_is_calibrated_as_if_it_had_never_known(tmp_path: Path) -> None:
+    def calibrated(*gone: str) -> HedgerowTextClassifier:
+        rows = [row for row in zip(*some_records(), strict=True) if row[2] not in gone]
+        texts, labels, ids = (list(part) for part in zip(*rows, strict=True))
+        model = HedgerowTextClassifier(**SMALL).fit(texts, labels, ids=ids, keep_records=True)
+        held_out(model)
+        model.update(["fir leaf"], [["fir"]], at=AT)
+        return model
+
+    model = calibrated()
+    assert model.forget(["0-1", "0-59"]).learned_again
+    assert files(model, tmp_path) == files(calibrated("0-1", "0-59"), tmp_path)
