@@ -12,9 +12,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.estimators.judged import Judged, Judging, train_judged
+from hedgerow.estimators.keeping import check_kept, first_records
 from hedgerow.estimators.name_learning import Lesson, with_names
 from hedgerow.estimators.parameters import FitOptions
-from hedgerow.estimators.updating import Updating, check_kept, first_records
+from hedgerow.estimators.updating import Updating
 from hedgerow.features.damping import Damping
 from hedgerow.features.readers import MatrixReader, Reader
 from hedgerow.inputs.labels import LabelledRows, encode_labels, without_frame

@@ -14,31 +14,32 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.estimators.amended import amend_model, are_columns, as_inputs, can_amend, tree_versions
+from hedgerow.estimators.amended import amend_model, are_columns, as_inputs, can_amend
 from hedgerow.estimators.held_out import learn_from_held_out
+from hedgerow.estimators.keeping import check_ids, first_records, fitted_trees
 from hedgerow.estimators.learning import Learning
-from hedgerow.inputs.labels import LabelledRows, checked_lists, encode_labels, without_frame
+from hedgerow.inputs.labels import checked_lists, encode_labels, without_frame
 from hedgerow.inputs.rows import count as count_inputs
 from hedgerow.inputs.rows import take
-from hedgerow.inputs.training_record import Hashes
 from hedgerow.model import Model
 from hedgerow.progress import Progress
 from hedgerow.records.changes import Applied, Arrivals, Changes, apply_changes
 from hedgerow.records.file import (
     NoRecordsError,
     beside,
+    forgetting,
+    name_forgetting,
+    name_records,
     next_to,
     read_records,
     settle_records,
     write_records,
 )
 from hedgerow.records.lineage import Event, Lineage
-from hedgerow.records.packed import Packed
 from hedgerow.records.table import STAYS, HeldOutRecords, RecordTable
 from hedgerow.storage.atomic_file import check_target, file_number
-from hedgerow.training.settings import Method
 
-__all__ = ["UpdateReport", "Updating", "check_kept", "first_records"]
+__all__ = ["UpdateReport", "Updating"]
 
 # After so many changes, as a share of the records of the last full fit, words and trees are those of another
 # time: then everything is trained again. Records double in some seven such fits, so their cost stays a few
@@ -97,7 +98,8 @@ class Updating(Learning):
             return
         check_target(path, overwrite)
         current = beside(path)
-        waiting = next_to(current)
+        erases = vars(self).get("forgot_", False)
+        waiting = forgetting(current) if erases else next_to(current)
         before = file_number(path)
         try:
             if current.exists():  # whoever may not read the old records may not read the new ones
@@ -110,8 +112,8 @@ class Updating(Learning):
             if file_number(path) == before:
                 waiting.unlink(missing_ok=True)
             raise
-        os.replace(waiting, current)
-        self.records_file_ = Path(path)
+        (name_forgetting if erases else name_records)(current)
+        self.forgot_, self.records_file_ = False, Path(path)
 
     @property
     def lineage_(self) -> Lineage:
@@ -285,6 +287,7 @@ class Updating(Learning):
         except BaseException:
             self.model_, self.records_ = before
             raise
+        self.forgot_ = True  # so that `save` leaves no older records
         removed = int(np.count_nonzero(table.left[gone] == STAYS))
         event = Event("update", "", len(self.records().present), removed=removed)
         return UpdateReport(
@@ -455,15 +458,6 @@ class Updating(Learning):
         return True
 
 
-def check_kept(keep: bool, *others: Any) -> None:
-    """Refuse to keep records for a fit that depends on more than them."""
-    if keep and any(other is not None for other in others):
-        raise ValueError(
-            "keep_records keeps inputs and labels only, so tree, label_features and sample_weight cannot be"
-            " given with it: an update would not know them"
-        )
-
-
 def each_once(name: str, values: Sequence[Any]) -> tuple[Any, ...]:
     """The values without repetitions; a string is no list of them."""
     if isinstance(values, str):
@@ -471,50 +465,9 @@ def each_once(name: str, values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def check_ids(given: Sequence[Any]) -> None:
-    """Refuse ids that are no strings."""
-    for id in given:
-        if not isinstance(id, str):
-            raise TypeError(f"a record has the id {id!r} of type {type(id).__name__}; ids are strings")
-
-
-def first_records(
-    model: Model, inputs: Any, rows: sp.csr_array, hashes: Hashes, labels: LabelledRows, ids: Any
-) -> RecordTable:
-    """The records of a model that was just fitted."""
-    indicator, names = labels.indicator, labels.names.tolist()
-    count = indicator.shape[0]
-    listed: list[str | None] = [None] * count if ids is None else list(ids)
-    if len(listed) != count:
-        raise ValueError(f"there are {count} records, but {len(listed)} ids")
-    given = [id for id in listed if id is not None]
-    check_ids(given)
-    if len(set(given)) != len(given):
-        seen: set[str] = set()
-        twice = next(id for id in given if id in seen or seen.add(id))  # type: ignore[func-returns-value]
-        raise ValueError(f"two records have the id {twice!r}; an update could not tell them apart")
-    texts = None if model.reader.kind == "features" else Packed.of(inputs)
-    return RecordTable(
-        "features" if texts is None else "texts",
-        Packed.of(listed),
-        texts,
-        rows,
-        names,
-        sp.csr_array(
-            (np.ones(indicator.nnz, dtype=np.int8), indicator.indices, indicator.indptr),
-            shape=indicator.shape,
-        ),
-        np.zeros(count, dtype=np.int32),
-        np.full(count, STAYS, dtype=np.int32),
-        hashes,
-        solved=_fitted_trees(model),
-        base_names=len(names),
-    )
-
-
 def _fit_together(model: Model, table: RecordTable) -> bool:
     """Whether records know of these trees: other settings give other trees from the same data."""
-    expected = _fitted_trees(model)
+    expected = fitted_trees(model)
     width = 0 if model.reader.kind == "transformer" else model.forest.features
     if table.rows.shape[1] != width:
         return False
@@ -522,13 +475,6 @@ def _fit_together(model: Model, table: RecordTable) -> bool:
     return sizes == [[when.size for when in layers] for layers in expected] and (
         table.kind == ("features" if model.reader.kind == "features" else "texts")
     )
-
-
-def _fitted_trees(model: Model) -> tuple[tuple[npt.NDArray[np.int32], ...], ...]:
-    """For each tree that an update amends, and each layer: 0 for every node."""
-    if Method(model.method).boosts or model.reader.kind == "transformer":
-        return ()
-    return tuple(version.solved for version in tree_versions(model))
 
 
 def _labels_to_fit(table: RecordTable, model: Model, all_names: bool) -> tuple[Any, list[str] | None]:

@@ -23,6 +23,9 @@ __all__ = [
     "beside",
     "carry_records",
     "drop_records",
+    "forgetting",
+    "name_forgetting",
+    "name_records",
     "next_to",
     "read_records",
     "settle_records",
@@ -144,12 +147,17 @@ def settle_records(model: str | os.PathLike[str], of: str) -> Path:
 
     An update writes MODEL.data.next, then MODEL, and then gives the records their name; a promotion and a
     rollback change MODEL first. Which of the files belongs to MODEL shows how far that came; the records of
-    another model are kept as MODEL.data.previous, for a rollback.
+    another model are kept as MODEL.data.previous, for a rollback. Where a record was forgotten, they wait as
+    MODEL.data.forgetting, and all others are deleted.
     """
     current = beside(model)
     waiting, previous = next_to(current), before(current)
+    if _belongs(forgetting(current), of):
+        name_forgetting(current)
+        return current
     if _belongs(current, of):
         waiting.unlink(missing_ok=True)
+        forgetting(current).unlink(missing_ok=True)
         return current
     for other in (waiting, previous):
         if _belongs(other, of):
@@ -164,6 +172,23 @@ def settle_records(model: str | os.PathLike[str], of: str) -> Path:
                 os.replace(waiting, previous)
             break
     return current
+
+
+def name_records(current: Path) -> None:
+    """Give records that waited for their model their name."""
+    os.replace(next_to(current), current)
+
+
+def name_forgetting(current: Path) -> None:
+    """Give records without what was forgotten their name, and delete those that still have it."""
+    before(current).unlink(missing_ok=True)
+    next_to(current).unlink(missing_ok=True)
+    os.replace(forgetting(current), current)
+
+
+def forgetting(path: Path) -> Path:
+    """Where records wait from which some were forgotten."""
+    return Path(f"{path}.forgetting")
 
 
 def carry_records(new: str | os.PathLike[str], model: str | os.PathLike[str]) -> None:
@@ -187,7 +212,7 @@ def _belongs(path: Path, of: str) -> bool:
 def drop_records(model: str | os.PathLike[str]) -> None:
     """Delete the records of a model that was replaced by one without; any other file stays."""
     current = beside(model)
-    for path in (current, next_to(current), before(current)):
+    for path in (current, next_to(current), before(current), forgetting(current)):
         with contextlib.suppress(ModelFileError, OSError):
             if read_model(path, verify=False).header.get("kind") == _KIND:
                 path.unlink()
