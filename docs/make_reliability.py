@@ -37,6 +37,7 @@ REQUIREMENTS = {
     "files of every format so far": "every file loads and predicts what it did before",
     "killed while saving": "a reader sees the old model or the new one, complete",
     "killed while promoting": "the next process serves the old model or the new one, complete",
+    "killed while learning from reviews": "the old model or the new one, with its records; the next goes on",
     "killed while training": "the next run ends with the same bits",
     "system calls that fail while saving": "a clear error; the old model stays, or the new one is complete",
     "allocations that fail while loading": "a model, or an error that does not blame the file",

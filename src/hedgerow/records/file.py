@@ -23,6 +23,7 @@ __all__ = [
     "beside",
     "carry_records",
     "drop_records",
+    "find_records",
     "next_to",
     "read_records",
     "settle_records",
@@ -157,6 +158,12 @@ def settle_records(model: str | os.PathLike[str], of: str) -> Path:
                 os.replace(waiting, previous)
             break
     return current
+
+
+def find_records(model: str | os.PathLike[str], of: str) -> Path | None:
+    """The file that holds the records of the model with this hash, under whichever of its names."""
+    current = beside(model)
+    return next((path for path in (current, next_to(current), before(current)) if _belongs(path, of)), None)
 
 
 def carry_records(new: str | os.PathLike[str], model: str | os.PathLike[str]) -> None:
