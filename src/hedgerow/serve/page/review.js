@@ -50,9 +50,9 @@ export function reviewPage(model, learning) {
   }
 
   async function enter() {
-    learning.refresh();
     await refresh();
     if (shown === null) await next(false);
+    await learning.refresh();
   }
 
   async function next(focus = true) {
