@@ -159,6 +159,20 @@ def test_model_that_a_server_rolled_back_then_the_one_that_answers_learns(desk: 
     assert len(ids_of(desk.model)) == TRAINED + REVIEWS
 
 
+def test_model_that_is_a_link_then_its_records_stay_beside_the_link(desk: Desk, learn: Learn) -> None:
+    desk.review_more()
+    store = desk.model.parent / "store"
+    store.mkdir()
+    desk.model.rename(store / "v1.hedgerow")
+    desk.model.symlink_to(store / "v1.hedgerow")
+    assert learn()[1]["promotion"]["promoted"]
+    assert desk.model.is_symlink()
+    told = learn()[1]
+    assert (told["known"], told["update"]) == (REVIEWS, None)
+    assert main(["rollback", str(desk.model)]) == 0
+    assert len(ids_of(desk.model)) == TRAINED
+
+
 def test_words_then_they_say_what_was_learned_and_how_to_go_back(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:

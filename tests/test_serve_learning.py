@@ -287,6 +287,8 @@ def test_server_that_is_killed_while_it_learns_then_its_process_ends_and_the_nex
     events = running.events()
     assert next(event for event in events if event.get("stage") == moment)
     (worker,) = children(running.process.pid)
+    niceness = [os.getpriority(os.PRIO_PROCESS, of) for of in (worker, running.process.pid)]
+    assert niceness[0] > niceness[1]
     with open(os.pidfd_open(worker), "rb") as watched:
         running.process.send_signal(signal.SIGKILL)
         running.process.wait()

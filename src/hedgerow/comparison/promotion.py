@@ -134,9 +134,9 @@ def promote(
         if found.accepted:
             if progress is not None:
                 progress(0.0, PROMOTING)
-            carry_records(new, files.path)
+            carry_records(new, model)
             files.install()
-            settle_records(files.path, sources[1].identity)
+            settle_records(model, sources[1].identity)
         return Promotion(found.accepted, found.words, found.comparison)
     finally:
         files.discard()

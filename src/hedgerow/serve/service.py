@@ -335,6 +335,8 @@ class Service:
                 422, "bad_model", f"the model file cannot be served, and the model stays as it was: {error}"
             ) from error
         self.metrics.reload("same" if now is before else "changed")
+        if now is not before:
+            self.learner.forget()
         left = 0 if now.model.left is None else len(now.model.left)
         log_event("reload", before=before.id, model=now.id, labels_that_left=left)
         return before.id, now.id, left
