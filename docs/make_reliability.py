@@ -36,10 +36,12 @@ REQUIREMENTS = {
     "ways to the same model": "the same model file and the same predictions, for each seed",
     "files of every format so far": "every file loads and predicts what it did before",
     "killed while saving": "a reader sees the old model or the new one, complete",
+    "killed while updating": "the old model or the new one, with its records; the next update works",
     "killed while promoting": "the next process serves the old model or the new one, complete",
     "killed while learning from reviews": "the old model or the new one, with its records; the next goes on",
     "killed while training": "the next run ends with the same bits",
     "system calls that fail while saving": "a clear error; the old model stays, or the new one is complete",
+    "system calls that fail while updating": "the same; the next update works",
     "allocations that fail while loading": "a model, or an error that does not blame the file",
     "inputs that fuzzing found": "refused with the right error, or read; the same after writing",
     "attacks": "they fail: nothing is executed, written elsewhere or exhausted",
@@ -49,6 +51,7 @@ FUZZED = {
     "jsonl": "JSONL: the reader, packed and plain, and what it reads written and read again",
     "sparse_rows": "CSR matrices: the checks where they enter, then search and training",
     "model_file": "model files with right checksums: loading, then every question to the model",
+    "records": "files of records with right checksums: reading, then changes, writing and reading again",
     "model_structure": "the tree and the weights of a model file: their checks, then search",
 }
 INTRODUCTION_TO_FUZZING = """
@@ -191,6 +194,7 @@ def fuzzing(efforts: dict[str, Any]) -> str:
         f"| {what} | {efforts[name]['executions']:,} | {efforts[name]['cpu_seconds'] / 60:.0f} min"
         f" | {efforts[name]['coverage']:,} |"
         for name, what in FUZZED.items()
+        if name in efforts
     ]
     return INTRODUCTION_TO_FUZZING + "\n".join(rows) + "\n"
 

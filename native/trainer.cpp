@@ -109,7 +109,7 @@ class Trainer {
       });
     }
     model_.lay_out();
-    report = {passes_, kept_, solved_};
+    report = {passes_, kept_ - weights_left_behind(amendment.old, amendment.origins), solved_};
     return std::move(model_);
   }
 

@@ -99,6 +99,22 @@ std::vector<std::int32_t> old_lanes(const LabelTree& old, const LabelTree& tree,
   return lanes;
 }
 
+std::int64_t weights_left_behind(const TreeModel& old, const Origins& origins) {
+  std::int64_t weights = 0;
+  std::vector<ChunkEntry> entries;
+  for (int layer = 1; layer < old.tree().depth(); ++layer) {
+    std::vector<bool> kept(static_cast<std::size_t>(old.tree().nodes(layer)), false);
+    for (const std::int32_t origin : origins[static_cast<std::size_t>(layer) - 1])
+      if (origin >= 0) kept[static_cast<std::size_t>(origin)] = true;
+    for (std::size_t node = 0; node < kept.size(); ++node) {
+      if (kept[node]) continue;
+      unpack_chunk(old.chunk(layer, static_cast<std::int32_t>(node)), entries);
+      weights += static_cast<std::int64_t>(entries.size());
+    }
+  }
+  return weights;
+}
+
 TreeModel graft(const TreeModel& old, LabelTree tree, const Origins& origins, const SparseRows& weights,
                 std::span<const std::uint8_t> given, int threads, Watch& watch, std::int64_t& more_weights) {
   TreeModel model(std::move(tree), old.features(), old.transform());
@@ -138,7 +154,7 @@ TreeModel graft(const TreeModel& old, LabelTree tree, const Origins& origins, co
     watch.advance(1.0);
   });
   model.lay_out();
-  more_weights = more;
+  more_weights = more - weights_left_behind(old, origins);
   return model;
 }
 

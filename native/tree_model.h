@@ -81,6 +81,9 @@ using Origins = std::vector<std::span<const std::int32_t>>;
 std::vector<std::int32_t> old_lanes(const LabelTree& old, const LabelTree& tree, const Origins& origins, int layer,
                                     std::int32_t node);
 
+// How many weights of an older model lie in nodes that no node of the newer tree comes from.
+std::int64_t weights_left_behind(const TreeModel& old, const Origins& origins);
+
 // The older model over a tree with other labels. Row i of `weights` has those of the label at place i of the tree where
 // `given` says so; the other labels keep theirs, and so do all nodes above.
 TreeModel graft(const TreeModel& old, LabelTree tree, const Origins& origins, const SparseRows& weights,

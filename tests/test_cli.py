@@ -441,7 +441,12 @@ def test_extending_a_calibrated_model_then_it_says_what_is_discarded_and_how_to_
     after = hedgerow.load(new).source
     assert (after.calibration, after.ood, after.policy) == (None, None, None)
     assert main([*extend, "--overwrite", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["discarded"] == ["calibration", "OOD detector", "policy"]
+    assert json.loads(capsys.readouterr().out)["discarded"] == [
+        "calibration",
+        "OOD detector",
+        "policy",
+        "expected quality",
+    ]
 
 
 def test_extending_a_model_that_is_not_calibrated_then_nothing_is_discarded(

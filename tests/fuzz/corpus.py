@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 NATIVE = ("xmc_text", "sparse_rows", "model_structure")
-PYTHON = ("jsonl", "model_file")
+PYTHON = ("jsonl", "model_file", "records")
 TARGETS = (*NATIVE, *PYTHON)
 
 

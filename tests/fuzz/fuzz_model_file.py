@@ -171,7 +171,7 @@ def mutated(data: bytes, largest: int, seed: int, mutate: Mutate) -> bytes:
     sections = {
         name: (entries[name].get("dtype"), entries[name].get("shape"), data[begin:end])
         for name, (begin, end) in places(entries, start, len(data)).items()
-        if name != CHECKSUMS and not name.startswith(PADDING)
+        if name != CHECKSUMS and not name.startswith(PADDING) and isinstance(entries[name].get("shape"), list)
     }
     if not isinstance(told, dict) or not isinstance(told.get("header"), str) or not sections:
         return mutate(data, largest)

@@ -9,7 +9,9 @@ import json
 import random
 import struct
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "format-1"
 XMC_TEXTS = {
@@ -88,6 +90,34 @@ def sparse_rows() -> dict[str, bytes]:
     return found
 
 
+def records() -> dict[str, bytes]:
+    """Files of records after a fit, after updates, and with held-out texts."""
+    from hedgerow import HedgerowClassifier, HedgerowTextClassifier
+
+    texts, labels = ["ash elm", "oak ivy", "elm", "oak"] * 3, [["a"], ["b"], ["c", "a"], []] * 3
+    found = {}
+    with tempfile.TemporaryDirectory() as room:
+        path = Path(room) / "model"
+
+        def keep(name: str, model: Any) -> None:
+            model.save(path, overwrite=True)
+            found[name] = Path(f"{path}.data").read_bytes()
+
+        ids = [*map(str, range(10)), None, None]
+        model = HedgerowTextClassifier(random_state=0, leaf_size=1, branching=2)
+        model.fit(texts, labels, ids=ids, keep_records=True)
+        keep("fitted", model)
+        model.update(["yew"], [["d"]], ids=["1"], rename={"a": "b"}, at="2030")
+        model.update(remove=["2"], remove_labels=["c"], at="2031")
+        keep("updated", model)
+        model.keep_held_out(["new ash", "new oak"], [["b"], []], {"method": "platt", "seed": 1})
+        keep("held-out", model)
+        features = HedgerowClassifier(random_state=0)
+        features.fit([[1.0, 0, 2], [0, 1, 0], [3, 0, 0]], [[7], [-9], [7, 8]], keep_records=True)
+        keep("features", features)
+    return found
+
+
 def make_seeds(folder: Path) -> None:
     """Write all seeds below a folder."""
     seeds = {
@@ -98,6 +128,7 @@ def make_seeds(folder: Path) -> None:
             f"{name}-{options}": bytes([options]) + text.encode()
             for options, (name, text) in enumerate(RECORDS.items())
         },
+        "records": records(),
         "model_file": {path.stem: path.read_bytes() for path in GOLDEN.glob("*.hedgerow")},
     }
     for target, inputs in seeds.items():

@@ -60,7 +60,9 @@ def program(target: str) -> list[str]:
     call = [sys.executable, str(HERE / "with_atheris.py"), target, *LIMITS]
     # A model file is changed in one place: more, and hardly any is a model still.
     return (
-        [*call, "-max_len=65536", "-mutate_depth=1"] if target == "model_file" else [*call, "-max_len=8192"]
+        [*call, "-max_len=65536", "-mutate_depth=1"]
+        if target in ("model_file", "records")
+        else [*call, "-max_len=8192"]
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import fuzz_jsonl
 import fuzz_model_file
+import fuzz_records
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -134,6 +135,7 @@ RUN: dict[str, Callable[[bytes, Path], None]] = {
     "model_structure": run_model_structure,
     "jsonl": fuzz_jsonl.run,
     "model_file": fuzz_model_file.run,
+    "records": fuzz_records.run,
 }
 
 

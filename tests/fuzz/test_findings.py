@@ -11,7 +11,8 @@ from fuzz_model_file import ask, sealed
 
 from hedgerow import load
 from hedgerow.inputs.threads import threads_for
-from hedgerow.storage.container import Malformed
+from hedgerow.records.file import read_records
+from hedgerow.storage.container import Malformed, ModelFileError
 
 
 def test_model_with_more_dropout_passes_than_memory_is_refused(tmp_path: Path) -> None:
@@ -28,3 +29,10 @@ def test_model_that_asks_for_more_threads_than_memory_answers_with_fewer(tmp_pat
     assert model.n_jobs == 2**31 - 1
     assert 256 <= threads_for(model.n_jobs) <= max(256, os.cpu_count() or 1)
     ask(model)
+
+
+def test_records_whose_updates_rename_labels_to_numbers_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.hedgerow.data"
+    path.write_bytes(sealed(findings("records")["a-step-that-names-a-number"]))
+    with pytest.raises(ModelFileError, match="its labels are broken"):
+        read_records(path)

@@ -16,11 +16,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 import hedgerow
 from hedgerow import HedgerowTextClassifier
+from hedgerow.cli import main
+from hedgerow.estimators import updating
 from hedgerow.storage.container import ModelFileError
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -153,6 +156,111 @@ def train_and_be_killed(count: int, folder: Path) -> None:
         shutil.rmtree(checkpoint, ignore_errors=True)
 
 
+def fitted_with_records(folder: Path) -> dict[str, bytes]:
+    """The files of a model that can be updated."""
+    texts, labels = some_texts(80, 5)
+    model = HedgerowTextClassifier(leaf_size=3, n_jobs=1, random_state=0)
+    model.fit(texts, labels, ids=[f"r{row}" for row in range(80)], keep_records=True)
+    model.save(folder / "model.hedgerow")
+    return files_in(folder)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def put_back(folder: Path, files: dict[str, bytes]) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+class StoppedClock(datetime):
+    """A clock that stands still, so that an update has the same bytes each time."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> StoppedClock:
+        return cls(2030, 1, 1, tzinfo=tz)
+
+
+def update_in_place(folder: Path, id: str) -> None:
+    """What `hedgerow update MODEL new.jsonl --remove ID` does."""
+    updating.datetime = StoppedClock
+    status = main(["update", str(folder / "model.hedgerow"), "--remove", id, "--threads", "1"])
+    if status != 0:
+        raise OSError(f"status {status}")
+
+
+def after_an_update(
+    folder: Path, old: dict[str, bytes], new: dict[str, bytes], later: dict[str, dict[str, bytes]]
+) -> tuple[str, int]:
+    """Which model is there, and how many files are left over; neither, if it can not be updated any more."""
+    found = files_in(folder)
+    seen = "old" if found["model.hedgerow"] == old["model.hedgerow"] else "neither"
+    seen = "new" if found["model.hedgerow"] == new["model.hedgerow"] else seen
+    left = len(found.keys() - old.keys())
+    if seen == "neither" or in_child(lambda: update_in_place(folder, "r7")) != "done":
+        return "neither", left
+    after = {name: files_in(folder).get(name) for name in old}
+    return (seen if after == later[seen] else "neither"), left
+
+
+def known_updates(folder: Path) -> tuple[dict[str, bytes], dict[str, bytes], dict[str, dict[str, bytes]]]:
+    """The files before an update and after it, and those after one more update of both."""
+    old = fitted_with_records(folder)
+    states = {"old": old}
+    in_child(lambda: update_in_place(folder, "r3"))
+    new = states["new"] = files_in(folder)
+    later = {}
+    for name, files in states.items():
+        put_back(folder, files)
+        in_child(lambda: update_in_place(folder, "r7"))
+        later[name] = files_in(folder)
+    put_back(folder, old)
+    if len({tuple(sorted(files.items())) for files in (old, new, *later.values())}) != 4:
+        raise RuntimeError("updates do not differ")
+    return old, new, later
+
+
+def update_with_faults(kinds: tuple[int, ...], folder: Path) -> None:
+    old, new, later = known_updates(folder)
+    cases = list(cases_of(kinds, lambda: update_in_place(folder, "r3"), folder))
+    for kind, at in cases:
+        put_back(folder, old)
+
+        def fail(kind: int = kind, at: int = at) -> None:
+            shim.fault_arm(os.fsencode(folder), kind, at)
+            update_in_place(folder, "r3")
+
+        ended = in_child(fail, (OSError,))
+        print(json.dumps([kind, at, ended, *after_an_update(folder, old, new, later)]))
+
+
+def update_and_be_killed(count: int, folder: Path) -> None:
+    old, new, later = known_updates(folder)
+    begin = time.monotonic()
+    in_child(lambda: update_in_place(folder, "r3"))
+    takes = time.monotonic() - begin
+    draw = random.Random(0)
+    killed = 0
+    for number in range(10 * count):
+        if killed == count:
+            break
+        put_back(folder, old)
+
+        def interrupted(delay: float = draw.uniform(0.001, takes)) -> None:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            update_in_place(folder, "r3")
+
+        ended = in_child(interrupted)
+        seen, left = after_an_update(folder, old, new, later)
+        if ended != "done":
+            killed += 1
+            print(json.dumps([number, 0, ended, seen, left]))
+
+
 def load_without_memory(count: int, first: Path) -> None:
     hedgerow.load(first)
     found = Path(tempfile.mkdtemp()) / "calls"
@@ -192,5 +300,11 @@ if __name__ == "__main__":
         save_and_be_killed(int(number), Path(room), Path(one), Path(other))
     elif task == "kill training":
         train_and_be_killed(int(number), Path(room))
+    elif task == "kill update":
+        update_with_faults((KILL_BEFORE, KILL_AFTER), Path(room))
+    elif task == "fail update":
+        update_with_faults((NO_SPACE, INPUT_OUTPUT), Path(room))
+    elif task == "kill updating":
+        update_and_be_killed(int(number), Path(room))
     elif task == "starve":
         load_without_memory(int(number), Path(one))

@@ -44,7 +44,7 @@ def run(shim: Path, task: str, folder: Path, model: Path, count: int = 0) -> lis
         env={**os.environ, "LD_PRELOAD": str(shim), "PYTHONMALLOC": "malloc"},
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
 
 
 def test_kill_at_every_system_call_of_a_save_leaves_the_old_model_or_the_new(
@@ -78,6 +78,39 @@ def test_kill_at_any_time_of_a_fit_with_a_checkpoint_then_ends_with_the_same_bit
     assert [(ended, seen) for _, _, ended, seen, _ in cases] == [("SIGALRM", "new")] * times
     assert len({members for _, members, *_ in cases}) > 2
     count("killed while training", times)
+
+
+@pytest.mark.trust
+def test_kill_at_every_system_call_of_an_update_leaves_a_model_with_its_records(
+    shim: Path, tmp_path: Path, whole_file: Path, count: Count
+) -> None:
+    cases = run(shim, "kill update", tmp_path, whole_file)
+    assert {ended for _, _, ended, _, _ in cases} == {"SIGKILL"}
+    assert {seen for _, _, _, seen, _ in cases} == {"old", "new"}
+    for kind in (1, 2):
+        found = [seen for own, _, _, seen, _ in cases if own == kind]
+        assert found == sorted(found, reverse=True)  # once there, the new model stays
+    count("killed while updating", len(cases))
+
+
+@pytest.mark.parametrize("times", [8, pytest.param(100, marks=pytest.mark.trust)])
+def test_kill_at_any_time_of_an_update_leaves_a_model_with_its_records(
+    shim: Path, tmp_path: Path, whole_file: Path, times: int, count: Count
+) -> None:
+    cases = run(shim, "kill updating", tmp_path, whole_file, times)
+    assert [(ended, seen in ("old", "new")) for _, _, ended, seen, _ in cases] == [("SIGALRM", True)] * times
+    count("killed while updating", times)
+
+
+@pytest.mark.trust
+def test_failing_system_call_of_an_update_leaves_a_model_with_its_records(
+    shim: Path, tmp_path: Path, whole_file: Path, count: Count
+) -> None:
+    cases = run(shim, "fail update", tmp_path, whole_file)
+    assert {ended for _, _, ended, _, _ in cases} <= {"refused", "done"}
+    assert {seen for _, _, _, seen, _ in cases} == {"old", "new"}
+    assert all(seen == "new" for _, _, ended, seen, _ in cases if ended == "done")
+    count("system calls that fail while updating", len(cases))
 
 
 def test_failing_system_call_of_a_save_is_a_clean_error_and_leaves_the_old_model(

@@ -40,8 +40,8 @@ def by_number(times: Times, periods: int, seed: int) -> list[Period]:
 
     Examples
     --------
-    >>> [period.rows.tolist() for period in by_number(Times.of([2001, 2001, 2000, 2003]), 2, seed=0)]
-    [[2], [0, 1], [3]]
+    >>> [period.rows.tolist() for period in by_number(Times.of([2001, 2001, 2000, 2003]), 3, seed=0)]
+    [[2], [1, 0], [3]]
     """
     order = _ordered(times, seed)
     values = times.values[order]

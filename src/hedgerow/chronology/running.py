@@ -82,10 +82,10 @@ def over_time(
     --------
     >>> from hedgerow import HedgerowTextClassifier
     >>> words = {"elm": "broad leaves", "yew": "red arils"}
-    >>> labels = [["elm"] if row % 2 else ["yew"] for row in range(1200)]
+    >>> labels = [["elm"] if row % 2 else ["yew"] for row in range(1800)]
     >>> texts = [f"tree {row} has {words[label]}" for row, [label] in enumerate(labels)]
     >>> plan = Plan(periods=3, strategies=("never-updated",))
-    >>> found = over_time(HedgerowTextClassifier(random_state=0), texts, labels, range(1200), plan)
+    >>> found = over_time(HedgerowTextClassifier(random_state=0), texts, labels, range(1800), plan)
     >>> [one.precision["1"] for one in found.judged["never-updated"]]
     [1.0, 1.0]
     """

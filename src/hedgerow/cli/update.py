@@ -118,7 +118,7 @@ def update(
             ctx=context,
             param_hint="--forget",
         )
-    pairs = dict(_pair(context, text) for text in rename or [])
+    pairs = _pairs(context, rename or [])
     target = model if out is None else out
     check_new_file(target, overwrite or out is None)
     from .inputs import Selection, open_model
@@ -168,11 +168,20 @@ def update(
     return int(ExitCode.DROPPED) if fail_on_drop and done.dropped else int(ExitCode.OK)
 
 
-def _pair(context: typer.Context, text: str) -> tuple[str, str]:
-    old, sign, new = text.partition("=")
-    if not (old and sign and new):
-        raise typer.BadParameter(f"{text!r} is not OLD=NEW", ctx=context, param_hint="--rename")
-    return old, new
+def _pairs(context: typer.Context, texts: list[str]) -> dict[str, str]:
+    """Labels and their new names."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        old, sign, new = text.partition("=")
+        if not (old and sign and new):
+            raise typer.BadParameter(f"{text!r} is not OLD=NEW", ctx=context, param_hint="--rename")
+        if pairs.setdefault(old, new) != new:
+            raise typer.BadParameter(
+                f"{old!r} is renamed twice, to {pairs[old]!r} and to {new!r}; choose one",
+                ctx=context,
+                param_hint="--rename",
+            )
+    return pairs
 
 
 def _as_label(classifier: HedgerowClassifier, text: str) -> Any:
@@ -252,8 +261,9 @@ def _print(done: UpdateReport, target: Path, forgotten: bool) -> None:
         say(f"Learned again from the held-out data that were kept: {', '.join(done.learned_again)}.")
     if done.dropped:
         say(
-            f"Dropped, because the held-out data were not kept: {', '.join(done.dropped)}. Probabilities are"
-            " not calibrated, and decide guarantees nothing. To learn them again: hedgerow calibrate"
+            "Dropped, because the held-out data were not kept, or too few of them are left:"
+            f" {', '.join(done.dropped)}. Probabilities are not calibrated, and decide guarantees nothing. To"
+            " learn them again: hedgerow calibrate"
             f" {target} HELD_OUT_DATA",
             "red",
         )

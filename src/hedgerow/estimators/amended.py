@@ -27,8 +27,9 @@ from hedgerow.training.plan import TrainingPlan
 from hedgerow.training.settings import TrainingSettings
 from hedgerow.training.shape import wide_plan
 from hedgerow.trees.forest import Ensemble
+from hedgerow.trees.tree_model import TRANSFORMS
 
-__all__ = ["Amended", "amend_model", "as_inputs", "can_amend", "tree_versions"]
+__all__ = ["Amended", "amend_model", "are_columns", "as_inputs", "can_amend", "tree_versions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,14 @@ class Amended:
 
 def can_amend(model: Model, settings: TrainingSettings) -> str | None:
     """Why every member must be trained again after a change; None where trees can be amended."""
-    ensemble = settings.ensemble
+    ensemble, trees = settings.ensemble, model.forest.trees
+    if (
+        ensemble.method != model.method
+        or (ensemble.method.trains_members and ensemble.own_trees and ensemble.members != len(trees))
+        or trees[0].transform != TRANSFORMS[settings.solver.loss]
+        or trees[0].normalize != settings.tree.normalize
+    ):
+        return "its settings are others than those of the last full fit"
     if ensemble.method.boosts:
         return "members of boosting learn from each other's mistakes"
     if ensemble.method.trains_members and not ensemble.own_trees:
@@ -124,7 +132,7 @@ def amend_model(
         training=TrainingRecord.of(table.hashes[present], matrix, seed),
         judge=judge,
         scorers=scorers,
-        names=_names(model, applied, classes, columns, counts, threads),
+        names=_names(model, applied, classes, columns, counts, lost, threads),
     )
     solved = tuple(version.solved for version in amended)
     return Amended(found, replace(table, solved=solved))
@@ -142,10 +150,12 @@ def _labels(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], sp.csr_array, npt.NDArray[np.int32]]:
     """Labels after the update, the new column of each old one (or -1), those of all records, and when set."""
     labels = table.labels_at()
+    if not labels.indicator.nnz:
+        raise ValueError("no record would be left that has a label, so there is nothing to learn")
     used = np.zeros(len(labels.names), dtype=bool)
     used[labels.indicator.indices] = True
     having = [name for name, one in zip(labels.names, used.tolist(), strict=True) if one]
-    if _are_columns(model.classes):
+    if are_columns(model.classes):
         classes = np.arange(max([len(model.classes), *(name + 1 for name in having)]))
         columns = np.arange(len(model.classes), dtype=np.int64)
     else:
@@ -160,7 +170,7 @@ def _labels(
     return classes, columns, indicator, labels.changed
 
 
-def _are_columns(classes: npt.NDArray[Any]) -> bool:
+def are_columns(classes: npt.NDArray[Any]) -> bool:
     """Whether labels are the columns of a matrix, which keep their numbers whatever becomes of them."""
     return classes.dtype != object and bool((classes == np.arange(len(classes))).all())
 
@@ -181,8 +191,8 @@ def _renamed(model: Model, step: Step, having: list[Any]) -> tuple[npt.NDArray[A
         merged = new != old and new in there
         name = old if merged else new
         gone = merged or old in step.removed_labels
-        if name in named or (not gone and (name in had or count == 0)):
-            columns[place] = order.setdefault(name, len(order))
+        if name not in order and (name in named or (not gone and (name in had or count == 0))):
+            columns[place] = order[name] = len(order)
     for name in having:
         order.setdefault(name, len(order))
     if model.classes.dtype == object:
@@ -192,14 +202,22 @@ def _renamed(model: Model, step: Step, having: list[Any]) -> tuple[npt.NDArray[A
 
 def _lost(table: RecordTable, applied: Applied, classes: npt.NDArray[Any]) -> sp.csr_array:
     """The labels that records had which left now, in the new columns."""
-    gone = sp.csr_array(table.labels[applied.gone])
+    names, gone = _labels_before(table, applied.gone)
+    step = table.steps[-1]
     own = {name: number for number, name in enumerate(classes.tolist())}
-    columns = np.array([own.get(name, -1) for name in table.names], dtype=np.int64)
+    columns = np.array([own.get(step.renamed.get(name, name), -1) for name in names], dtype=np.int64)
     rows = np.repeat(np.arange(len(applied.gone)), np.diff(gone.indptr))
     to = columns[gone.indices]
     kept = to >= 0
     shape = (len(applied.gone), len(classes))
     return sp.csr_array((np.ones(int(kept.sum()), dtype=np.int8), (rows[kept], to[kept])), shape=shape)
+
+
+def _labels_before(table: RecordTable, places: npt.NDArray[np.int64]) -> tuple[list[Any], sp.csr_array]:
+    """The labels that records which left now had until then, and their names."""
+    before = table.labels_at(table.now - 1)
+    there = np.flatnonzero((table.arrived < table.now) & (table.left >= table.now))
+    return before.names, sp.csr_array(before.indicator[np.searchsorted(there, places)])
 
 
 def _draws(table: RecordTable, number: int, seed: int, settings: TrainingSettings) -> tuple[int, Costs]:
@@ -228,6 +246,7 @@ def _names(
     classes: npt.NDArray[Any],
     columns: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
+    lost: sp.csr_array,
     threads: int,
 ) -> NameJudge | None:
     """The judge of names, with what records that came and left say of names and labels."""
@@ -240,15 +259,18 @@ def _names(
     table = applied.table
     after = replace(names, columns=entries.astype(np.int32))
     came = np.flatnonzero(table.arrived == table.now)
-    for places, sign in ((came, 1), (applied.gone, -1)):
+    to = np.array([own.get(name, -1) for name in table.names], dtype=np.int64)
+    new = sp.csr_array(table.labels[came])
+    for places, rows, labels, sign in (
+        (came, new, to[new.indices], 1),
+        (applied.gone, lost, lost.indices.astype(np.int64), -1),
+    ):
         if not len(places):
             continue
         texts = model.reader.texts_apart(model.reader.inputs(as_inputs(table.inputs(places))))
         matched = find_names(names.matcher, after.columns, texts, threads)
-        labels = sp.csr_array(table.labels[places])
-        to = np.array([own.get(name, -1) for name in table.names], dtype=np.int64)
-        owners = np.repeat(np.arange(len(places), dtype=np.int64), np.diff(labels.indptr))
-        true = np.isin(matched.rows << 32 | matched.labels, owners << 32 | to[labels.indices])
+        owners = np.repeat(np.arange(len(places), dtype=np.int64), np.diff(rows.indptr))
+        true = np.isin(matched.rows << 32 | matched.labels, owners << 32 | labels)
         found += sign * np.bincount(matched.labels, minlength=len(classes))
         right += sign * np.bincount(matched.labels[true], minlength=len(classes))
     record = LabelRecord(counts, np.maximum(found, 0), np.maximum(right, 0))

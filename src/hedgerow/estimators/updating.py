@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_IMODE
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hedgerow.estimators.amended import amend_model, as_inputs, can_amend, tree_versions
+from hedgerow.estimators.amended import amend_model, are_columns, as_inputs, can_amend, tree_versions
 from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.estimators.learning import Learning
-from hedgerow.inputs.labels import LabelledRows, encode_labels
+from hedgerow.inputs.labels import LabelledRows, checked_lists, encode_labels, without_frame
 from hedgerow.inputs.rows import count as count_inputs
 from hedgerow.inputs.rows import take
 from hedgerow.inputs.training_record import Hashes
@@ -34,7 +35,7 @@ from hedgerow.records.file import (
 from hedgerow.records.lineage import Event, Lineage
 from hedgerow.records.packed import Packed
 from hedgerow.records.table import STAYS, HeldOutRecords, RecordTable
-from hedgerow.storage.atomic_file import check_target
+from hedgerow.storage.atomic_file import check_target, file_number
 from hedgerow.training.settings import Method
 
 __all__ = ["UpdateReport", "Updating", "check_kept", "first_records"]
@@ -60,7 +61,8 @@ class UpdateReport:
     learned_again : tuple of str
         What had been learned from held-out data, and was learned again from those kept with the records.
     dropped : tuple of str
-        What had been learned from held-out data that were not kept, and is gone.
+        What had been learned from held-out data, and is gone: they were not kept, or too few of them are left
+        that the model was not trained on.
     """
 
     event: Event
@@ -96,11 +98,17 @@ class Updating(Learning):
         check_target(path, overwrite)
         current = beside(path)
         waiting = next_to(current)
+        before = file_number(path)
         try:
+            if current.exists():  # whoever may not read the old records may not read the new ones
+                waiting.touch(mode=0o600)
+                waiting.chmod(S_IMODE(current.stat().st_mode))
             write_records(table, self._fitted().identity, waiting)
             super().save(path, overwrite)
         except BaseException:
-            waiting.unlink(missing_ok=True)
+            # Once the new model has its name, its records wait for whoever opens it.
+            if file_number(path) == before:
+                waiting.unlink(missing_ok=True)
             raise
         os.replace(waiting, current)
         self.records_file_ = Path(path)
@@ -129,7 +137,7 @@ class Updating(Learning):
                 " cannot be updated; put it back beside the model, or fit again"
             )
         table, of = read_records(file)
-        if of != model.identity:
+        if of != model.identity or not _fit_together(model, table):
             raise NoRecordsError(
                 f"{file} holds the records of another model than {path}, so the model cannot be updated; put"
                 " its own file back, or fit again"
@@ -199,7 +207,12 @@ class Updating(Learning):
         """
         model, table = self._fitted(), self.records()
         report = self.reporting(progress)
-        changes = Changes(self._arrivals(model, table, X, Y, ids), remove, dict(rename or {}), remove_labels)
+        changes = Changes(
+            self._arrivals(model, table, X, Y, ids),
+            each_once("remove", remove),
+            dict(rename or {}),
+            each_once("remove_labels", remove_labels),
+        )
         applied = apply_changes(table, changes, at or datetime.now(UTC).isoformat(timespec="seconds"))
         event = Event(
             "update",
@@ -223,11 +236,11 @@ class Updating(Learning):
             else:
                 self._fit_again(applied.table, Event("fit again", event.at, event.records), report)
             again = self._learn_again(learned, report)
+            if report is not None:
+                report(1.0, "updated")
         except BaseException:
             self.model_, self.records_ = before
             raise
-        if report is not None:
-            report(1.0, "updated")
         return UpdateReport(
             event,
             why,
@@ -256,7 +269,7 @@ class Updating(Learning):
         """
         model, table = self._fitted(), self.records()
         report = self.reporting(progress)
-        listed = table.ids.values()
+        ids, listed = each_once("ids", ids), table.ids.values()
         for id in ids:
             if id not in listed:
                 raise ValueError(f"no record has the id {id!r}, so there is nothing to forget")
@@ -340,6 +353,7 @@ class Updating(Learning):
         given: Sequence[str | None] = [None] * count if ids is None else list(ids)
         if len(given) != count:
             raise ValueError(f"there are {count} records, but {len(given)} ids")
+        check_ids([id for id in given if id is not None])
         return Arrivals(inputs, self._kept_rows(model, inputs), model.hashes(inputs), labels, given)
 
     def _kept_rows(self, model: Model, inputs: Any) -> sp.csr_array:
@@ -363,30 +377,21 @@ class Updating(Learning):
     def _fit_again(self, table: RecordTable, event: Event | None, progress: Progress | None) -> None:
         """Fit to the records that are there; without an event, as the first fit did."""
         model, present = self._fitted(), table.present
-        labels = table.labels_at()
-        used = np.zeros(len(labels.names), dtype=bool)
-        used[labels.indicator.indices] = True
-        classes: list[str] | None = None
-        if isinstance(labels.names[0], str):
-            kept = np.arange(len(used)) if event is None else np.flatnonzero(used)
-            indicator = sp.csr_array(labels.indicator[:, kept])
-            classes = [labels.names[place] for place in kept.tolist()]
-        else:
-            numbers = np.array(labels.names)[labels.indicator.indices]
-            width = max(labels.names) + 1 if event is None else max(len(model.classes), max(labels.names) + 1)
-            indicator = sp.csr_array(
-                (labels.indicator.data, numbers, labels.indicator.indptr), shape=(len(present), width)
+        Y, classes = _labels_to_fit(table, model, event is None)
+        own = self.random_state
+        self.random_state = own if model.training is None else model.training.seed
+        try:
+            self.fit(
+                as_inputs(table.inputs(present)),
+                Y,
+                classes=classes,
+                vocabulary=model.vocabulary,
+                ids=table.ids.some(present),
+                keep_records=True,
+                progress=progress,
             )
-            indicator.sort_indices()
-        self.fit(
-            as_inputs(table.inputs(present)),
-            indicator,
-            classes=classes,
-            vocabulary=model.vocabulary,
-            ids=table.ids.some(present),
-            keep_records=True,
-            progress=progress,
-        )
+        finally:
+            self.random_state = own
         self.records_ = replace(self.records(), held_out=table.held_out)
         if event is not None:
             self._begin(replace(event, records=len(present)))
@@ -423,19 +428,30 @@ class Updating(Learning):
                     corrected=counted[1],
                     removed=counted[2],
                     labels_added=labels,
+                    labels_renamed=len(prefix.steps[-1].renamed),
+                    labels_removed=len(prefix.steps[-1].removed_labels),
                 ),
                 progress,
             )
 
     def _learn_again(self, learned: tuple[str, ...], progress: Progress | None) -> bool:
         """Learn from the held-out data that were kept; whether there were any."""
-        kept = self.records().held_out
-        if kept is None or not learned:
+        table, model = self.records(), self._fitted()
+        if table.held_out is None or not learned:
             return not learned
+        # What the model has learned from since is held out no more.
+        kept = _without(table.held_out, model, set(table.hashes[table.present].tolist()))
+        self.records_ = replace(table, held_out=kept)
+        if kept is None:
+            return False
         settings = dict(kept.settings)
         if settings.pop("centroids", False):
             settings["centroids"] = self.training_data()
-        learn_from_held_out(self, as_inputs(kept.inputs), kept.labels, **settings, progress=progress)
+        try:
+            learn_from_held_out(self, as_inputs(kept.inputs), kept.labels, **settings, progress=progress)
+        except ValueError:  # too few are left, or none has a label that is still known
+            self.model_ = model
+            return False
         return True
 
 
@@ -448,6 +464,20 @@ def check_kept(keep: bool, *others: Any) -> None:
         )
 
 
+def each_once(name: str, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The values without repetitions; a string is no list of them."""
+    if isinstance(values, str):
+        raise TypeError(f"{name} is {values!r}; give a list, such as [{values!r}]")
+    return tuple(dict.fromkeys(values))
+
+
+def check_ids(given: Sequence[Any]) -> None:
+    """Refuse ids that are no strings."""
+    for id in given:
+        if not isinstance(id, str):
+            raise TypeError(f"a record has the id {id!r} of type {type(id).__name__}; ids are strings")
+
+
 def first_records(
     model: Model, inputs: Any, rows: sp.csr_array, hashes: Hashes, labels: LabelledRows, ids: Any
 ) -> RecordTable:
@@ -458,6 +488,7 @@ def first_records(
     if len(listed) != count:
         raise ValueError(f"there are {count} records, but {len(listed)} ids")
     given = [id for id in listed if id is not None]
+    check_ids(given)
     if len(set(given)) != len(given):
         seen: set[str] = set()
         twice = next(id for id in given if id in seen or seen.add(id))  # type: ignore[func-returns-value]
@@ -476,11 +507,48 @@ def first_records(
         np.zeros(count, dtype=np.int32),
         np.full(count, STAYS, dtype=np.int32),
         hashes,
-        solved=()
-        if Method(model.method).boosts or model.reader.kind == "transformer"
-        else tuple(version.solved for version in tree_versions(model)),
+        solved=_fitted_trees(model),
         base_names=len(names),
     )
+
+
+def _fit_together(model: Model, table: RecordTable) -> bool:
+    """Whether records know of these trees: other settings give other trees from the same data."""
+    expected = _fitted_trees(model)
+    width = 0 if model.reader.kind == "transformer" else model.forest.features
+    if table.rows.shape[1] != width:
+        return False
+    sizes = [[when.size for when in layers] for layers in table.solved]
+    return sizes == [[when.size for when in layers] for layers in expected] and (
+        table.kind == ("features" if model.reader.kind == "features" else "texts")
+    )
+
+
+def _fitted_trees(model: Model) -> tuple[tuple[npt.NDArray[np.int32], ...], ...]:
+    """For each tree that an update amends, and each layer: 0 for every node."""
+    if Method(model.method).boosts or model.reader.kind == "transformer":
+        return ()
+    return tuple(version.solved for version in tree_versions(model))
+
+
+def _labels_to_fit(table: RecordTable, model: Model, all_names: bool) -> tuple[Any, list[str] | None]:
+    """The labels of the records that are there, and the names of their columns, as `fit` takes them."""
+    labels = table.labels_at()
+    indicator, names = labels.indicator, labels.names
+    if not indicator.nnz:
+        raise ValueError("no record would be left that has a label, so there is nothing to learn")
+    if isinstance(names[0], str):
+        used = np.unique(indicator.indices).tolist()
+        kept = range(len(names)) if all_names else sorted(used, key=names.__getitem__)
+        return sp.csr_array(indicator[:, list(kept)]), [names[column] for column in kept]
+    if not are_columns(model.classes):
+        parts = np.split(indicator.indices, indicator.indptr[1:-1])
+        return [[names[column] for column in part.tolist()] for part in parts], None
+    width = max(names) + 1 if all_names else max(len(model.classes), max(names) + 1)
+    columns = np.array(names)[indicator.indices]
+    matrix = sp.csr_array((indicator.data, columns, indicator.indptr), shape=(indicator.shape[0], width))
+    matrix.sort_indices()
+    return matrix, None
 
 
 def _empty(rows: int, columns: int) -> sp.csr_array:
@@ -491,11 +559,9 @@ def _empty(rows: int, columns: int) -> sp.csr_array:
 
 def _as_lists(Y: Any, count: int, classes: npt.NDArray[Any]) -> list[list[Any]]:
     """Labels as lists, whatever they were given as; those of a matrix are its columns."""
+    Y = without_frame(Y)
     if not (sp.issparse(Y) or (isinstance(Y, np.ndarray) and Y.dtype != object)):
-        lists = [list(labels) for labels in Y]
-        if len(lists) != count:
-            raise ValueError(f"there are {count} records, but labels for {len(lists)}")
-        return lists
+        return checked_lists(Y, count)
     matrix = encode_labels(Y, count).indicator
     names: list[Any] = classes.tolist()
     names += range(len(names), matrix.shape[1])
@@ -524,5 +590,7 @@ def _without(held_out: HeldOutRecords | None, model: Model, hashes: set[int]) ->
         return None
     inputs = model.inputs(as_inputs(held_out.inputs))
     kept = np.flatnonzero([value not in hashes for value in model.hashes(inputs).tolist()])
+    if len(kept) == 0:
+        return None
     stored = take(held_out.inputs, kept)
     return HeldOutRecords(stored, [held_out.labels[row] for row in kept.tolist()], held_out.settings)

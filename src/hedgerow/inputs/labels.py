@@ -154,6 +154,23 @@ def _check_text(name: str, where: str) -> None:
 
 
 def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
+    lists = checked_lists(Y, rows)
+    known = {label for labels in lists for label in labels}
+    ordered = sorted(known)
+    names = np.array(ordered, dtype=object if isinstance(next(iter(known), None), str) else np.int64)
+    number = {label: i for i, label in enumerate(ordered)}
+    # A label that a list names twice is one label.
+    encoded = [sorted({number[label] for label in labels}) for labels in lists]
+    indptr = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(np.int64)
+    indices = np.fromiter((i for e in encoded for i in e), dtype=np.int32, count=int(indptr[-1]))
+    matrix = sp.csr_array(
+        (np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(rows, max(1, len(names)))
+    )
+    return matrix, names
+
+
+def checked_lists(Y: Iterable[Any], rows: int) -> list[list[Any]]:
+    """Lists of labels, strings or integers, one for each input; an error where they are none."""
     if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):
         raise TypeError(
             f"Y is {Y!r}; give an indicator matrix of shape (n, L) or a list with the labels of each input"
@@ -175,17 +192,7 @@ def _from_lists(Y: Iterable[Any], rows: int) -> tuple[sp.csr_array, np.ndarray]:
     kinds = {isinstance(label, str) for label in known}
     if len(kinds) > 1:
         raise TypeError("Y mixes strings and integers as labels; use one of them")
-    ordered = sorted(known)  # type: ignore[type-var]
-    names = np.array(ordered, dtype=object if True in kinds else np.int64)
-    number = {label: i for i, label in enumerate(ordered)}
-    # A label that a list names twice is one label.
-    encoded = [sorted({number[label] for label in labels}) for labels in lists]
-    indptr = np.concatenate([[0], np.cumsum([len(e) for e in encoded])]).astype(np.int64)
-    indices = np.fromiter((i for e in encoded for i in e), dtype=np.int32, count=int(indptr[-1]))
-    matrix = sp.csr_array(
-        (np.ones(len(indices), dtype=np.int8), indices, indptr), shape=(rows, max(1, len(names)))
-    )
-    return matrix, names
+    return lists
 
 
 def _labels_of(row: int, labels: Any) -> list[Any]:

@@ -84,13 +84,11 @@ def apply_changes(table: RecordTable, changes: Changes, at: str) -> Applied:
     left[gone] = now
     names = list(table.names)
     number = {name: place for place, name in enumerate(names)}
-    encoded = []
-    for labels in arrivals.labels:
-        for label in labels:
-            if label not in number:
-                number[label] = len(names)
-                names.append(label)
-        encoded.append(sorted({number[label] for label in labels}))
+    # In their own order, so that it does not depend on records which may be forgotten.
+    fresh_names = sorted({label for labels in arrivals.labels for label in labels} - set(number))
+    number |= {name: len(names) + place for place, name in enumerate(fresh_names)}
+    names += fresh_names
+    encoded = [sorted({number[label] for label in labels}) for labels in arrivals.labels]
     indices = np.array([column for own in encoded for column in own], dtype=np.int32)
     indptr = np.concatenate([[0], np.cumsum([len(own) for own in encoded])]).astype(np.int64)
     count = len(encoded)

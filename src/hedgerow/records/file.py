@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.records.packed import Packed
-from hedgerow.records.table import HeldOutRecords, RecordTable, Step
+from hedgerow.records.table import STAYS, HeldOutRecords, RecordTable, Step, check_texts
 from hedgerow.storage.atomic_file import copy_whole
 from hedgerow.storage.container import ModelFileError, read_model, write_model
 
@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 _KIND = "records"
+# Arguments of `learn_from_held_out` that are kept.
+_SETTINGS = {"method", "by", "of", "share", "seed", "least_depth", "centroids"}
 
 
 class NoRecordsError(ValueError):
@@ -88,7 +90,7 @@ def read_records(path: str | os.PathLike[str], verify: bool = True) -> tuple[Rec
             raise ValueError("its inputs are neither texts nor features")
         ids = Packed.from_sections("ids", sections)
         names = Packed.from_sections("names", sections).values()
-        if any(type(name) not in (str, int) for name in names) or len(set(names)) != len(names):
+        if {type(name) for name in names} not in ({str}, {int}) or len(set(names)) != len(names):
             raise ValueError("its labels are broken")
         records, features = header["records"], header["features"]
         texts = Packed.from_sections("texts", sections) if header["inputs"] == "texts" else None
@@ -102,8 +104,13 @@ def read_records(path: str | os.PathLike[str], verify: bool = True) -> tuple[Rec
         if arrived.dtype != np.int32 or left.dtype != np.int32 or hashes.dtype != np.uint64:
             raise ValueError("its records have the wrong types")
         steps = tuple(map(Step.from_header, header["steps"]))
-        if (arrived < 0).any() or (arrived > len(steps)).any() or (left <= arrived).any():
-            raise ValueError("its records came or left at impossible times")
+        if any({type(label) for label in step.labels} - {type(names[0])} for step in steps):
+            raise ValueError("its labels are broken")
+        if (arrived < 0).any() or (arrived > len(steps)).any() or (np.diff(arrived) < 0).any():
+            raise ValueError("its records came at impossible times")
+        if (left <= arrived).any() or ((left > len(steps)) & (left != STAYS)).any():
+            raise ValueError("its records left at impossible times")
+        _check_ids(ids.values(), left)
         solved = tuple(
             tuple(_times(sections[f"solved.{tree}.{layer}"], len(steps)) for layer in range(layers))
             for tree, layers in enumerate(header["layers"])
@@ -213,7 +220,7 @@ def _matrix(
     values: npt.NDArray[Any] | None,
 ) -> sp.csr_array:
     indptr, indices = sections[f"{name}.indptr"], sections[f"{name}.indices"]
-    if any(type(length) is not int or length < 0 for length in shape):
+    if any(type(length) is not int or not 0 <= length < 2**31 for length in shape):
         raise ValueError(f"{name} has an impossible shape")
     if indptr.dtype != np.int64 or indices.dtype != np.int32 or indptr.shape != (shape[0] + 1,):
         raise ValueError(f"{name} has the wrong types")
@@ -236,10 +243,21 @@ def _times(when: npt.NDArray[Any], steps: int) -> npt.NDArray[np.int32]:
     return when
 
 
+def _check_ids(ids: list[Any], left: npt.NDArray[np.int32]) -> None:
+    """Ids are strings, and no two records that are there have the same."""
+    if any(id is not None and type(id) is not str for id in ids):
+        raise ValueError("its ids are broken")
+    there = [id for id, until in zip(ids, left.tolist(), strict=True) if id is not None and until == STAYS]
+    if len(set(there)) != len(there):
+        raise ValueError("two of its records have the same id")
+
+
 def _held_out(header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]]) -> HeldOutRecords | None:
     if "held_out" not in header:
         return None
     labels = Packed.from_sections("held_out.labels", sections).values()
+    if any(type(own) is not list or any(type(one) not in (str, int) for one in own) for own in labels):
+        raise ValueError("the labels of held-out inputs are broken")
     inputs: Any
     if "held_out_features" in header:
         shape = (len(labels), header["held_out_features"])
@@ -248,6 +266,10 @@ def _held_out(header: Mapping[str, Any], sections: Mapping[str, npt.NDArray[Any]
         inputs = Packed.from_sections("held_out.texts", sections).values()
         if len(inputs) != len(labels):
             raise ValueError("the held-out inputs and their labels differ in number")
-    if not isinstance(header["held_out"], dict):
+        check_texts(inputs)
+    settings = header["held_out"]
+    if type(settings) is not dict or not settings.keys() <= _SETTINGS:
         raise ValueError("the settings for held-out inputs are broken")
-    return HeldOutRecords(inputs, labels, header["held_out"])
+    if any(value is not None and type(value) not in (str, int, float, bool) for value in settings.values()):
+        raise ValueError("the settings for held-out inputs are broken")
+    return HeldOutRecords(inputs, labels, settings)

@@ -11,12 +11,21 @@ import numpy.typing as npt
 import orjson
 import zstandard
 
-__all__ = ["Packed"]
+from hedgerow.storage.container import ModelFileError
+
+__all__ = ["BrokenValuesError", "Packed"]
 
 _TOGETHER = 1024
 _LEVEL = 3
 # A block of texts is some megabytes; whatever claims to be far more is refused before it is opened.
 _MOST_BYTES = 1 << 30
+
+
+class BrokenValuesError(ModelFileError):
+    """Compressed values that are not what they should be."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the file of records has values that cannot be read: {what}; get the file again")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +56,7 @@ class Packed:
         """All values."""
         opened: list[Any] = []
         for block, count in zip(self.blocks, self.counts, strict=True):
-            part = orjson.loads(_decompressed(block))
-            if not isinstance(part, list) or len(part) != count:
-                raise ValueError("a block of values does not hold as many as it should")
-            opened += part
+            opened += _opened(block, count)
         return opened
 
     def some(self, places: npt.NDArray[np.integer[Any]]) -> list[Any]:
@@ -91,14 +97,18 @@ class Packed:
         return cls(tuple(blocks), tuple(counts.tolist()))
 
 
-def _decompressed(block: bytes) -> bytes:
-    size = zstandard.frame_content_size(block)
-    if not 0 <= size <= _MOST_BYTES:
-        raise ValueError("a block of values has an impossible size")
+def _opened(block: bytes, count: int) -> list[Any]:
+    """The values in a block; what it claims is not trusted."""
     try:
-        return zstandard.ZstdDecompressor().decompress(block, max_output_size=size)
-    except zstandard.ZstdError as error:
-        raise ValueError(f"a block of values cannot be decompressed: {error}") from error
+        size = zstandard.frame_content_size(block)
+        if not 0 <= size <= _MOST_BYTES:
+            raise BrokenValuesError("a block says that it has an impossible size")
+        part = orjson.loads(zstandard.ZstdDecompressor().decompress(block, max_output_size=size))
+    except (zstandard.ZstdError, orjson.JSONDecodeError) as error:
+        raise BrokenValuesError(str(error)) from error
+    if not isinstance(part, list) or len(part) != count:
+        raise BrokenValuesError("a block does not hold as many as it should")
+    return part
 
 
 def _plain(value: Any) -> Any:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hedgerow.inputs.training_record import Hashes
-from hedgerow.records.packed import Packed
+from hedgerow.records.packed import BrokenValuesError, Packed
 
-__all__ = ["HeldOutRecords", "Labels", "RecordTable", "Step", "as_ones"]
+__all__ = ["HeldOutRecords", "Labels", "RecordTable", "Step", "as_ones", "check_texts"]
 
 Ints = npt.NDArray[np.int32]
 STAYS = np.iinfo(np.int32).max
@@ -30,6 +30,11 @@ class Step:
     at: str
     renamed: Mapping[Any, Any] = field(default_factory=dict)
     removed_labels: tuple[Any, ...] = ()
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """All labels that it names."""
+        return (*self.renamed, *self.renamed.values(), *self.removed_labels)
 
     def to_header(self) -> dict[str, Any]:
         """An entry of a file's header; numbers stay numbers."""
@@ -140,7 +145,7 @@ class RecordTable:
     def inputs(self, places: npt.NDArray[np.integer[Any]]) -> Any:
         """Inputs as users gave them."""
         if self.texts is not None:
-            return self.texts.some(places)
+            return check_texts(self.texts.some(places))
         return self.rows[places]
 
     def labels_at(self, step: int | None = None) -> Labels:
@@ -220,7 +225,8 @@ class RecordTable:
         before = np.zeros(len(self.names), dtype=bool)
         before[self.labels.indices] = True
         stay = np.flatnonzero(used | ~before)  # a name that only they had goes, too
-        return replace(
+        stay = np.array(self._in_order(stay, kept), dtype=np.int64)
+        rest = replace(
             self,
             ids=_packed(self.ids, kept, self.arrived[kept]),
             texts=None if self.texts is None else _packed(self.texts, kept, self.arrived[kept]),
@@ -232,12 +238,36 @@ class RecordTable:
             hashes=self.hashes[kept],
             base_names=int(np.count_nonzero(stay < self.base_names)),
         )
+        return _with_steps_that_did_something(rest)
+
+    def _in_order(self, columns: npt.NDArray[np.int64], kept: npt.NDArray[np.int64]) -> list[int]:
+        """Labels in the order in which they came with some records: those of a later update by name."""
+        first = np.full(len(self.names), -1, dtype=np.int64)
+        rows = np.repeat(kept, np.diff(self.labels.indptr)[kept])
+        # The first record that has a label comes last, and stays.
+        first[self.labels[kept].indices[::-1]] = self.arrived[rows][::-1]
+        base = [column for column in columns.tolist() if column < self.base_names]
+        later = [column for column in columns.tolist() if column >= self.base_names]
+        return base + sorted(later, key=lambda column: (int(first[column]), self.names[column]))
 
 
 def as_ones(labels: sp.csr_array) -> sp.csr_array:
     """A matrix of labels with small ones."""
     ones: Any = (np.ones(labels.nnz, dtype=np.int8), labels.indices, labels.indptr)
     return sp.csr_array(ones, shape=labels.shape)
+
+
+def _with_steps_that_did_something(table: RecordTable) -> RecordTable:
+    """The table without changes of labels that no record had."""
+    steps = table.steps
+    table = replace(table, steps=())
+    for number, step in enumerate(steps):
+        there = table.labels_at(number)
+        had = {there.names[column] for column in np.unique(there.indicator.indices).tolist()}
+        renamed = {old: new for old, new in step.renamed.items() if old in had}
+        removed = tuple(label for label in step.removed_labels if label in had)
+        table = replace(table, steps=(*table.steps, Step(step.at, renamed, removed)))
+    return table
 
 
 def _packed(values: Packed, places: npt.NDArray[np.int64], arrived: Ints) -> Packed:
@@ -248,6 +278,15 @@ def _packed(values: Packed, places: npt.NDArray[np.int64], arrived: Ints) -> Pac
     for begin, end in pairwise(cuts):
         packed = packed.and_more(found[begin:end])
     return packed
+
+
+def check_texts(values: list[Any]) -> list[Any]:
+    """The same texts, or records of several texts; an error where a file has something else there."""
+    for value in values:
+        parts = value if type(value) is list else [value]
+        if any(type(part) is not str for part in parts):
+            raise BrokenValuesError(f"{value!r:.100} is no text")
+    return values
 
 
 def _label(value: Any) -> Any:

@@ -168,6 +168,14 @@ def refuse_link(path: Path) -> Path:
     return path
 
 
+def file_number(path: str | os.PathLike[str]) -> int | None:
+    """What tells a file from the one that takes its name later; None where there is none."""
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None
+
+
 def leftovers(path: str | os.PathLike[str]) -> list[str]:
     """What crashes left of earlier attempts to write a file."""
     folder, name = os.path.split(os.path.realpath(path))
