@@ -246,6 +246,23 @@ def test_server_that_stops_then_the_process_ends(learner: TestClient, desk: Desk
     assert child not in children(os.getpid())
 
 
+@pytest.mark.usefixtures("stuck")
+def test_process_that_is_killed_then_it_failed_and_says_that_the_model_is_whole(
+    learner: TestClient, desk: Desk
+) -> None:
+    desk.review_more(2)
+    learner.post("/learn")
+    while learner.get("/learn").json()["stage"] != "comparing":
+        pass
+    (child,) = children(os.getpid())
+    os.kill(child, signal.SIGKILL)
+    told = finished(learner)
+    assert (told["state"], told["waiting"], told["obstacle"]) == ("failed", 2, None)
+    assert told["failure"] == (
+        "the process that learns was ended with SIGKILL; the model is whole, and learning again goes on"
+    )
+
+
 def children(parent: int) -> set[int]:
     """The processes that learn and were started by another one."""
     found = set()
