@@ -38,6 +38,7 @@ REQUIREMENTS = {
     "killed while saving": "a reader sees the old model or the new one, complete",
     "killed while updating": "the old model or the new one, with its records; the next update works",
     "killed while promoting": "the next process serves the old model or the new one, complete",
+    "killed while learning from reviews": "the old model or the new one, with its records; the next goes on",
     "killed while training": "the next run ends with the same bits",
     "system calls that fail while saving": "a clear error; the old model stays, or the new one is complete",
     "system calls that fail while updating": "the same; the next update works",

@@ -32,7 +32,9 @@ class Server:
 
 
 @contextmanager
-def serving(model: HedgerowClassifier, folder: Path, token: str | None = None) -> Iterator[Server]:
+def serving(
+    model: HedgerowClassifier, folder: Path, token: str | None = None, **settings: Any
+) -> Iterator[Server]:
     """Serve a model from another thread until the block ends."""
     # Other tests share this file's fixtures and need no server.
     import uvicorn
@@ -44,7 +46,7 @@ def serving(model: HedgerowClassifier, folder: Path, token: str | None = None) -
 
     file = folder / "served.hedgerow"
     model.save(file)
-    service = Service(ServerSettings(file, folder / "queue.sqlite"))
+    service = Service(ServerSettings(file, folder / "queue.sqlite", **settings))
     up = threading.Event()
 
     @asynccontextmanager

@@ -39,7 +39,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     def serve_one(model: Path, access: Access | None = None, **options: Any) -> TestClient:
         while opened:
             opened.pop().__exit__(None, None, None)
-        service = Service(ServerSettings(model, tmp_path / "queue.sqlite", **options))
+        service = Service(ServerSettings(model, **{"queue": tmp_path / "queue.sqlite"} | options))
         client = TestClient(build(service, access), base_url="http://127.0.0.1:8000")
         client.app_state["service"] = service
         client.__enter__()

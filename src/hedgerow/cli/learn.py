@@ -87,9 +87,8 @@ def learn(
 
 
 def _reviewed(queue: Path) -> Reviewed:
-    """The reviewed texts of a queue; one without an id gets that of its place in the queue."""
-    from hedgerow.comparison.learning import Reviewed
-    from hedgerow.serve.queue_store import QueueError, QueueStore
+    from hedgerow.serve.queue_store import QueueError
+    from hedgerow.serve.reviews import read_reviewed
 
     if not queue.exists():
         raise Failure(
@@ -98,15 +97,7 @@ def _reviewed(queue: Path) -> Reviewed:
             " with --from",
         )
     with failing_as(ExitCode.DATA, QueueError):
-        store = QueueStore(queue)
-        try:
-            items = list(store.reviewed())
-        finally:
-            store.close()
-    last = {item.text_id or f"review-{item.id}": item for item in items}  # the last review of a text counts
-    return Reviewed(
-        [item.text for item in last.values()], [item.labels for item in last.values()], list(last)
-    )
+        return read_reviewed(queue)
 
 
 def _print(lesson: Lesson, model: Path) -> None:

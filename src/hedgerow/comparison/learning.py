@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hedgerow.comparison.promotion import Judge, Promotion, promote
+from hedgerow.comparison.learned_records import LearnedRecords, Reviewed
+from hedgerow.comparison.model_files import ModelFiles, file_id
+from hedgerow.comparison.promotion import PROMOTING, Judge, Promotion, promote
 from hedgerow.estimators.features import HedgerowClassifier
 from hedgerow.estimators.loading import load
 from hedgerow.estimators.updating import UpdateReport
 from hedgerow.progress import Progress
 from hedgerow.records.file import beside
 
-__all__ = ["Lesson", "Reviewed", "learn_reviewed"]
+__all__ = ["STAGES", "Lesson", "Reviewed", "learn_reviewed"]
 
-
-@dataclass(frozen=True, eq=False)
-class Reviewed:
-    """Records that people reviewed: inputs as of `update`, their labels, and an id for each."""
-
-    inputs: Sequence[Any]
-    labels: Sequence[Sequence[Any]]
-    ids: Sequence[str]
+STAGES = ("reading", "updating", "comparing", PROMOTING)
 
 
 @dataclass(frozen=True)
@@ -67,6 +62,7 @@ def learn_reviewed(
     *,
     threads: int = 0,
     progress: Progress | None = None,
+    entered: Callable[[str], object] | None = None,
 ) -> Lesson:
     """Update a model file with reviewed records, and promote the result if it is good enough.
 
@@ -76,7 +72,7 @@ def learn_reviewed(
     Parameters
     ----------
     model : path-like
-        The model file.
+        The model file. Where a server refused or rolled back what it holds, the model that answers learns.
     reviewed : Reviewed
         The records. One whose id is known corrects that record.
     judge : Judge
@@ -85,44 +81,49 @@ def learn_reviewed(
         0 is all processors.
     progress : callable(share, what), optional
         Called now and then.
+    entered : callable(stage), optional
+        Called with each of `STAGES` when it begins.
 
     Returns
     -------
     Lesson
     """
-    classifier: HedgerowClassifier = load(model)
-    classifier.set_params(n_jobs=threads or -1)
-    new = _not_known(classifier, reviewed)
-    known = len(reviewed.ids) - len(new.ids)
-    if not new.ids:
-        return Lesson(len(reviewed.ids), known)
-    report = classifier.update(new.inputs, new.labels, ids=list(new.ids), progress=progress)
+    enter = entered or (lambda stage: None)
+    enter("reading")
     candidate = Path(f"{os.fspath(model)}.learned")
+    classifier: HedgerowClassifier = load(_learner(ModelFiles(model)))
+    classifier.records_file_ = Path(model)
+    classifier.set_params(n_jobs=threads or -1)
+    places = LearnedRecords.of(classifier.records()).lacks(classifier.source, reviewed)
+    known = len(reviewed.ids) - len(places)
+    if not places:
+        _remove(candidate)  # a process that was killed may have left it
+        return Lesson(len(reviewed.ids), known)
+    enter("updating")
+    new = reviewed.some(places)
+    report = classifier.update(new.inputs, new.labels, ids=list(new.ids), progress=progress)
     classifier.save(candidate, overwrite=True)
-    promotion = promote(model, candidate, judge, progress=progress)
+    enter("comparing")
+
+    def watched(share: float, what: str) -> None:
+        if what == PROMOTING:
+            enter(what)
+        if progress is not None:
+            progress(share, what)
+
+    promotion = promote(model, candidate, judge, progress=watched)
     if promotion.promoted:
-        for path in (candidate, beside(candidate)):
-            path.unlink(missing_ok=True)
+        _remove(candidate)
     kept = None if promotion.promoted else str(candidate)
     return Lesson(len(reviewed.ids), known, report, promotion, kept)
 
 
-def _not_known(classifier: HedgerowClassifier, reviewed: Reviewed) -> Reviewed:
-    """The records that the model has not learned with these labels and this text."""
-    table = classifier.records()
-    places = table.places()
-    source = classifier.source
-    hashes = source.hashes(source.inputs(reviewed.inputs)).tolist() if reviewed.ids else []
-    new = []
-    for number, id in enumerate(reviewed.ids):
-        place = places.get(id)
-        if place is not None and int(table.hashes[place]) == hashes[number]:
-            had = {table.names[column] for column in table.labels[[place]].indices.tolist()}
-            if had == set(reviewed.labels[number]):
-                continue
-        new.append(number)
-    return Reviewed(
-        [reviewed.inputs[number] for number in new],
-        [reviewed.labels[number] for number in new],
-        [reviewed.ids[number] for number in new],
-    )
+def _learner(files: ModelFiles) -> Path:
+    """MODEL, but the model that answers where MODEL is the one that was refused or rolled back."""
+    pinned = files.accepted.exists() and files.refused.exists()
+    return files.answering if pinned and file_id(files.refused) == file_id(files.path) else files.path
+
+
+def _remove(candidate: Path) -> None:
+    for path in (candidate, beside(candidate)):
+        path.unlink(missing_ok=True)

@@ -17,7 +17,9 @@ from hedgerow.model import Model
 from hedgerow.progress import Progress
 from hedgerow.records.file import carry_records, settle_records
 
-__all__ = ["Judge", "Judgement", "Promotion", "promote", "rollback"]
+__all__ = ["PROMOTING", "Judge", "Judgement", "Promotion", "promote", "rollback"]
+
+PROMOTING = "promoting"  # what `progress` of `promote` is told before files change
 
 
 @dataclass(frozen=True)
@@ -116,22 +118,25 @@ def promote(
     judge : Judge
         What it is compared on, and what is asked of it.
     progress : callable(share, what), optional
-        Called while models are compared.
+        Called while models are compared, and before the new one takes its place.
 
     Returns
     -------
     Promotion
     """
     files = ModelFiles(model)
+    files.clean_up()
     try:
         staged = files.stage(new)
         threads = judge.rows.threads or -1
         sources = [load(path).set_params(n_jobs=threads).source for path in (files.answering, staged)]
         found = judge.judge(sources[0], sources[1], progress)
         if found.accepted:
-            carry_records(new, files.path)
+            if progress is not None:
+                progress(0.0, PROMOTING)
+            carry_records(new, model)
             files.install()
-            settle_records(files.path, sources[1].identity)
+            settle_records(model, sources[1].identity)
         return Promotion(found.accepted, found.words, found.comparison)
     finally:
         files.discard()

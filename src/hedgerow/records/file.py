@@ -23,6 +23,7 @@ __all__ = [
     "beside",
     "carry_records",
     "drop_records",
+    "find_records",
     "forgetting",
     "name_forgetting",
     "name_records",
@@ -172,6 +173,13 @@ def settle_records(model: str | os.PathLike[str], of: str) -> Path:
                 os.replace(waiting, previous)
             break
     return current
+
+
+def find_records(model: str | os.PathLike[str], of: str) -> Path | None:
+    """The file that holds the records of the model with this hash, under whichever of its names."""
+    current = beside(model)
+    places = (current, forgetting(current), next_to(current), before(current))
+    return next((path for path in places if _belongs(path, of)), None)
 
 
 def name_records(current: Path) -> None:

@@ -13,7 +13,7 @@ from .limits import Limits
 
 # Probes get an answer from a busy server; a re-load and an export may take as long as they need.
 _ALWAYS = ("/healthz", "/readyz", "/metrics")
-_UNHURRIED = ("/reload", "/rollback", "/promote", "/queue/export")
+_UNHURRIED = ("/reload", "/rollback", "/promote", "/learn", "/queue/export")
 
 
 class Admitted:

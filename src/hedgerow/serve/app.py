@@ -28,6 +28,7 @@ from .admission import Admitted
 from .decision_schemas import Decide
 from .errors import ApiError, error_body, refusal
 from .filling import FALSE_ALARM
+from .learning_schemas import LearningAnswer
 from .metrics import CONTENT_TYPE
 from .observation import BUG, Observed
 from .page_files import PageFile, read_page
@@ -63,7 +64,7 @@ _ERRORS = {
     403: "The host name or the origin is not allowed.",
     404: "It does not exist.",
     408: "The request was not complete in time.",
-    409: "The model file is being re-loaded already, or there is no other model.",
+    409: "The model file is being re-loaded already, there is no other model, or nothing can be learned now.",
     413: "The body is too large.",
     415: "The body is not JSON.",
     422: "The request is not valid; the error says where and why.",
@@ -319,6 +320,22 @@ async def promote(request: Request) -> Response:
     return _json(await _service(request).promote())
 
 
+@_post("/learn", LearningAnswer, 409, summary="Learn from reviews")
+async def learn(request: Request) -> Response:
+    """Update a copy of the model with what was reviewed, compare, and let it answer if it is good enough.
+
+    This is `hedgerow learn`, in a process of its own that gives way to requests. `GET /learn` says how far
+    it is. Needs a server with --promote-if and --judge-on, and a model with its records.
+    """
+    return _json(await _service(request).learn())
+
+
+@_get("/learn", LearningAnswer, summary="How far is learning?")
+async def learning(request: Request) -> Response:
+    """Say what can be learned from reviews, how far it is, or what came of it."""
+    return _json(await _service(request).learning())
+
+
 @_get("/shadow", ShadowAnswer, 404, summary="Compare the candidate")
 async def shadow(request: Request) -> Response:
     """Say how often the candidate of --shadow answers otherwise."""
@@ -394,6 +411,7 @@ def build(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with running():
             yield
+        await service.learner.stop()
         service.close()
 
     app = FastAPI(

@@ -118,6 +118,12 @@ class Promoter:
         self._stand("promoted", "somebody asked for it, whatever the comparison said", served.id)
         return served
 
+    def follow(self, current: ServedModel, words: str) -> ServedModel:
+        """The model that another process judged and promoted, with what it said of it; not judged again."""
+        served = self._as_on_disk(current)
+        self._stand("promoted", words, served.id)
+        return served
+
     def describe(self) -> dict[str, Any]:
         """What it is now, as the API has it."""
         return {

@@ -33,13 +33,14 @@ from .errors import ApiError, overloaded
 from .examples import examples_for
 from .filling import FALSE_ALARM, REVIEWED, fill_queue, queued
 from .label_search import find_labels
+from .learning import Learner
 from .limits import Limits
 from .logs import log_event
 from .metrics import Metrics
 from .model_slot import ModelSlot, ReloadRunning, load_model
 from .prediction import Wanted, predict, said_of
 from .promoting import Promoter
-from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore, TextInput
+from .queue_store import QueueCounts, QueueError, QueueFull, QueueItem, QueueStore, ReviewedText, TextInput
 from .served_model import ALL_LABELS, AllowedLabels, ServedModel
 from .shadowing import LiveAnswer, Shadow, ShadowSettings
 from .verdicts import Sorting, flag_ood
@@ -50,6 +51,7 @@ _NAMED_AT_ONCE = 500  # labels of an answer that are named without a thread
 _IGNORED = (
     "MODEL.accepted is there, from a server with --promote-if; without that option, MODEL is served as it is"
 )
+_BETWEEN_TRIES = 0.05  # seconds
 _SLOW_JOBS = 32  # explanations and searches of labels that may wait for their thread
 
 
@@ -107,6 +109,9 @@ class Service:
         if settings.adapt is not None:
             self.adaptation = Adaptation(self.store, settings.adapt)
             self.adaptation.check(self.slot.current)
+        self.learner = Learner(
+            settings.model, settings.queue, settings.judge, settings.threads, self._follow_learned
+        )
         self._engine = _thread("engine")
         self._slow = _thread("slow")
         self._loader = _thread("loader")
@@ -330,6 +335,8 @@ class Service:
                 422, "bad_model", f"the model file cannot be served, and the model stays as it was: {error}"
             ) from error
         self.metrics.reload("same" if now is before else "changed")
+        if now is not before:
+            self.learner.forget()
         left = 0 if now.model.left is None else len(now.model.left)
         log_event("reload", before=before.id, model=now.id, labels_that_left=left)
         return before.id, now.id, left
@@ -347,7 +354,9 @@ class Service:
 
     async def roll_back(self) -> dict[str, Any]:
         """Let the model before the current one answer again."""
-        return await self._swap(lambda promoter: promoter.roll_back)
+        told = await self._swap(lambda promoter: promoter.roll_back)
+        self.learner.forget()
+        return told
 
     async def promote(self) -> dict[str, Any]:
         """Let the model answer that was refused or rolled back."""
@@ -370,6 +379,40 @@ class Service:
             raise ApiError(422, "bad_model", f"the model stays as it was: {error}") from error
         self.metrics.promotion(promoter.standing.state)
         return {"model": now.id, "before": before.id, "promotion": promoter.describe()}
+
+    # --- learning from reviews ---
+
+    async def learn(self) -> dict[str, Any]:
+        """Begin to learn from reviews, in a process of its own."""
+        served, texts = self.slot.current, await self._write(self._reviewed)
+        self.learner.start(await self._slowly(lambda: self.learner.obstacle(served, texts)))
+        return await self.learning()
+
+    async def learning(self) -> dict[str, Any]:
+        """What could be learned from reviews, how far that is, or what came of it."""
+        served, told = self.slot.current, self.learner.describe()
+        if not self.learner.runs:  # and so no other process renames the files that are looked at
+            texts = await self._write(self._reviewed)
+            told |= await self._slowly(lambda: self.learner.survey(served, texts))
+        can = self.promoter is not None and self.promoter.describe()["can_roll_back"]
+        return told | {"can_roll_back": can}
+
+    def _reviewed(self) -> list[ReviewedText]:
+        return list(self.store.reviewed())
+
+    async def _follow_learned(self, words: str) -> None:
+        """Let the model answer that another process promoted, once no other is being loaded."""
+        promoter = self.promoter
+        if promoter is None:
+            return
+        while True:
+            try:
+                before, now = await self.slot.change(self._loader, lambda of: promoter.follow(of, words))
+            except ReloadRunning:
+                await asyncio.sleep(_BETWEEN_TRIES)
+                continue
+            log_event("reload", before=before.id, model=now.id)
+            return
 
     def shadow_report(self) -> dict[str, Any]:
         """How the candidate that only listens differs."""

@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { askPage } from "./ask.js";
 import { chooseLanguage } from "./language.js";
+import { learnPanel } from "./learn.js";
 import { reviewPage } from "./review.js";
 import { counted, tell, whole } from "./words.js";
 
@@ -46,7 +47,8 @@ try {
   const model = await get("model");
   chooseLanguage(model);
   document.getElementById("model").textContent = described(model) + notPromoted(model);
-  const review = reviewPage(model);
+  const learning = learnPanel();
+  const review = reviewPage(model, learning);
   askPage(model, review.refresh);
   const pages = { ask: () => {}, review: review.enter };
   if (!model.texts) {

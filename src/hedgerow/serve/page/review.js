@@ -14,8 +14,11 @@ const SHORT_TEXT = 700;
 const MOST_PROBABLE = 10; // and those on which the members disagree
 const STATES = ["waiting", "confirmed", "corrected", "skipped"];
 
-/** Brings the page to life. `refresh()` counts again; `enter()` is called when the page is shown. */
-export function reviewPage(model) {
+/**
+ * Brings the page to life. `refresh()` counts again; `enter()` is called when the page is shown. `learning` is the panel
+ * that says what can be learned.
+ */
+export function reviewPage(model, learning) {
   const desk = document.getElementById("desk");
   const trouble = document.getElementById("review-trouble");
   const status = document.getElementById("review-status");
@@ -49,6 +52,7 @@ export function reviewPage(model) {
   async function enter() {
     await refresh();
     if (shown === null) await next(false);
+    await learning.refresh();
   }
 
   async function next(focus = true) {
@@ -85,6 +89,7 @@ export function reviewPage(model) {
     try {
       await post(`queue/${item.id}`, { state, labels });
       answered.push({ item, labels });
+      learning.refreshSoon();
       const counts = await refresh();
       status.textContent = `${sentence(state)}. ${counts ? `${sentence(counted(counts.waiting, "text"))} left.` : ""}`;
       await next();
