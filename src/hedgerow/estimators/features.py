@@ -312,7 +312,8 @@ class HedgerowClassifier(Updating):
         self.model_ = with_names(model, judged, lesson, report)
         self.records_file_ = self.records_ = None
         if keep_records:
-            rows = self._kept_rows(self.model_, X if self.model_.reader.kind == "features" else inputs)
+            given = X if self.model_.reader.kind == "features" else inputs
+            rows = self._kept_rows(self.model_, given, read.rows)
             self.records_ = first_records(self.model_, inputs, rows, read.hashes, labels, ids)
         if report is not None:
             report(1.0, "fitted")

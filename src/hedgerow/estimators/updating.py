@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hedgerow import _native
 from hedgerow.estimators.amended import amend_model, are_columns, as_inputs, can_amend
 from hedgerow.estimators.held_out import learn_from_held_out
 from hedgerow.estimators.keeping import check_ids, first_records, fitted_trees
@@ -359,12 +360,17 @@ class Updating(Learning):
         check_ids([id for id in given if id is not None])
         return Arrivals(inputs, self._kept_rows(model, inputs), model.hashes(inputs), labels, given)
 
-    def _kept_rows(self, model: Model, inputs: Any) -> sp.csr_array:
-        """The features that are kept of inputs: as given, or those of texts."""
+    def _kept_rows(self, model: Model, inputs: Any, read: _native.Rows | None = None) -> sp.csr_array:
+        """The features that are kept of inputs: as given, or those of texts, which may have been read."""
         if model.reader.kind == "features":
             return sp.csr_array(inputs, dtype=np.float32)
         if model.reader.kind == "transformer":
             return _empty(count_inputs(inputs), 0)
+        if read is not None:
+            indptr, indices, values, columns = read.arrays()
+            if values is not None:
+                narrow = indptr.astype(np.int32) if len(indices) < 2**31 else indptr
+                return sp.csr_array((values, indices, narrow), shape=(len(indptr) - 1, columns))
         return sp.csr_array(model.reader.plain_features(inputs, model.threads))
 
     def _amend(self, applied: Applied, event: Event, progress: Progress | None) -> None:
