@@ -95,7 +95,7 @@ def save_with_faults(kinds: tuple[int, ...], folder: Path, first: Path, second: 
 
         ended = in_child(fail, (OSError,))
         others = [name for name in os.listdir(folder) if name != target.name]
-        print(json.dumps([kind, at, ended, seen_by_a_reader(target, old, new), len(others)]))
+        print(json.dumps([kind, at, ended, seen_by_a_reader(target, old, new), len(others)]), flush=True)
         for name in others:
             os.unlink(folder / name)
 
@@ -116,7 +116,7 @@ def save_and_be_killed(count: int, folder: Path, first: Path, second: Path) -> N
                     model.save(target, overwrite=True)
 
         ended = in_child(save_for_ever)
-        print(json.dumps([number, 0, ended, seen_by_a_reader(target, old, new), 0]))
+        print(json.dumps([number, 0, ended, seen_by_a_reader(target, old, new), 0]), flush=True)
 
 
 def train_and_be_killed(count: int, folder: Path) -> None:
@@ -152,7 +152,7 @@ def train_and_be_killed(count: int, folder: Path) -> None:
         same = again == "done" and path.read_bytes() == expected.read_bytes()
         if ended != "done":  # some come too late
             killed += 1
-            print(json.dumps([number, members, ended, "new" if same else "neither", 0]))
+            print(json.dumps([number, members, ended, "new" if same else "neither", 0]), flush=True)
         shutil.rmtree(checkpoint, ignore_errors=True)
 
 
@@ -234,7 +234,7 @@ def update_with_faults(kinds: tuple[int, ...], folder: Path) -> None:
             update_in_place(folder, "r3")
 
         ended = in_child(fail, (OSError,))
-        print(json.dumps([kind, at, ended, *after_an_update(folder, old, new, later)]))
+        print(json.dumps([kind, at, ended, *after_an_update(folder, old, new, later)]), flush=True)
 
 
 def update_and_be_killed(count: int, folder: Path) -> None:
@@ -258,7 +258,7 @@ def update_and_be_killed(count: int, folder: Path) -> None:
         seen, left = after_an_update(folder, old, new, later)
         if ended != "done":
             killed += 1
-            print(json.dumps([number, 0, ended, seen, left]))
+            print(json.dumps([number, 0, ended, seen, left]), flush=True)
 
 
 def load_without_memory(count: int, first: Path) -> None:
@@ -287,7 +287,7 @@ def load_without_memory(count: int, first: Path) -> None:
                 shim.fault_disarm()
 
         ended = in_child(starve, (MemoryError,))
-        print(json.dumps([NO_MEMORY, at, ended, "old", 0]))
+        print(json.dumps([NO_MEMORY, at, ended, "old", 0]), flush=True)
 
 
 if __name__ == "__main__":
