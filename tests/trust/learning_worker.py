@@ -79,7 +79,7 @@ class Desk:
         left = in_child(self.look)
         goes_on = in_child(self.learn)
         names = sorted(file.name.removeprefix(self.path.name) for file in self.path.parent.iterdir())
-        print(json.dumps([ended, left, goes_on, in_child(self.look), names]))
+        print(json.dumps([ended, left, goes_on, in_child(self.look), names]), flush=True)
 
     def changes(self, before: Callable[[int], object]) -> None:
         """Call back before this process changes the files beside the model, opening to write included."""

@@ -117,7 +117,9 @@ def kill_at_steps(folder: Path) -> None:
             ended = in_child(work)
             if ended == "done":
                 break
-            print(json.dumps([name, step, ended, answers(files, OLD, NEW), whole(files, OLD, NEW)]))
+            print(
+                json.dumps([name, step, ended, answers(files, OLD, NEW), whole(files, OLD, NEW)]), flush=True
+            )
             step += 1
 
 
@@ -164,7 +166,7 @@ def kill_at_moments(folder: Path, first: Path, second: Path, data: Path, times: 
         files = ModelFiles(path)
         found = answers(files, *models)
         sound = whole(files, *models) and in_child(restart) == "done"
-        print(json.dumps([number, ended, found, sound]))
+        print(json.dumps([number, ended, found, sound]), flush=True)
 
 
 if __name__ == "__main__":
