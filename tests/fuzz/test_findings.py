@@ -36,3 +36,10 @@ def test_records_whose_updates_rename_labels_to_numbers_are_refused(tmp_path: Pa
     path.write_bytes(sealed(findings("records")["a-step-that-names-a-number"]))
     with pytest.raises(ModelFileError, match="its labels are broken"):
         read_records(path)
+
+
+def test_records_with_more_values_than_a_list_can_have_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.data"
+    path.write_bytes(sealed(findings("records")["more-values-than-a-list-can-have"]))
+    with pytest.raises(ModelFileError):
+        read_records(path)

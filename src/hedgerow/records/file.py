@@ -121,7 +121,7 @@ def read_records(path: str | os.PathLike[str], verify: bool = True) -> tuple[Rec
         held_out = _held_out(header, sections)
         if type(header["base_names"]) is not int or not 0 <= header["base_names"] <= len(names):
             raise ValueError("its labels are broken")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelFileError(
             f"{os.fspath(path)} does not hold whole records: {error}; get the file again"
         ) from error

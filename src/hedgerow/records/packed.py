@@ -87,7 +87,9 @@ class Packed:
             raise ValueError(f"{name} has the wrong type")
         if sizes.shape != counts.shape or (sizes < 1).any() or (counts < 1).any():
             raise ValueError(f"{name} has impossible blocks")
-        if int(sizes.sum()) != data.size:
+        if sum(counts.tolist()) >= 2**31:  # of Python's numbers, which do not overflow
+            raise ValueError(f"{name} has impossibly many values")
+        if sum(sizes.tolist()) != data.size:
             raise ValueError(f"{name} is cut wrongly")
         ends = np.cumsum(sizes)
         whole = memoryview(data)  # type: ignore[arg-type]
