@@ -752,6 +752,7 @@ def test_txt_file_then_it_is_one_text_and_its_lines_are_several_only_when_asked(
     page = open_served(server, "#review").page
     file = tmp_path / "letter.txt"
     file.write_text("an address book\n\nwith a game of chess\n")
+    expect(page.locator("#add-texts")).to_have_attribute("open", "")  # as nothing waits
     page.locator("#new-file").set_input_files(file)
     expect(page.locator("#badge")).to_have_text("1 waiting")
     assert [item.text for item in server.service.store.waiting(9)] == [
