@@ -7,6 +7,7 @@ On stdout it says how far it is, and at the end what came of it, as lines of JSO
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from dataclasses import asdict, dataclass
@@ -102,7 +103,7 @@ def main() -> int:
 def _end_with_server() -> None:
     """The server keeps stdin open as long as it wants the result; a kill does no harm."""
     sys.stdin.buffer.read()
-    os._exit(1)
+    signal.raise_signal(signal.SIGKILL)
 
 
 if __name__ == "__main__":
